@@ -4,7 +4,7 @@
     ----------------|-------------------------------------|---------------------------------------------------
     old-processor   | a CPU with neither AVX-512 nor bf16 | torch and oneDNN are told to use AVX2 and no more
     bf16            | a CPU that multiplies in bf16       | every run computes under autocast to bf16
-    no-kernel       | a machine without a C++ compiler    | attention is computed by torch alone
+    no-kernel       | a machine without a C++ compiler    | attention uses only torch
 
 The whole suite in a mode is `make test` with the mode's variables in the environment (`python -m tests.modes --list`).
 `python -m tests.modes --perturb` runs the whole fast suite as the machine is, in the modes that it is not in, and with

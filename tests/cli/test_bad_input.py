@@ -245,7 +245,7 @@ def wrong_checkpoints(folder: Path) -> dict[str, Path]:
     ("kind", "message"),
     [
         ("another object", "holds more than tensors and plain values"),
-        ("another model", "encoder.lstm.weight: no weight of a ProphetNet"),
+        ("another model", "encoder.lstm.weight: not the name of a ProphetNet weight"),
         ("text", "text.pt: "),
         ("nothing", "none.pt: no such file"),
         ("another kind of folder", "bart: not a ProphetNet of transformers"),

@@ -67,5 +67,5 @@ def test_an_observer_is_told_whole_sequences_after_each_layer(monkeypatch):
 
 
 def test_a_plan_for_another_number_of_layers_is_refused():
-    with pytest.raises(ValueError, match="names 2 layers, the encoder has 0"):
+    with pytest.raises(ValueError, match="has 2 layers, the encoder has 0"):
         Encoder([], plan=dense_plan(2), positions=None)

@@ -53,5 +53,5 @@ def test_eq7_to_eq9_no_state_sees_a_predicting_one():
 def test_a_target_longer_than_the_table_of_positions_is_refused():
     decoder = build()
     assert decoder.longest == 18
-    with pytest.raises(ValueError, match="19 target tokens: this model has positions for 18; ask for fewer"):
+    with pytest.raises(ValueError, match="19 target tokens: this model has positions for 18; request fewer"):
         decode(decoder, target(19))

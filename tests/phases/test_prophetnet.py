@@ -221,7 +221,7 @@ def test_the_streams_are_weighed_as_the_run_says() -> None:
     plain = replace(run, stream_weights=None)
     both = pair_objective(plain, model)(model, batch).total
     assert float(both.detach()) != pytest.approx(float(teacher.total.detach()), rel=1e-3)
-    with pytest.raises(UserError, match="predicts 2 tokens at a place; give as many"):
+    with pytest.raises(UserError, match="predicts 2 tokens at a place; give 2 weights"):
         pair_objective(replace(run, stream_weights=(1.0,)), model)(model, batch)
     alone = ProphetNetForConditionalGeneration(shaped_config(replace(run.model, ngram=1)))
     with pytest.raises(UserError, match="this model predicts the next token alone"):

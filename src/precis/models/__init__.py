@@ -1,6 +1,6 @@
-"""The models. Importing any of them makes transformers' Auto classes know all of them.
+"""The models. Importing any of them registers all of them with transformers' Auto classes.
 
-A family is a package here and an entry of `FAMILIES`, and its model type is one of `precis.auto_classes`.
+A family is a package here, an entry of `FAMILIES`, and a model type in `precis.auto_classes`.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from precis.models.zcodepp.model import ZCodePPForConditionalGeneration, ZCodePP
 
 @dataclass(frozen=True)
 class Family:
-    """An encoder-decoder of precis: its configuration, the model without a head, and the model that writes."""
+    """An encoder-decoder family: its configuration, the model without a head, and the model that generates text."""
 
     config: type[FamilyConfig]
     body: type[PreTrainedModel]
@@ -40,14 +40,14 @@ FAMILIES = (
 )
 #: The models that may have predicting streams.
 PREDICTS_FUTURE = (TiedHead,)
-#: Model types whose configurations are read into ours: transformers' ProphetNet predicts otherwise (docs/adr/0004).
+#: Model types whose configurations are converted: transformers' ProphetNet predicts differently (docs/adr/0004).
 CONVERTED: dict[str, Callable[[Mapping[str, Any]], FamilyConfig]] = dict.fromkeys(
     TRANSFORMERS_TYPES, config_from_transformers
 )
 
-for family in FAMILIES:  # `precis.auto_classes` has entered the types by name
+for family in FAMILIES:  # `precis.auto_classes` has registered the types by name
     AutoConfig.register(family.config.model_type, family.config, exist_ok=True)
-    # transformers looks at the bare name of a class, which its own ProphetNet has too; the model types differ
+    # transformers checks the bare class name, which its own ProphetNet shares; the model types differ
     AutoModel.register(family.config, family.body, exist_ok=True)
     AutoModelForSeq2SeqLM.register(family.config, family.writer, exist_ok=True)
 AutoModelForSequenceClassification.register(ZCodePPConfig, ZCodePPForSequenceClassification)

@@ -1,4 +1,4 @@
-"""What the encoder-decoders of precis share: passes, outputs, losses; a family adds its parts and its configuration."""
+"""Base of the encoder-decoders: passes, outputs, losses; a family adds its parts and its configuration."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -34,20 +34,20 @@ Observer = Callable[[Tensor], None]
 
 
 class SourceEncoder:
-    """An encoder by itself: token ids to states. Its weights are also found in the folder of a whole model."""
+    """An encoder from token ids to hidden states; it also loads from the folder of a whole model."""
 
     config: FamilyConfig
     _keys_to_ignore_on_load_unexpected = (r"^(model\.)?decoder\.", r"^(lm_head|pooler|classifier)\.")
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Load as transformers does, and leave out what else a whole model has."""
+        """Load as transformers does, and ignore the other weights of a whole model."""
         kwargs.setdefault("key_mapping", {r"^model\.encoder\.": "", r"^encoder\.": ""})
         return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)  # type: ignore[misc]
 
     @abstractmethod
     def get_input_embeddings(self) -> nn.Module:
-        """The token table."""
+        """Return the token table."""
 
     @abstractmethod
     def encode(
@@ -59,10 +59,10 @@ class SourceEncoder:
         observe: Observer | None,
         weights: AttentionWeights | None,
     ) -> Float[Tensor, "b s d"]:
-        """Last states from rows of the token table; `observe` is called with the input and each layer's states."""
+        """Compute last hidden states from token-table rows; `observe` receives the input and each layer's states."""
 
     def fused(self) -> AbstractContextManager[None]:
-        """Read by fusion-in-encoder for the duration, if the configuration has a `fusion_limit`."""
+        """Use fusion-in-encoder inside the context, if the configuration has a `fusion_limit`."""
         raise NotImplementedError
 
     def forward(
@@ -76,20 +76,20 @@ class SourceEncoder:
         return_dict: bool | None = None,
         **_: Any,
     ) -> BaseModelOutput | tuple[Tensor, ...]:
-        """Encode a batch that is padded on the right, since places and chunks are counted from the first token.
+        """Encode a batch padded on the right, since positions and chunks are counted from the first token.
 
         Args:
             attention_mask: (b s), non-zero at real tokens; None if nothing is padded.
-            inputs_embeds: rows that the caller has looked up, in place of `input_ids`.
-            source_lengths: real tokens of each row, if the caller knows them. Then no GPU is waited for.
-            output_attentions: give the weights (b h s s) of each layer too, by the plain path.
+            inputs_embeds: rows of the token table, in place of `input_ids`.
+            source_lengths: real tokens of each row, if known; avoids waiting for a GPU.
+            output_attentions: also return the weights (b h s s) of each layer, by the plain path.
 
         Raises:
-            ValueError: if neither or both of `input_ids` and `inputs_embeds` are given, `source_lengths` do not fit,
-                padding on the left shifts chunks, or the input is longer than the table of positions.
+            ValueError: if neither or both of `input_ids` and `inputs_embeds` are given, if `source_lengths` do not fit,
+                padding on the left shifts chunks, or the input is longer than the position table.
         """
         if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError("give either input_ids or inputs_embeds, not both and not neither")
+            raise ValueError("give exactly one of input_ids and inputs_embeds")
         rows = self.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
         seen: list[Tensor] = []
         watching = chosen(self.config, "output_hidden_states", output_hidden_states)
@@ -111,7 +111,7 @@ class SourceEncoder:
 class EncoderDecoder:
     """Encoder and decoder without a head; both read one token table.
 
-    A family gives `encoder`, `decoder` and `run_decoder`.
+    A family provides `encoder`, `decoder` and `run_decoder`.
     """
 
     config: FamilyConfig
@@ -120,12 +120,12 @@ class EncoderDecoder:
     training: bool
 
     def get_input_embeddings(self) -> nn.Module:
-        """The token table."""
+        """Return the token table."""
         table: nn.Module = self.encoder.get_input_embeddings()
         return table
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Put another token table in place."""
+        """Replace the token table."""
         self.encoder.set_input_embeddings(value)
 
     @abstractmethod
@@ -139,7 +139,7 @@ class EncoderDecoder:
         observe: Observer | None,
         **given: Any,
     ) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b p d"]]:
-        """Main states and those of the layout; `given` is what every decoder of `nn` takes under the same names."""
+        """Return main states and those of the layout; `given` holds arguments common to every decoder of `nn`."""
 
     def forward(
         self,
@@ -162,19 +162,19 @@ class EncoderDecoder:
     ) -> FutureStatesOutput | tuple[Any, ...]:
         """Encode (unless `encoder_outputs` is given) and decode.
 
-        `last_hidden_state` (b t d) is the main stream's; `future_states` (b n t d) are those of the predicting streams.
+        `last_hidden_state` (b t d) is that of the main stream; `future_states` (b n t d) of the predicting streams.
 
         Args:
             decoder_attention_mask: (b, past + t) of real target tokens, or a full (b 1 t j) mask.
-            past_key_values: what was decoded before; used whenever given, returned when `use_cache` is on.
-            decoder_position_ids: where in its text each decoder input stands, counted from 0, when the target is made
-                of spans of a longer text (ProphetNet section 2.4); by default they stand side by side. Z-Code++ looks
-                at distances alone and leaves them out.
-            all_streams: compute every predicting stream; otherwise those that the next token needs.
+            past_key_values: cache of earlier steps; used whenever given, returned when `use_cache` is on.
+            decoder_position_ids: position of each decoder input in its text, counted from 0, when the target consists
+                of spans of a longer text (ProphetNet section 2.4); consecutive by default. Z-Code++ uses only
+                distances and ignores them.
+            all_streams: compute every predicting stream; otherwise only those that the next token needs.
             source_lengths, output_attentions: see `SourceEncoder`.
 
         Raises:
-            ValueError: if no target is given, or an input is longer than the table of positions.
+            ValueError: if no target is given, or an input is longer than the position table.
         """
         attentions = chosen(self.config, "output_attentions", output_attentions)
         hidden = chosen(self.config, "output_hidden_states", output_hidden_states)
@@ -191,7 +191,7 @@ class EncoderDecoder:
         encoded = as_output(encoder_outputs)
         caching = chosen(self.config, "use_cache", use_cache)
         if self.decoder.gradient_checkpointing and self.training:
-            caching = False  # layers run twice and would enter their keys twice
+            caching = False  # layers run twice and would add their keys twice
         cache = new_cache(self.config) if caching and past_key_values is None else past_key_values
         target = decoder_input_ids if decoder_inputs_embeds is None else decoder_inputs_embeds
         length, layout = 0 if target is None else target.shape[1], None
@@ -244,10 +244,10 @@ class EncoderDecoder:
         observe: Observer | None = None,
         weights: AttentionWeights | None = None,
     ) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b p d"]]:
-        """Main states and those of the layout; main keys enter the cache, if there is one.
+        """Return main states and those of the layout; add the main keys to `cache`, if given.
 
         Raises:
-            ValueError: if no target is given, or it is longer than the table of positions.
+            ValueError: if no target is given, or it is longer than the position table.
         """
         if decoder_inputs_embeds is None:
             if decoder_input_ids is None:
@@ -268,10 +268,10 @@ class EncoderDecoder:
 
 
 class TiedHead:
-    """A model that writes: `model` (encoder and decoder) and the head `lm_head`, tied to the token table.
+    """A generating model: `model` (encoder and decoder) and the head `lm_head`, tied to the token table.
 
     Attributes:
-        leaves_logits: `forward` takes `make_logits=False` and then gives `scores`.
+        leaves_logits: `forward` accepts `make_logits=False` and then returns `scores`.
     """
 
     leaves_logits = True
@@ -286,7 +286,7 @@ class TiedHead:
         return self.config.future_streams
 
     def prepare_decoder_input_ids_from_labels(self, labels: Int[Tensor, "b t"]) -> Int[Tensor, "b t"]:
-        """Labels shifted right behind the start token; ignored positions become padding."""
+        """Shift labels right behind the start token; ignored positions become padding."""
         start = self.config.decoder_start_token_id
         return shifted_right(labels, start=start, padding=self.config.pad_token_id or 0)
 
@@ -312,27 +312,27 @@ class TiedHead:
         num_items_in_batch: Tensor | int | None = None,
         **_: Any,
     ) -> FutureTokensOutput | tuple[Any, ...]:
-        """Logits of the next token and, with `labels` (-100 is ignored), the loss: the mean cross-entropy, or with
-        predicting streams the future n-gram loss of all of them (ProphetNet Eq. 11 with the configuration's gamma).
+        """Return logits of the next token and, with `labels` (-100 is ignored), the loss: the mean cross-entropy, or
+        with predicting streams the future n-gram loss over all of them (ProphetNet Eq. 11, the configuration's gamma).
 
         Args:
             decoder_attention_mask, past_key_values, decoder_position_ids, source_lengths, output_attentions: see
                 `EncoderDecoder`.
             all_streams: compute every stream and return `future_logits`; by default only when labels are given.
-            make_logits: if False, the output has `scores` alone, for a loss that makes logits piece by piece.
-            num_items_in_batch: what to divide the summed loss by; if None, the real targets of the batch.
+            make_logits: if False, the output has only `scores`, for a loss that computes logits in pieces.
+            num_items_in_batch: divisor of the summed loss; if None, the number of real targets in the batch.
 
         Raises:
-            UserError: if a Trainer's loss would leave streams out.
-            ValueError: if inputs are missing or too long, or labels are given for a target of spans, whose ends the
-                loss of this model does not know.
+            UserError: if a Trainer's loss would ignore streams.
+            ValueError: if inputs are missing or too long, or labels are given for a target of spans, whose ends this
+                loss does not know.
         """
         predicts = self.future_streams.stop > 1
         if labels is None and self.training and predicts:
             refuse_a_loss_elsewhere(num_items_in_batch, all_streams)
         if labels is not None and decoder_position_ids is not None and predicts:
             raise ValueError(
-                "labels with decoder_position_ids: streams would look over the ends of spans; leave labels out and use "
+                "labels with decoder_position_ids: streams would predict beyond the ends of spans; omit labels and use "
                 "precis.objectives.FutureTokens().of_spans"
             )
         if labels is not None and decoder_input_ids is None and decoder_inputs_embeds is None:
@@ -383,7 +383,7 @@ class TiedHead:
         attention_mask: Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
     ) -> tuple[Float[Tensor, "b t v"], Float[Tensor, "b n t d"]]:
-        """Logits of the token after each given one, and states that guess the `streams` tokens after that."""
+        """Return logits of the token after each given one, and states that predict the `streams` tokens after that."""
         length = decoder_input_ids.shape[1]
         past = places_in(cache) if cache is not None else 0
         numbers, layout = range(self.future_streams.start, streams + 1), None

@@ -1,4 +1,4 @@
-"""What precis asks of a family of models. A family answers in its configuration; no code asks for its class."""
+"""The interface of a family of models: its configuration describes it, so no code depends on its class."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,9 @@ class FamilyConfig(PreTrainedConfig):
     """Configuration of one of precis's own encoder-decoders.
 
     Attributes:
-        fusion_limit: the longest input in tokens that the encoder reads by fusion-in-encoder (`SourceEncoder.fused`);
-            0 if it cannot.
-        end_mark: the token that ends a text where a tokenizer names no end mark.
-        start_mark: the token that the decoder starts with. Where it is the end mark, texts have no start mark.
+        fusion_limit: longest input in tokens for fusion-in-encoder (`SourceEncoder.fused`); 0 if unsupported.
+        end_mark: the special token that ends a text if the tokenizer does not name one.
+        start_mark: the decoder's start token. Where it equals the end mark, texts do not have a start mark.
     """
 
     keys_to_ignore_at_inference = [  # noqa: RUF012
@@ -57,49 +56,49 @@ class FamilyConfig(PreTrainedConfig):
         """Refuse a value that is not known.
 
         Raises:
-            ValueError: if the value is none of `known`.
+            ValueError: if `known` does not contain the value.
         """
         if getattr(self, name) not in known:
             raise ValueError(f"{name}={getattr(self, name)!r} is not known; use one of {', '.join(known)}")
 
     def shape(self) -> dict[str, Any]:
-        """The values that differ from the defaults, without the model type and the names of classes."""
+        """Return the values that differ from the defaults, without the model type and the class names."""
         return {k: v for k, v in self.to_diff_dict().items() if k not in ("model_type", "architectures")}
 
     @property
     def future_streams(self) -> range:
-        """The predicting streams: 0 predicts the next token, 1 the token after it, and so on. They start with 1 where
+        """The predicting streams: 0 predicts the next token, 1 the token after it, and so on. They start at 1 if
         the decoder itself predicts the next token.
         """
         return range(1, 1)
 
     @property
     def source_rows(self) -> int | None:
-        """The longest input that the table of positions has rows for; None if there is no such table."""
+        """Longest input, in tokens, that the position table covers; None without a table."""
         return None
 
     @property
     def target_rows(self) -> int | None:
-        """The longest summary that the table of positions has rows for; None if there is no such table."""
+        """Longest summary, in tokens, that the position table covers; None without a table."""
         return None
 
     @property
     def local_chunk(self) -> int | None:
-        """Tokens that local layers see at once; None if every layer sees the whole input."""
+        """Tokens that local layers attend to at once; None if every layer attends to the whole input."""
         return None
 
     def source_limit(self, trained: int | None, declared: int | None) -> int | None:
-        """The longest input in tokens that the model is meant to read; None if nothing says.
+        """Return the longest input in tokens for the model; None if unknown.
 
         Args:
-            trained: the longest input that it was trained on.
+            trained: length of the longest training input.
             declared: the longest input that its tokenizer declares.
         """
         return min((n for n in (trained, declared, self.source_rows) if n is not None), default=None)
 
 
 class HubOptions(TypedDict, total=False):
-    """Where on the Hugging Face hub a file is, by the names that `from_pretrained` has for it."""
+    """The place of a file on the Hugging Face hub, in the arguments of `from_pretrained`."""
 
     revision: str
     subfolder: str
@@ -111,28 +110,28 @@ class HubOptions(TypedDict, total=False):
 
 
 def hub_options(options: Mapping[str, Any]) -> HubOptions:
-    """Those of the options of `from_pretrained` that say where a file is."""
+    """Return the options of `from_pretrained` that locate a file."""
     return cast(HubOptions, {name: v for name, v in options.items() if name in HubOptions.__annotations__})
 
 
 def read_settings(place: str | Path, **hub: Unpack[HubOptions]) -> dict[str, Any] | None:
-    """Return the `config.json` of a folder or a hub name as it stands; None if there is none."""
+    """Return the unchanged `config.json` of a folder or hub name; None if it is missing."""
     found = find_file(place, "config.json", **hub)
     return None if found is None else read_json(Path(found))
 
 
 def find_file(place: str | Path, name: str, **hub: Unpack[HubOptions]) -> str | None:
-    """Return the path of a file in a folder, or of its copy from the hub; None if there is none."""
+    """Return the path of a file in a folder, or of its copy from the hub; None if it is missing."""
     options: dict[str, Any] = {**hub}
     found: str | None = cached_file(str(place), name, _raise_exceptions_for_missing_entries=False, **options)
     return found
 
 
 def enable_gradient_checkpointing(model: PreTrainedModel) -> None:
-    """Keep the input of every layer only, and compute the rest again in the backward pass.
+    """Keep only the input of every layer, and recompute the rest in the backward pass.
 
-    transformers 5.23 calls the method deprecated, and the one that it names instead does not exist in 5.17. This
-    warning is not passed on.
+    transformers 5.23 deprecates the method, but the replacement that it names does not exist in 5.17. The
+    warning is suppressed.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings(

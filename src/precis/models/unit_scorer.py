@@ -1,10 +1,10 @@
-"""Scores the units of a document by an encoder's states: how well each would do as a part of an extract.
+"""A scorer of a document's units: from an encoder's hidden states, how well each suits an extract.
 
     states of a unit's tokens -> their mean and the last of them    } sum -> Transformer over units -> one logit a unit
-    what the words of the unit alone tell (`UNIT_FACTS` numbers)    }                              -> log of the words
+    features of the unit's words (`UNIT_FACTS` numbers)             }                              -> log of the words
 
-The encoder is not trained. Units of a document are read together, so that a unit can be less wanted beside a better
-one; the places of units are told by sines, and among the facts.
+The encoder is frozen. All units of a document are read together, so a better unit can lower another's score.
+Sines encode the positions of units; the features contain them too.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from precis.config import Settings
 from precis.errors import UserError
 
 UNIT_FACTS = 18
-"""How many numbers `precis.data.text.unit_facts` gives of a unit."""
+"""Number of features that `precis.data.text.unit_facts` computes for a unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnitScorerShape(Settings):
-    """Sizes of a scorer.
+    """The dimensions of a scorer.
 
     Attributes:
-        states: width of the encoder's states.
+        states: width of the encoder's hidden states.
         width: width of the scorer, divisible by `heads`.
         layers: Transformer layers over units.
         heads: attention heads.
-        dropout: share of activations that are dropped in training.
+        dropout: dropout probability in training.
     """
 
     states: int
@@ -55,7 +55,7 @@ class UnitScorerShape(Settings):
 
 
 class UnitScorer(nn.Module):
-    """See the module's text."""
+    """The scorer of the module's docstring."""
 
     def __init__(self, shape: UnitScorerShape) -> None:
         super().__init__()
@@ -77,12 +77,12 @@ class UnitScorer(nn.Module):
         facts: Float[Tensor, "b u f"],
         valid: Bool[Tensor, "b u"],
     ) -> tuple[Float[Tensor, "b u"], Float[Tensor, " b"]]:
-        """Return a logit for each unit, and the log of the words that a summary of the document has.
+        """Return a logit for each unit, and the log of the predicted word count of a summary.
 
         Args:
-            vectors: of each unit the mean of its tokens' states and the state of its last token.
+            vectors: the mean of each unit's token states and the state of its last token.
             facts: see `precis.data.text.unit_facts`.
-            valid: False where a row has no unit.
+            valid: False at padding.
         """
         hidden = self.states(self.dropout(self.norm(vectors))) + self.facts(facts)
         hidden = hidden + sines(hidden.shape[1], self.shape.width).to(hidden)
@@ -92,7 +92,7 @@ class UnitScorer(nn.Module):
 
 
 def sines(places: int, width: int) -> Float[Tensor, "p w"]:
-    """Sinusoidal positions (Vaswani et al. 2017, section 3.5)."""
+    """Return sinusoidal positions (Vaswani et al. 2017, section 3.5)."""
     rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000) / width))
     angles = torch.arange(places)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)

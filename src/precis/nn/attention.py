@@ -1,9 +1,9 @@
-"""The one attention function and the layer around it.
+"""The attention function of all models, and the layers around it.
 
     attend(q, k, v, bias=..., mask=..., normalize=...)
 
-Everything that the three papers change about attention is a value for one of these slots. Long inputs are worked
-through in blocks of query rows, so that memory grows with the length and not with its square.
+The attention changes of all three papers are values of these arguments. Long inputs are
+processed in blocks of query rows, so memory grows with the length and not with its square.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from precis.nn.prefix import PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
 from precis.nn.score_bias import BucketedBias, ScoreBias
 
-# With more queries than this, scores are made and used in blocks of query rows.
+# Above this number of queries, scores are computed and used in blocks of query rows.
 _BLOCK_FROM = 1024
 _BLOCK_ROWS = 128
 
@@ -41,13 +41,13 @@ def attend(
     scale: float = 1.0,
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h i e"]:
-    """Weighted sums of values: normalize(scale * q.k + bias, where mask) @ v.
+    """Compute weighted sums of values: normalize(scale * q.k + bias, where mask) @ v.
 
     Args:
-        own: one more key for each query, which no other sees; bias and mask then have one more column, the last.
-        prefix: keys and values that come before the others; bias and mask know nothing of them.
+        own: one more key for each query, hidden from the others; bias and mask then have one more, last column.
+        prefix: keys and values before the others; bias and mask do not cover them.
         bias: additive scores, already scaled.
-        mask: True where a query may attend. A query that may attend nowhere gets the mean of all values, never NaN.
+        mask: True where a query may attend. A query without allowed keys gets the mean of all values, never NaN.
         scale: factor of the dot products (1/sqrt(3e) for disentangled attention, 1 for T5).
         dropout: probability of dropping a weight; pass 0 outside training.
     """
@@ -72,7 +72,7 @@ def attend(
 
     length = queries.shape[-2]
     observed = prefix is not None and prefix.observe is not None
-    exporting = torch.compiler.is_exporting()  # no block for every length
+    exporting = torch.compiler.is_exporting()  # the number of blocks would depend on the length
     if exporting or length <= _BLOCK_FROM or observed or not normalize.row_wise:
         return rows(0, length)
     learning = queries.requires_grad or (prefix is not None and prefix.keys.requires_grad)
@@ -82,7 +82,7 @@ def attend(
 def _in_blocks(
     rows: Callable[[int, int], Tensor], length: int, *, recompute: bool
 ) -> Float[Tensor, "b h i e"]:
-    """Attend block by block; in training the backward pass makes each block's scores again."""
+    """Attend block by block; in training the backward pass recomputes each block's scores."""
     spans = [(start, min(start + _BLOCK_ROWS, length)) for start in range(0, length, _BLOCK_ROWS)]
     if recompute:
         return torch.cat([checkpoint(rows, *span, use_reentrant=False) for span in spans], dim=-2)
@@ -98,7 +98,7 @@ def merge_heads(states: Float[Tensor, "b h n e"]) -> Float[Tensor, "b n he"]:
 
 
 class FanInLinear(nn.Linear):
-    """A linear map without bias whose weights start as N(0, std), as in T5."""
+    """A linear map without bias, with weights initialised from N(0, std), as in T5."""
 
     def __init__(self, inputs: int, outputs: int, *, std: float) -> None:
         self.std = std
@@ -109,10 +109,10 @@ class FanInLinear(nn.Linear):
 
 
 class HeadedAttention(nn.Module):
-    """Base of an attention with several heads: holds the settings of each call of `attend`.
+    """Base of multi-head attention: holds the settings of each call of `attend`.
 
     Attributes:
-        normalize: how scores become weights; a prefix may set another normalizer than softmax.
+        normalize: converts scores to weights; a prefix may replace the softmax.
     """
 
     def __init__(self, *, heads: int, scale: float, dropout: float) -> None:
@@ -124,7 +124,7 @@ class HeadedAttention(nn.Module):
 
     @property
     def dropped(self) -> float:
-        """The probability of dropping a weight: 0 outside training."""
+        """Probability of dropping a weight: 0 outside training."""
         return self.dropout if self.training else 0.0
 
     def mix(
@@ -135,7 +135,7 @@ class HeadedAttention(nn.Module):
         own: OwnKeys | None = None,
         prefix: PrefixColumns | None,
     ) -> Float[Tensor, "b i he"]:
-        """Return the mixed values of all heads side by side, given queries, keys and values."""
+        """Return the mixed values of all heads, concatenated, given queries, keys and values."""
         mixed = attend(
             *states,
             bias=bias,
@@ -176,7 +176,7 @@ class MultiHeadAttention(HeadedAttention):
     def project_keys(
         self, states: Float[Tensor, "b j d"]
     ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
-        """Keys and values of the states to be attended to."""
+        """Return keys and values of `states`."""
         return split_heads(self.key(states), self.heads), split_heads(self.value(states), self.heads)
 
     def forward(
@@ -198,7 +198,7 @@ def t5_attention(width: int, *, heads: int, head_width: int, dropout: float) -> 
     """Build T5's attention: projections without bias; the initialisation replaces the scaling of dot products."""
     inner = heads * head_width
     return MultiHeadAttention(
-        # unscaled dot products: the query's weights carry the 1/sqrt(e)
+        # unscaled dot products: the query's weights contain the 1/sqrt(e)
         query=FanInLinear(width, inner, std=(width * head_width) ** -0.5),
         key=FanInLinear(width, inner, std=width**-0.5),
         value=FanInLinear(width, inner, std=width**-0.5),
@@ -232,9 +232,9 @@ class DisentangledSelfAttention(HeadedAttention):
     """DeBERTa's self-attention: content and relative position as two vectors (Z-Code++ section 2.2).
 
     Args:
-        content_to_position, position_to_content: which position scores are added; their number sets the scale
+        content_to_position, position_to_content: whether to add each position score; their number sets the scale
             1/sqrt(e * (1 + number)).
-        shared_position_keys: positions go through the content's own projections (v2/v3); otherwise through two more.
+        shared_position_keys: positions use the content's own projections (v2/v3); otherwise two separate ones.
 
     Raises:
         ValueError: `heads` does not divide `width`.
@@ -278,7 +278,7 @@ class DisentangledSelfAttention(HeadedAttention):
         Args:
             positions: a `PositionTable` for disentangled scores, a `HeadTable` for T5's, or None for no scores.
             query_states: states of the queries, if they differ from `states` (DeBERTa's enhanced mask decoder).
-            packing: how documents lie in `states`, which is one row then; each group has its own mask.
+            packing: positions of documents in `states`, which then is one row; each group has its own mask.
         """
         asking = states if query_states is None else query_states
         projected = (self.query(asking), self.key(states), self.value(states))
@@ -299,7 +299,7 @@ class DisentangledSelfAttention(HeadedAttention):
         return packing.each(lambda *given, group: mix(*given, mask=group.mask, prefix=None), *projected)
 
     def _bias(self, positions: PositionTable | HeadTable | None) -> ScoreBias | None:
-        """The layer's position scores; the tables are projected once for all rows of the batch."""
+        """Return the layer's position scores; tables are projected once for all rows of the batch."""
         if isinstance(positions, HeadTable):
             return BucketedBias(positions)
         if positions is None or not (self.content_to_position or self.position_to_content):

@@ -1,11 +1,11 @@
-"""The two ways through attention: one fused kernel over all keys, or weights in the open, part by part.
+"""Two exact paths through attention: one fused kernel over all keys, or explicit weights, part by part.
 
-Both are exact; `attend` chooses. The fused way copies keys where a prefix stands before them; the open way does not,
-which is what counts when one token at a time is decoded, and it serves every normalizer and learnt biases.
+`attend` chooses. The fused path copies keys if a prefix precedes them. The explicit path does not,
+which matters when decoding one token at a time, and it supports every normalizer and learnt biases.
 
-torch's fused kernels for CUDA load several numbers at once: rows of an additive mask have to begin at multiples of 16
-bytes ("aligned" below). Where its rows or its first number lie elsewhere, they end in "misaligned address", for
-some lengths only, and the process's device is lost with them.
+torch's fused CUDA kernels load several numbers at once: rows of an additive mask must start at multiples of 16
+bytes ("aligned" below). If the first number or a row starts elsewhere, they fail with "misaligned address", for
+some lengths only, and the process cannot use the device any more.
 """
 
 from collections.abc import Sequence
@@ -21,33 +21,33 @@ from precis.nn.dropout import dropout as drop
 from precis.nn.normalizers import Normalizer
 from precis.nn.prefix import PrefixColumns, before
 
-# Up to this many queries (a step of decoding, a draft) a prefix is attended to beside the keys; with more the fused
-# kernel is worth a copy.
+# Up to this number of queries (a step of decoding, a draft) prefix and keys are attended to separately; with more,
+# the fused kernel is worth a copy.
 _BESIDE_UP_TO = 8
-# Numbers that a row is a multiple of: 16 bytes of 2 bytes each; for wider types it is more than is asked for.
+# A row's size is a multiple of this: 16 bytes at 2 bytes per number; for wider dtypes it is more than required.
 _ELEMENTS = 8
 
 
 @final
 @dataclass(frozen=True)
 class OwnKeys:
-    """A key and a value for each query that it alone sees: the predicting states of ProphetNet's Eqs. 8 and 9."""
+    """A key and a value per query, hidden from other queries: the predicting states of ProphetNet's Eqs. 8 and 9."""
 
     keys: Float[Tensor, "b h i e"]
     values: Float[Tensor, "b h i e"]
 
     def rows(self, start: int, stop: int) -> "OwnKeys":
-        """The own keys of some of the queries."""
+        """Return the own keys of the queries `start` to `stop`."""
         return OwnKeys(self.keys[..., start:stop, :], self.values[..., start:stop, :])
 
 
 @final
 @dataclass(frozen=True)
 class AttentionRows:
-    """Some query rows of an attention, and what `attend` was given for them.
+    """A range of an attention's query rows, with the arguments of `attend` for them.
 
     Attributes:
-        scores: the bias's scores of these rows, (b h i j).
+        scores: (b h i j), the scores of the bias for these rows.
     """
 
     queries: Float[Tensor, "b h i e"]
@@ -62,11 +62,11 @@ class AttentionRows:
     dropout: float
 
     def mixed(self) -> Float[Tensor, "b h i e"]:
-        """Return the mixed values by the fused kernel where it can be used, else in parts."""
+        """Return the mixed values, by the fused kernel if possible, else in parts."""
         return self._fused() if self._can_fuse() else self._in_parts()
 
     def _can_fuse(self) -> bool:
-        """Whether to use a fused kernel; on the CPU it has no dropout, and torch's replacement is slow."""
+        """Return whether to use a fused kernel; on the CPU it lacks dropout, and torch's replacement is slow."""
         if self.dropout and self.queries.device.type == "cpu":
             return False
         is_learnt = self.scores is not None and self.scores.requires_grad
@@ -75,7 +75,7 @@ class AttentionRows:
         return self.prefix is None or (self.prefix.observe is None and self.queries.shape[-2] > _BESIDE_UP_TO)
 
     def _fused(self) -> Float[Tensor, "b h i e"]:
-        """Softmax attention in one kernel."""
+        """Compute softmax attention in one kernel."""
         states, columns = (self.queries, self.keys, self.values), 0
         if self.prefix is not None:
             columns = self.prefix.length
@@ -92,7 +92,7 @@ class AttentionRows:
         return mixed[..., : self.queries.shape[-1]]
 
     def _in_parts(self) -> Float[Tensor, "b h i e"]:
-        """Scores side by side (prefix, keys, own), weights over all of them, values part by part."""
+        """Concatenate scores (prefix, keys, own), normalize all of them, and mix values part by part."""
         own, prefix, first = self.own, self.prefix, 0
         queries = self.queries * self.scale
         total = queries @ self.keys.transpose(-1, -2)
@@ -127,7 +127,7 @@ def _of_one_type(*states: Tensor) -> tuple[Tensor, ...]:
 
 
 def _must_align(device: torch.device) -> bool:
-    """Whether kernels need aligned rows there; those for the CPU do not."""
+    """Return whether the device's kernels need aligned rows; those for the CPU do not."""
     return device.type != "cpu"
 
 
@@ -137,12 +137,12 @@ def _additive(
     columns: int,
     queries: Float[Tensor, "b h i e"],
 ) -> Float[Tensor, "#b #h #i p+j"] | None:
-    """Bias and mask as the one additive tensor that the fused kernels take, zero in the first columns: a prefix's."""
+    """Combine bias and mask in the additive tensor of the fused kernels, zero in the first columns: a prefix's."""
     if scores is None and mask is None:
         return None
     if (
         torch.compiler.is_exporting() and mask is not None
-    ):  # one operator, where memory is filled in place otherwise
+    ):  # one operator, instead of filling memory in place as below
         scores = scores if scores is not None else torch.zeros((), dtype=queries.dtype)
         scores = torch.where(mask, scores, torch.finfo(queries.dtype).min)
         return F.pad(scores, (columns, 0)) if columns else scores
@@ -168,7 +168,7 @@ def empty_aligned(shape: Sequence[int], like: Tensor, *, dtype: torch.dtype | No
 
 
 def is_aligned(scores: Float[Tensor, "*n j"]) -> bool:
-    """Whether the first number and every row begin at a multiple of 8 numbers, and a row's numbers are neighbours."""
+    """Return whether the data and every row start at a multiple of 8 numbers, and rows are contiguous."""
     *rows, last = scores.stride()
     starts = [scores.storage_offset(), *rows]
     return last == 1 and all(start % _ELEMENTS == 0 for start in starts)
@@ -177,8 +177,8 @@ def is_aligned(scores: Float[Tensor, "*n j"]) -> bool:
 def aligned(scores: Float[Tensor, "*n j"]) -> Float[Tensor, "*n j"]:
     """Return the same numbers with aligned rows, copied only if needed."""
     if torch.compiler.is_exporting():
-        return scores  # other runtimes have kernels of their own
-    # where a tensor lies is not known while compiling
+        return scores  # other runtimes have their own kernels
+    # the address of a tensor is not known during compilation
     if not torch.compiler.is_compiling() and is_aligned(scores):
         return scores
     return empty_aligned(scores.shape, scores).copy_(scores)
@@ -190,7 +190,7 @@ def summed(parts: Sequence[Float[Tensor, "*n j"]]) -> Float[Tensor, "*n j"]:
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
     if len(parts) == 1:
         return aligned(parts[0])
-    if torch.compiler.is_compiling():  # which takes no strided `out`
+    if torch.compiler.is_compiling():  # the compiler does not support a strided `out`
         return aligned(parts[0] + parts[1])
     return torch.add(*parts, out=empty_aligned(parts[0].shape, parts[0]))
 

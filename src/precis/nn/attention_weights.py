@@ -1,4 +1,4 @@
-"""Records attention weights on request; a stack then takes the plain path."""
+"""Records attention weights on request; a stack then uses the plain path."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from precis.nn.prefix import Observe, PrefixColumns, StackPrefix
 
 ByLayer = dict[int, Tensor]
 View = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""From the weights of one attention: (what is recorded, the same numbers to go on with)."""
+"""A function of one attention's weights: returns (the recorded weights, the same numbers to continue with)."""
 
 
 class Attentions(Protocol):
-    """A stack's attentions, by layer."""
+    """The attentions of a stack, by layer."""
 
     def self_attentions(self) -> tuple[nn.Module, ...]: ...
     def cross_attentions(self) -> tuple[nn.Module, ...]: ...
@@ -30,12 +30,12 @@ class Attentions(Protocol):
 class AttentionWeights:
     """The attention weights of one call of a stack, by layer, before dropout.
 
-    A query's weights sum to one over all its keys; a prefix's keys come first. Gradients flow through what is recorded.
+    A query's weights sum to one over all its keys; a prefix's keys come first. Gradients flow through the record.
 
     Attributes:
-        self_attention: (b h i j); where a layer works on chunks, zero from one chunk to another.
+        self_attention: (b h i j); zero between chunks if a layer attends within chunks.
         cross_attention: (b h t s).
-        predicting_self: (b h p j+1) of predicting states, whose own key comes last.
+        predicting_self: (b h p j+1) of predicting states; the own key comes last.
         predicting_cross: (b h p s).
     """
 
@@ -47,7 +47,7 @@ class AttentionWeights:
     def of_layer(
         self, layer: int, columns: PrefixColumns | None, attention: nn.Module, view: View
     ) -> PrefixColumns:
-        """The prefix columns that make a self-attention record its weights."""
+        """Return prefix columns that make a self-attention record its weights."""
 
         def observe(weights: Tensor) -> Tensor:
             self.self_attention[layer], same = view(weights)
@@ -56,7 +56,7 @@ class AttentionWeights:
         return observed(columns, attention, observe)
 
     def of_decoder(self, prefix: StackPrefix | None, stack: Attentions, *, length: int) -> StackPrefix:
-        """The prefix that makes a decoder record its weights; its first `length` states are main states."""
+        """Return a prefix that makes a decoder record its weights; its first `length` states are main states."""
         own, crossed = stack.self_attentions(), stack.cross_attentions()
         given = prefix or StackPrefix((None,) * len(own))
 
@@ -68,7 +68,7 @@ class AttentionWeights:
                 if weights.shape[-2] == length:
                     main[index] = weights
                     return weights
-                keys = weights.shape[-1] - (not cross)  # main states do not see the column of own keys
+                keys = weights.shape[-1] - (not cross)  # the column of own keys is hidden from main states
                 main[index], ahead[index] = weights[..., :length, :keys], weights[..., length:, :]
                 return torch.cat([F.pad(main[index], (0, weights.shape[-1] - keys)), ahead[index]], dim=-2)
 
@@ -82,7 +82,7 @@ class AttentionWeights:
 
 
 def observed(columns: PrefixColumns | None, attention: nn.Module, observe: Observe) -> PrefixColumns:
-    """Return the prefix with an observer of the weights; without a prefix, one of no columns."""
+    """Add an observer of the weights to the prefix; without a prefix, to one without columns."""
     if columns is None:
         known: Any = attention
         nothing = torch.zeros(
@@ -102,14 +102,14 @@ def observed(columns: PrefixColumns | None, attention: nn.Module, observe: Obser
 
 
 def in_order(weights: ByLayer) -> tuple[Tensor, ...] | None:
-    """The weights in the order of layers; None if there are none."""
+    """Return the weights in the order of layers; None if there are none."""
     return tuple(weights[layer] for layer in sorted(weights)) or None
 
 
 def watched(
     states: Float[Tensor, "b t+p d"], length: int, observe: Callable[[Tensor], None] | None
 ) -> Float[Tensor, "b t+p d"]:
-    """Call `observe` with the first `length` states of each row; return the states, through what was observed."""
+    """Call `observe` with the first `length` states of each row; return states that depend on the observed ones."""
     if observe is None:
         return states
     if states.shape[1] == length:

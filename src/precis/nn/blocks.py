@@ -1,6 +1,6 @@
-"""What stacks are made of: feed-forward networks, DeBERTa's layer, T5-1.0's layer, and how layers are run.
+"""Building blocks of stacks: feed-forward networks, DeBERTa's layer, T5-1.0's layer, and the base class of stacks.
 
-Layers run as they are, computed twice to spare memory, or by code that was compiled once.
+A stack runs layers plainly, with recomputation to save memory, or by code compiled once.
 """
 
 from collections.abc import Callable
@@ -27,10 +27,10 @@ NO_PREFIX = LayerPrefix()
 Activation = Callable[[Tensor], Tensor]
 LayerCall = Callable[..., Tensor]
 Observer = Callable[[Float[Tensor, "b n d"]], None]
-"""A function that is called with the states of whole sequences."""
+"""A function that receives the states of whole sequences."""
 _ROWS = 1024
-"""States that go through a network together in inference on a CPU: of a long document the hidden ones are four times as
-wide as all others, and most of what it takes in memory."""
+"""States per piece of a feed-forward network in CPU inference: hidden states are four times as wide as the others, and
+for a long document they dominate memory."""
 ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "gelu": F.gelu,  # exact erf, as DeBERTa
@@ -42,7 +42,7 @@ class FeedForward(nn.Module):
     """The network of DeBERTa and ProphetNet: down(activation(up(x))), with biases.
 
     Args:
-        activation_dropout, dropout: probabilities of dropout between and after; DeBERTa has none.
+        activation_dropout, dropout: probabilities of dropout between and after; 0 in DeBERTa.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class FeedForward(nn.Module):
 
 
 def _keeps_all(states: Tensor) -> bool:
-    """Whether memory is no reason to go in parts: backward keeps all states, and a graph knows no number of parts."""
+    """Return whether pieces would be useless: backward keeps all states, and a graph cannot vary their number."""
     return torch.is_grad_enabled() or torch.compiler.is_compiling() or states.device.type != "cpu"
 
 
@@ -105,7 +105,7 @@ class GatedFeedForward(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Post-norm: x = LN(x + attention(x)); x = LN(x + feed_forward(x))."""
+    """A post-norm layer: x = LN(x + attention(x)); x = LN(x + feed_forward(x))."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class EncoderLayer(nn.Module):
         prefix: PrefixColumns | None = None,
         packing: Packing | None = None,
     ) -> Float[Tensor, "b n d"]:
-        """Run the layer. With `query_states`, these attend to `states` and are carried on.
+        """Run the layer. If given, `query_states` attend to `states`, and the layer updates them instead.
 
         With `packing`, `states` are one row, and `mask` and `prefix` are ignored.
         """
@@ -146,7 +146,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Pre-norm with RMS norms: self-attention, cross-attention, feed-forward, each added to its input."""
+    """A pre-norm layer with RMS norms: self-attention, cross-attention, feed-forward, each added to its input."""
 
     def __init__(
         self,
@@ -183,12 +183,12 @@ class DecoderLayer(nn.Module):
 
 @dataclass(kw_only=True)
 class Memory:
-    """What one decoder layer attends to: the source, and its own past when decoding step by step.
+    """The inputs of one decoder layer's attentions: the source, and its own past in step-by-step decoding.
 
-    Without a cache, keys are those of this call; `decoder.py` has the kind with a cache.
+    Without a cache, keys are those of this call; `decoder.py` has the version with a cache.
 
     Attributes:
-        predicting: how many states at the end are predicting ones (`streams.py`), whose keys nobody else sees.
+        predicting: number of predicting states at the end (`streams.py`), whose keys are hidden from other states.
         prefix: keys and values before those of the target, and before those of the source.
     """
 
@@ -205,7 +205,7 @@ class Memory:
         bias: ScoreBias,
         mask: Bool[Tensor, "#b 1 t j"] | None,
     ) -> Float[Tensor, "b t d"]:
-        """What the states find among the target's; predicting ones have their own key besides (ProphetNet Eqs. 7-9)."""
+        """Attend to the target; predicting states have their own key in addition (ProphetNet Eqs. 7-9)."""
         keys, values = attention.project_keys(states)
         own = None
         if self.predicting:
@@ -218,30 +218,30 @@ class Memory:
     def of_source(
         self, attention: MultiHeadAttention, states: Float[Tensor, "b t d"]
     ) -> Float[Tensor, "b t d"]:
-        """What the states find in the source."""
+        """Attend to the source."""
         prefix = self.prefix.cross_attention
         return attention(states, *self.source(attention), bias=None, mask=self.source_mask, prefix=prefix)
 
     def extend(
         self, keys: Float[Tensor, "b h t e"], values: Float[Tensor, "b h t e"]
     ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
-        """Keys and values of the target so far, these included."""
+        """Return keys and values of the target so far, including the given ones."""
         return keys, values
 
     def source(
         self, attention: MultiHeadAttention
     ) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]:
-        """Keys and values of the source."""
+        """Return keys and values of the source."""
         return attention.project_keys(self.source_states)
 
 
 class LayerStack(nn.Module):
-    """Runs layers that differ in their weights alone.
+    """A stack whose layers differ only in their weights.
 
     Attributes:
-        layers: a module list, where it runs more than one layer.
-        gradient_checkpointing: set by PreTrainedModel.gradient_checkpointing_enable, together with the function that
-            does it, which holds the options that were given there.
+        layers: a module list, if it runs more than one layer.
+        gradient_checkpointing: set by PreTrainedModel.gradient_checkpointing_enable, together with the checkpointing
+            function, which contains the options passed there.
     """
 
     layers: nn.ModuleList
@@ -252,7 +252,7 @@ class LayerStack(nn.Module):
     _compiled: Callable[[nn.Module], LayerCall] | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set as torch does; transformers sets `_gradient_checkpointing_func` from the outside.
+        """Set as torch does; transformers sets `_gradient_checkpointing_func` from outside.
 
         Raises:
             UserError: it is the reentrant kind.
@@ -260,27 +260,27 @@ class LayerStack(nn.Module):
         if name == "_gradient_checkpointing_func" and _is_reentrant(value):
             raise UserError(
                 "gradient_checkpointing_kwargs={'use_reentrant': True}: layers share tensors (the source's states, "
-                "the position table), whose gradients that kind would lose; leave it out or say False"
+                "the position table), whose gradients it would lose; omit it or set it to False"
             )
         super().__setattr__(name, value)
 
     @property
     def compiled(self) -> bool:
-        """Whether the next call in training mode goes through compiled code."""
+        """True if the next call in training mode runs compiled code."""
         return self.training and self._compiled is not None
 
     def compile_layers(self, compiled: Callable[[nn.Module], LayerCall] | None) -> None:
-        """In training mode call `compiled(layer)(layer, ...)` instead of `layer(...)`; None ends that.
+        """Call `compiled(layer)(layer, ...)` instead of `layer(...)` in training mode; None reverts to `layer(...)`.
 
         The layer is an argument, so that one graph serves all layers.
         """
         self._compiled = compiled
 
     def expect_other_sizes(self, *tensors: Tensor | None) -> None:
-        """Mark the sizes of what all layers share as different from batch to batch; call it before the first layer.
+        """Mark the sizes of tensors shared by all layers as variable; call it before the first layer.
 
-        The first graph then serves all sizes. What has one size for all batches (a width, the heads) is found out
-        from the weights when it is compiled.
+        The first graph then serves all sizes. Sizes that are constant (a width, the heads) are inferred
+        from the weights during compilation.
         """
         if self.compiled:
             for tensor in tensors:
@@ -288,7 +288,7 @@ class LayerStack(nn.Module):
                     torch._dynamo.maybe_mark_dynamic(tensor, dimension)
 
     def run_layer(self, layer: nn.Module, *args: Any) -> Tensor:
-        """Call a layer with the states and what follows them."""
+        """Call a layer with the states and its other arguments."""
         call: LayerCall = layer
         if self.training and self._compiled is not None:
             call = partial(self._compiled(layer), layer)
@@ -304,11 +304,11 @@ class LayerStack(nn.Module):
         *,
         indices: range | None = None,
     ) -> Tensor:
-        """Run some layers, one after another; all of them if `indices` is None.
+        """Run some layers in sequence; all of them if `indices` is None.
 
         Args:
-            given: the other arguments of a layer, by its index.
-            after: what the next layer gets, given a layer's index, its input and its output.
+            given: returns the other arguments of a layer, by its index.
+            after: returns the next layer's input, from a layer's index, its input and its output.
         """
         for index in range(len(self.layers)) if indices is None else indices:
             output = self.run_layer(self.layers[index], states, *given(index))
@@ -320,11 +320,11 @@ class EncoderStack(LayerStack):
     """An encoder's layers, each with one `attention`."""
 
     def self_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's self-attention."""
+        """Return each layer's self-attention."""
         return tuple(layer.get_submodule("attention") for layer in self.layers)
 
     def cross_attentions(self) -> tuple[nn.Module, ...]:
-        """An empty tuple: an encoder reads no other text."""
+        """Return an empty tuple: an encoder does not have cross-attention."""
         return ()
 
 

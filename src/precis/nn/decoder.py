@@ -19,12 +19,12 @@ from precis.nn.relative_positions import CausalBuckets
 from precis.nn.score_bias import DenseBias
 from precis.nn.streams import StreamLayout, beside, sight
 
-# A predicting state stands where the main state of its place would, which it never sees.
+# A predicting state has the position of the main state at its place, which is hidden from it.
 GAP = 0
 
 
 class Cache(Protocol):
-    """What the decoder needs of a cache; Hugging Face's `EncoderDecoderCache` is one."""
+    """The interface of a cache; Hugging Face's `EncoderDecoderCache` implements it."""
 
     self_attention_cache: Any
     cross_attention_cache: Any
@@ -35,7 +35,7 @@ class Cache(Protocol):
 
 @dataclass(kw_only=True)
 class CachedMemory(Memory):
-    """A layer's keys and values kept between steps; those of the source are computed at the first step only."""
+    """A layer's memory with cached keys and values; those of the source are computed only at the first step."""
 
     cache: Cache
     layer: int
@@ -53,7 +53,7 @@ class CachedMemory(Memory):
 
 
 def cached_length(cache: Cache | None, length: int) -> tuple[int, int]:
-    """Return the number of target places in the cache, and that of keys with `length` more.
+    """Return the number of target places in the cache, and the number of keys with `length` more.
 
     A static cache has room for further keys, which count too.
     """
@@ -68,7 +68,7 @@ def places_in(cache: Cache) -> int:
 
 
 def whole(number: Any) -> int:
-    """Return a number as one of Python's, but for one that an exported program leaves open."""
+    """Convert a number to a Python int, except a symbolic one of an exported program."""
     return number if isinstance(number, torch.SymInt) else int(number)  # type: ignore[return-value]
 
 
@@ -76,11 +76,11 @@ class DecoderStack(LayerStack):
     """A decoder's layers, each with a `self_attention` and a `cross_attention`."""
 
     def self_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's self-attention."""
+        """Return each layer's self-attention."""
         return tuple(layer.get_submodule("self_attention") for layer in self.layers)
 
     def cross_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's cross-attention."""
+        """Return each layer's cross-attention."""
         return tuple(layer.get_submodule("cross_attention") for layer in self.layers)
 
     def run_over(
@@ -94,13 +94,13 @@ class DecoderStack(LayerStack):
         weights: AttentionWeights | None,
         after: Callable[[int, Tensor, Tensor], Tensor],
     ) -> Float[Tensor, "b t+p d"]:
-        """Run all layers, which read a source.
+        """Run all layers, which attend to a source.
 
         Args:
             source: states and mask of the source.
-            shared: arguments of every layer besides the states and its memory.
-            predicting: how many states at the end are predicting ones.
-            after: what the next layer gets, given a layer's index, its input and its output.
+            shared: arguments of every layer other than the states and its memory.
+            predicting: number of predicting states at the end.
+            after: returns the next layer's input, from a layer's index, its input and its output.
         """
         if weights is not None:
             prefix = weights.of_decoder(prefix, self, length=states.shape[1] - predicting)
@@ -119,7 +119,7 @@ class DecoderStack(LayerStack):
 
 
 class Decoder(DecoderStack):
-    """Layers, final norm, and the relative-position table that every layer's self-attention shares."""
+    """Layers, final norm, and the relative-position table shared by all self-attentions."""
 
     def __init__(
         self,
@@ -157,13 +157,13 @@ class Decoder(DecoderStack):
         """Decode target states; with a cache, only the positions that are not in it yet.
 
         Args:
-            source_padded: whether some of `source_valid` is False; if None, it is looked at, for which a GPU is
-                waited for.
+            source_padded: whether some of `source_valid` is False; if None, it is read from the device, which waits
+                for a GPU.
             layout: the predicting states at the end of `states`, if there are any.
-            mask: which target positions may be seen besides the causal rule, over past and present.
+            mask: target positions allowed in addition to the causal rule, over past and present.
             prefix: keys and values before those of the target and of the source.
-            observe: called with the main states after each layer; after the last one they are final (normed).
-            weights: records the attention weights; fast paths are then not taken.
+            observe: receives the main states after each layer; after the last one they are final (normed).
+            weights: records the attention weights; fast paths are then not used.
         """
         length = states.shape[1] - (layout.places.shape[0] if layout is not None else 0)
         past, keys = cached_length(cache, length)
@@ -204,7 +204,7 @@ class Decoder(DecoderStack):
         queries: int, keys: int, past: int, mask: Tensor | None, device: torch.device
     ) -> Bool[Tensor, "#b 1 t j"] | None:
         if mask is None and queries == 1 and keys == past + 1:
-            return None  # the usual decoding step: everything in the cache lies in the past
+            return None  # the usual decoding step: everything in the cache is in the past
         allowed = causal_mask(queries, keys, first_query=past, device=device)
         return allowed if mask is None else allowed & mask
 

@@ -1,7 +1,7 @@
-"""Dropout in a third of torch's time on the CPU.
+"""Dropout on the CPU in a third of torch's time.
 
-torch draws a number for each element there, in one thread; here four elements share a draw of 64 bits. The rate is
-met to 1/65,536, and what is kept grows by what that rate takes away, so that means stay as they are.
+torch draws one number per element, in one thread; here four elements share a draw of 64 bits. The rate is
+exact to 1/65,536. The kept elements are scaled by the rounded rate, so means are preserved.
 """
 
 import math
@@ -18,20 +18,20 @@ _LEVELS = 1 << 16
 
 
 class Dropout(nn.Dropout):
-    """`torch.nn.Dropout` by `dropout`."""
+    """A `torch.nn.Dropout` that calls `dropout`."""
 
     def forward(self, states: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
         return dropout(states, self.p, training=self.training)
 
 
 def dropout(states: Float[Tensor, "*n"], rate: float, *, training: bool) -> Float[Tensor, "*n"]:
-    """In training, set each element to 0 with probability `rate` and scale the others to keep the mean.
+    """Set each element to 0 with probability `rate` in training, and scale the others to keep the mean.
 
     Raises:
         ValueError: the rate is outside [0, 1].
     """
     if states.device.type != "cpu" or not training or not 0.0 < rate < 1.0 or torch.compiler.is_compiling():
-        # a compiler makes one loop of torch's and what surrounds it, and cannot look into ours
+        # a compiler fuses torch's dropout with surrounding code, and cannot trace ours
         return F.dropout(states, rate, training=training)
     dropped: Tensor = _Dropout.apply(states, rate)
     return dropped
@@ -45,12 +45,12 @@ def factors(
     device: torch.device,
     generator: torch.Generator | None = None,
 ) -> Float[Tensor, "*n"]:
-    """What dropout multiplies elements with: 0, or about 1 / (1 - rate), for a rate below 1."""
+    """Return the factors of dropout: 0, or about 1 / (1 - rate), for a rate below 1."""
     level = min(round(rate * _LEVELS), _LEVELS - 1)
     count = math.prod(shape)
     draws = torch.empty(-(-count // 4), dtype=torch.int64, device=device)
     numbers = draws.random_(-(2**63), None, generator=generator).view(torch.int16)[:count].view(tuple(shape))
-    # floats at once: products with booleans are slow on the CPU
+    # floats directly: products with booleans are slow on the CPU
     kept = torch.ge(numbers, level - _LEVELS // 2, out=torch.empty(shape, dtype=dtype, device=device))
     return kept.mul_(_LEVELS / (_LEVELS - level))
 

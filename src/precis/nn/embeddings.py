@@ -1,4 +1,4 @@
-"""Token embeddings of the encoder, and the table that two models share without pulling at each other."""
+"""Token embeddings of the encoder, and a table shared by two models with disentangled gradients."""
 
 from typing import final
 
@@ -11,7 +11,7 @@ from precis.nn.dropout import Dropout
 
 
 class FanInEmbedding(nn.Embedding):
-    """A table whose rows start as N(0, std), with the padding row zero."""
+    """A table with rows initialised from N(0, std), and a zero padding row."""
 
     def __init__(self, rows: int, width: int, *, std: float, padding_id: int | None = None) -> None:
         self.std = std
@@ -23,9 +23,9 @@ class FanInEmbedding(nn.Embedding):
 
 
 class TokenEmbedding(nn.Module):
-    """LN(E[x]) with padding zeroed and dropout, as DeBERTa-v2/v3 without absolute positions.
+    """Token embeddings as in DeBERTa-v2/v3 without absolute positions: LN(E[x]), padding zeroed, dropout.
 
-    The norm makes the encoder blind to the size of the rows, which is chosen for the head that shares the table
+    The norm makes the encoder independent of the scale of the rows, which suits the head that shares the table
     (docs/adr/0002).
 
     `projection` maps a narrower table to the model's width (DeBERTa's embedding_size).
@@ -53,7 +53,7 @@ class TokenEmbedding(nn.Module):
         return self.finish(self.tokens(ids), valid)
 
     def finish(self, embedded: Float[Tensor, "b s w"], valid: Bool[Tensor, "b s"]) -> Float[Tensor, "b s d"]:
-        """From looked-up rows to the encoder's input."""
+        """Convert token rows to the encoder's input."""
         if self.projection is not None:
             embedded = self.projection(embedded)
         return self.dropout(self.norm(embedded) * valid[..., None])
@@ -63,7 +63,7 @@ class TokenEmbedding(nn.Module):
 class DisentangledEmbedding(nn.Module):
     """The discriminator's token table: E_D = sg(E_G) + E_delta (Z-Code++ Eq. 4, gradient-disentangled sharing).
 
-    Gradients reach `delta` only. The generator's module stays the generator's: it is looked at, not registered here,
+    Gradients reach `delta` only. The generator owns its module: it is referenced, not registered here,
     so that its table is saved, moved and counted once.
     """
 
@@ -74,7 +74,7 @@ class DisentangledEmbedding(nn.Module):
 
     @property
     def weight(self) -> Float[Tensor, "v d"]:
-        """E_D as one tensor, for a head that is tied to it."""
+        """E_D as one tensor, for a tied head."""
         return self._generator_table[0].weight.detach() + self.delta
 
     def forward(self, ids: Int[Tensor, "b s"]) -> Float[Tensor, "b s d"]:

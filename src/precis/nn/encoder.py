@@ -1,8 +1,8 @@
 """The encoder stack: DeBERTa layers run under a layer plan.
 
-Fusion-in-encoder: runs of `Local` layers work on chunks cut by position, `Global` layers on the whole sequence; only
-relative positions, no extra tokens. An input of one chunk goes through exactly as in the plain encoder. Batches that
-are padded by more than a twentieth are packed (`packed.py`): the padding is not computed, and comes back as zeros.
+Fusion-in-encoder: runs of `Local` layers attend within chunks cut by position, `Global` layers to the whole sequence,
+with only relative positions and no extra tokens. A single-chunk input is encoded exactly as in the plain encoder.
+Batches with more than a twentieth of padding are packed (`packed.py`): padding is not computed and becomes zeros.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from precis.nn.relative_positions import HeadTable, LogBuckets, OffsetRows, Posi
 
 
 class RelativePositionEmbedding(nn.Module):
-    """One table for all layers; layer-normalised when `norm_eps` is given, with dropout at each use."""
+    """A position table for all layers; layer-normalised if `norm_eps` is given, with dropout at each use."""
 
     def __init__(self, buckets: LogBuckets, width: int, *, norm_eps: float | None, dropout: float) -> None:
         super().__init__()
@@ -36,9 +36,9 @@ class RelativePositionEmbedding(nn.Module):
         self.dropout = Dropout(dropout)
 
     def for_layers(self, device: torch.device) -> Callable[[], PositionTable]:
-        """Return a function that gives each layer of a pass its table, each with its own dropout.
+        """Return a function that returns the table for one layer, each time with new dropout.
 
-        The norm and the rows of distances are worked out once for all of them.
+        The norm and the rows of distances are computed once for all layers.
         """
         table = self.norm(self.rows.weight) if self.norm is not None else self.rows.weight
         offsets = OffsetRows(self.buckets).on(device)
@@ -54,7 +54,7 @@ class BucketedPositionEmbedding(nn.Module):
         self.rows = nn.Embedding(buckets.rows, heads)
 
     def for_layers(self, device: torch.device) -> Callable[[], HeadTable]:
-        """Return a function that gives each layer of a pass the table."""
+        """Return a function that returns the table for a layer."""
         return lambda: HeadTable(self.rows.weight, self.buckets)
 
 
@@ -83,7 +83,7 @@ class NgramConvolution(nn.Module):
 
 
 class Encoder(EncoderStack):
-    """Layers, their shared position table, and the plan that says what each layer sees."""
+    """Layers, their shared position table, and the plan that defines each layer's attention span."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Encoder(EncoderStack):
     ) -> None:
         super().__init__()
         if len(plan) != len(layers):
-            raise ValueError(f"the layer plan names {len(plan)} layers, the encoder has {len(layers)}")
+            raise ValueError(f"the layer plan has {len(plan)} layers, the encoder has {len(layers)}")
         self.layers = nn.ModuleList(layers)
         self.positions = positions
         self.convolution = convolution
@@ -114,19 +114,19 @@ class Encoder(EncoderStack):
     ) -> Float[Tensor, "b s d"]:
         """Encode.
 
-        Compiled layers see padded batches: a packed one has groups of its own, which would be compiled anew.
+        Compiled layers receive padded batches: packed ones have groups of varying shape, which would recompile.
 
         Args:
-            padded, lengths: whether some of `valid` is False, or how many positions of each row are True, from the
-                first on. Where neither is given `valid` is looked at, for which a GPU is waited for.
-            states: embedded tokens, zero where padded.
+            padded, lengths: whether some of `valid` is False, or the number of True positions of each row, from the
+                first. If neither is given, `valid` is read from the device, which waits for a GPU.
+            states: embedded tokens, zero at padding.
             valid: True at real tokens.
             prefix: keys and values before those of the tokens; local layers have it in every chunk.
-            observe: called with the states after each layer, whole sequences again.
-            weights: records the attention weights; fast paths are then not taken.
+            observe: receives the states after each layer, as whole sequences.
+            weights: records the attention weights; fast paths are then not used.
 
         Raises:
-            UserError: padding on the left is no multiple of a chunk, so that chunks would be cut elsewhere.
+            UserError: left padding is not a multiple of a chunk, which would shift the chunks.
             ValueError: `lengths` do not fit the batch.
         """
         traced = is_traced()
@@ -155,7 +155,7 @@ class Encoder(EncoderStack):
         observe: Observer | None,
         weights: AttentionWeights | None,
     ) -> Float[Tensor, "b s d"]:
-        """Neighbouring layers of one scope, on chunks or on tokens without their padding."""
+        """Run consecutive layers of one scope, on chunks or on tokens without their padding."""
         packing = cut if isinstance(cut, Packing) else None
         mask = cut.mask if isinstance(cut, Chunks) else None
         first = prefix.cut(cut.split) if prefix is not None else None
@@ -173,7 +173,7 @@ class Encoder(EncoderStack):
                 return output
             whole = cut.join(output)
             observe(whole)
-            return cut.split(whole)  # through what was observed, for gradients to reach it
+            return cut.split(whole)  # depends on the observed states, so that gradients reach them
 
         states = cut.split(states)
         self.expect_other_sizes(states, mask)
@@ -181,7 +181,7 @@ class Encoder(EncoderStack):
 
 
 def _refuse_shifted_chunks(seen: NDArray[np.bool_] | None, plan: LayerPlan) -> None:
-    """Chunks are cut by position: tokens that padding has moved would fall into others than they do alone."""
+    """Refuse left padding that would move tokens to other chunks than without it."""
     if seen is None:
         return
     first = seen.argmax(axis=1)  # 0 for a row without a token
@@ -192,6 +192,6 @@ def _refuse_shifted_chunks(seen: NDArray[np.bool_] | None, plan: LayerPlan) -> N
             and (first % scope.chunk_length).any()
         ):
             raise UserError(
-                f"{int(first.max())} positions of padding on the left: this encoder works on chunks of "
-                f"{scope.chunk_length}, cut by position; pad on the right, or by a multiple of {scope.chunk_length}"
+                f"{int(first.max())} positions of padding on the left: this encoder cuts chunks of "
+                f"{scope.chunk_length} by position; pad on the right, or by a multiple of {scope.chunk_length}"
             )

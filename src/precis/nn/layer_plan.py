@@ -1,4 +1,4 @@
-"""Layer plan: layer index -> what that layer does differently; and the chunks that a local layer works on.
+"""Layer plan: the attention span of each layer; and the chunks of a local layer.
 
 Fusion-in-encoder (Z-Code++ section 2.3) is the plan "m local layers, then n global ones".
 """
@@ -20,7 +20,7 @@ from precis.nn.padding import padding_mask, sent
 @final
 @dataclass(frozen=True)
 class Local:
-    """Attention stays inside chunks of this many positions."""
+    """Attention within chunks of this many positions."""
 
     chunk_length: int
 
@@ -34,7 +34,7 @@ class Local:
 @final
 @dataclass(frozen=True)
 class Global:
-    """Attention sees the whole input."""
+    """Attention over the whole input."""
 
 
 Scope = Local | Global
@@ -42,12 +42,12 @@ LayerPlan = tuple[Scope, ...]
 
 
 def dense_plan(layers: int) -> LayerPlan:
-    """Every layer sees everything: the plain encoder."""
+    """Return the plan of the plain encoder: every layer attends to the whole input."""
     return (Global(),) * layers
 
 
 def fusion_plan(layers: int, *, chunk_length: int, global_layers: int = 1) -> LayerPlan:
-    """m = layers - n local layers of chunk length l, then n global layers; cost O(m N l + n N^2).
+    """Return m = layers - n local layers of chunk length l, then n global layers; cost O(m N l + n N^2).
 
     Raises:
         ValueError: `global_layers` is not between 0 and `layers`.
@@ -60,7 +60,7 @@ def fusion_plan(layers: int, *, chunk_length: int, global_layers: int = 1) -> La
 
 
 def runs(plan: LayerPlan) -> list[tuple[Scope, range]]:
-    """Neighbouring layers with the same choice, as (choice, layer indices)."""
+    """Return runs of consecutive layers with the same scope, as (scope, layer indices)."""
     starts = [index for index in range(len(plan)) if index == 0 or plan[index] != plan[index - 1]]
     ends = [*starts[1:], len(plan)]
     return [(plan[start], range(start, end)) for start, end in zip(starts, ends, strict=True)]
@@ -69,13 +69,13 @@ def runs(plan: LayerPlan) -> list[tuple[Scope, range]]:
 @final
 @dataclass(frozen=True)
 class Chunks:
-    """Documents as rows of chunks and back. Chunks of nothing but padding are never computed.
+    """The chunks of a batch: cuts documents into rows of chunks and joins them. All-padding chunks are not computed.
 
     Attributes:
         valid: True at real tokens.
         padded: whether some of `valid` is False.
         shape: rows and width of the whole batch.
-        kept: indices of the chunks that hold a real token, or a slice of all; None if the input is not cut.
+        kept: indices of the chunks with a real token, or a slice of all; None if the input is not cut.
     """
 
     valid: Bool[Tensor, "c l"]
@@ -85,14 +85,14 @@ class Chunks:
 
     @property
     def mask(self) -> Bool[Tensor, "c 1 1 l"] | None:
-        """The mask of the chunks; None if nothing is padded, for which the fused kernels are faster."""
+        """The mask of the chunks; None without padding, since fused kernels are then faster."""
         return padding_mask(self.valid) if self.padded else None
 
     @classmethod
     def cut(
         cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, seen: NDArray[np.bool_] | None
     ) -> "Chunks":
-        """Cut a batch under a scope; inputs of one chunk stay whole.
+        """Cut a batch under a scope; single-chunk inputs stay whole.
 
         Args:
             seen: `valid` in the host's memory; if None, all of it is True.
@@ -111,7 +111,7 @@ class Chunks:
 
     @classmethod
     def cut_all(cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, padded: bool) -> "Chunks":
-        """Cut a batch in a traced pass, where no chunk can be left out.
+        """Cut a batch in a traced pass, which cannot omit chunks.
 
         Args:
             padded: whether some of `valid` may be False.
@@ -124,7 +124,7 @@ class Chunks:
         return cls(chunks, padded=padded or ragged, shape=(batch, length), kept=slice(None))
 
     def each(self, work: Callable[..., Tensor], *states: Float[Tensor, "c l d"]) -> Float[Tensor, "c l d"]:
-        """`work(*states, group=self)`, as `Packing.each` calls it for each of its groups."""
+        """Call `work(*states, group=self)`, as `Packing.each` does for each of its groups."""
         return work(*states, group=self)
 
     def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "c l d"]:
@@ -133,7 +133,7 @@ class Chunks:
         return _fold(states, self.valid.shape[-1])[self.kept]
 
     def join(self, states: Float[Tensor, "c l d"]) -> Float[Tensor, "b s d"]:
-        """Back to whole sequences; positions in chunks of padding become zero."""
+        """Join chunks to whole sequences; positions in chunks of padding become zero."""
         if self.kept is None:
             return states
         batch, length = self.shape
@@ -143,7 +143,7 @@ class Chunks:
         return whole.view(batch, per_row * chunk, -1)[:, :length]
 
     def _among_all(self, kept: Float[Tensor, "c *rest"], count: int) -> Float[Tensor, "_ *rest"]:
-        """The kept of `count` chunks in their places, zeros in those of padding."""
+        """Return `count` chunks: the kept ones in their places, zeros in those of padding."""
         if not isinstance(self.kept, Tensor):
             return kept
         return kept.new_zeros(count, *kept.shape[1:]).index_copy(0, self.kept, kept)
@@ -151,7 +151,7 @@ class Chunks:
     def whole_weights(
         self, weights: Float[Tensor, "c h l p+l"]
     ) -> tuple[Float[Tensor, "b h s p+s"], Float[Tensor, "c h l p+l"]]:
-        """Return the weights of whole sequences, and the chunks' own weights made from these.
+        """Return the weights of whole sequences, and the chunks' own weights derived from them.
 
         Between chunks, and in chunks of padding, the weights are zero.
         """
@@ -174,13 +174,13 @@ class Chunks:
 
 
 def _fold(rows: Tensor, chunk: int) -> Tensor:
-    """(b s ...) -> (b * ceil(s / chunk), chunk, ...), the ragged last chunk padded with zeros."""
+    """Fold (b s ...) to (b * ceil(s / chunk), chunk, ...); zeros pad the ragged last chunk."""
     per_row = _chunks_of(rows.shape[1], chunk)
     missing = per_row * chunk - rows.shape[1]
     trailing = (0, 0) * (rows.dim() - 2)
     pads = (
         torch.compiler.is_exporting() or missing
-    )  # a program has to pad where it must, whatever it is made from
+    )  # an exported program must pad, whatever its example input
     padded = F.pad(rows, (*trailing, 0, missing)) if pads else rows
     return padded.reshape(rows.shape[0] * per_row, chunk, *rows.shape[2:])
 

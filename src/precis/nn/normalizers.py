@@ -1,7 +1,7 @@
-"""How scores become attention weights: the `normalize` slot of `attend`.
+"""Normalizers, which convert scores to attention weights: the `normalize` argument of `attend`.
 
-`Softmax` is the usual one. `TopP` and `Gumbel` are the discourse paper's TruncSA (Eq. 2) and SoftSA (Eq. 3). They are
-settings too: frozen, and saved with an adapter.
+`Softmax` is the default. `TopP` and `Gumbel` are the discourse paper's TruncSA (Eq. 2) and SoftSA (Eq. 3). They are
+also settings: frozen, and saved with an adapter.
 """
 
 import math
@@ -21,12 +21,12 @@ RealQueries = Bool[Tensor, "#b 1 #i 1"]
 
 
 class Normalizer(ABC):
-    """Turns scores into non-negative weights over the last axis. Scores of forbidden keys are the dtype's minimum.
+    """A function from scores to non-negative weights over the last axis. Forbidden scores are the dtype's minimum.
 
     Attributes:
-        row_wise: whether the weights of a query depend on that query's scores alone, so that a long input can be
-            worked through in blocks of queries.
-        is_softmax: whether it is the usual softmax, which fused kernels compute themselves.
+        row_wise: whether the weights of a query depend only on that query's scores, so that a long input can be
+            processed in blocks of queries.
+        is_softmax: whether it is the plain softmax, which fused kernels compute themselves.
     """
 
     row_wise: ClassVar[bool] = True
@@ -36,18 +36,18 @@ class Normalizer(ABC):
     def __call__(
         self, scores: Scores, *, queries: RealQueries | None = None, training: bool = False
     ) -> Scores:
-        """Weights from scores.
+        """Convert scores to weights.
 
         Args:
             queries: True where a query is a real token; if None, all are.
-            training: whether noise, where there is any, is to be drawn.
+            training: whether to draw noise, if the normalizer uses it.
         """
 
     def bound(self, *, mask: Bool[Tensor, "#b #h #i j"] | None, training: bool) -> "Normalizer":
-        """The normalizer for one call of self-attention.
+        """Return the normalizer for one call of self-attention.
 
         Args:
-            mask: what may be attended to; one of (b 1 1 n) says which positions, and so which queries, are real.
+            mask: the allowed keys; (b 1 1 n) marks the real positions, and so the real queries.
         """
         if self.is_softmax:
             return self
@@ -58,7 +58,7 @@ class Normalizer(ABC):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Softmax(Settings, Normalizer):
-    """The usual weights: positive and summing to one."""
+    """The usual weights: positive, with sum one."""
 
     is_softmax: ClassVar[bool] = True
 
@@ -73,24 +73,25 @@ class Softmax(Settings, Normalizer):
 class TopP(Settings, Normalizer):
     """TruncSA (Eq. 2): softmax weights of the keys that share the first `mass` of all attention, zero for the rest.
 
-    The weights of a head are summed over its real queries and normalised over the keys; the fewest keys whose shares
-    reach `mass` are kept for all queries. The paper does not say how heads are handled (here each has its own keys) nor
-    padding (padded queries have no say).
+    The weights of a head are summed over its real queries and normalised over the keys. The smallest set of keys whose
+    shares reach `mass` is kept for all queries. The paper specifies neither the handling of heads (here each has its
+    own keys) nor of padding (padded queries are ignored).
 
-    Beside the 95% Table 7 has a tau of its own (1.0, 0.1); section 4.2 writes mask(a) = top-p(a, tau) and calls it a
-    threshold that controls sparsity, without an equation. Our reading is the temperature of nucleus sampling: the
-    shares become softmax(log(shares) / temperature) before the fewest keys are counted. It acts on the mask alone; the
-    weights that stay are those of softmax.
+    In addition to the 95%, Table 7 has a separate tau (1.0, 0.1). Section 4.2 writes mask(a) = top-p(a, tau) and calls
+    it a threshold that controls sparsity, without an equation. We read it as the temperature of nucleus sampling: the
+    shares become softmax(log(shares) / temperature) before the smallest set is chosen. It affects only the mask; the
+    kept weights are those of softmax.
 
-    Where a stack reads a long document in chunks (fusion-in-encoder's local layers), each chunk has its own nucleus.
+    If a stack reads a long document in chunks (fusion-in-encoder's local layers), each chunk has its own nucleus.
     It needs all queries at once: memory grows with the square of the length, and in a decoder it would look ahead.
 
     Attributes:
-        mass: share of the attention that is kept, in (0, 1]; the paper uses 0.95. 1 is dense exactly.
-        temperature: above 0; the paper tries 1 and 0.1. The lower, the fewer keys are kept; 1 is Eq. 2 as it stands.
-        renormalize: make the weights of each query sum to one again; the paper does not.
+        mass: share of the attention to keep, in (0, 1]; the paper uses 0.95. 1 is exactly dense.
+        temperature: above 0; the paper tries 1 and 0.1. Lower values keep fewer keys; 1 is Eq. 2 unchanged.
+        renormalize: scale the weights of each query to sum to one again; the paper does not.
 
     Raises:
+        UserError: `mass` or `temperature` is out of range.
         UserError: `mass` or `temperature` is out of range.
     """
 
@@ -141,12 +142,12 @@ class TopP(Settings, Normalizer):
 class Gumbel(Settings, Normalizer):
     """SoftSA (Eq. 3): softmax((scores + g) / temperature), with Gumbel noise g for each query and key.
 
-    Noise is drawn in training only; the paper does not say. Without it, temperature 1 is softmax. Eq. 3's a is the
-    attention, by section 3 already a softmax; here noise and temperature meet the scores, as in the Gumbel softmax that
-    it cites: a second softmax over weights would be nearly uniform.
+    Noise is drawn only in training; the paper does not specify this. Without noise, temperature 1 is softmax. Eq. 3's a
+    is the attention, already a softmax by section 3. Here noise and temperature apply to the scores, as in the Gumbel
+    softmax that the paper cites: a second softmax over weights would be nearly uniform.
 
     Attributes:
-        temperature: above 0; the paper tries 1, 0.1 and 0.01. The lower, the sparser.
+        temperature: above 0; the paper tries 1, 0.1 and 0.01. Lower values are sparser.
 
     Raises:
         UserError: the temperature is not positive.
@@ -165,7 +166,7 @@ class Gumbel(Settings, Normalizer):
     ) -> Scores:
         if not training and self.temperature == 1.0:
             return torch.softmax(scores, dim=-1)
-        # forbidden scores are the dtype's minimum: taken from the row's best first, a division cannot make NaN of them
+        # forbidden scores are the dtype's minimum: subtract the row's maximum first, so that division gives no NaN
         scores = scores - scores.detach().amax(-1, keepdim=True)
         if training:
             scores = scores + _gumbel_noise(scores)
@@ -173,19 +174,19 @@ class Gumbel(Settings, Normalizer):
 
 
 def _gumbel_noise(like: Tensor) -> Tensor:
-    """-log(-log(u)), u uniform: minus the logarithm of an exponential variable."""
+    """Return -log(-log(u)), u uniform: minus the logarithm of an exponential variable."""
     noise = torch.empty_like(like, dtype=torch.float32, memory_format=torch.contiguous_format)
     return -noise.exponential_().log().to(like.dtype)
 
 
 AttentionNormalizer = Softmax | TopP | Gumbel
-"""What may be chosen in settings."""
+"""The normalizers available in settings."""
 
 
 @final
 @dataclass(frozen=True)
 class Bound(Normalizer):
-    """A normalizer with what it should know of one call."""
+    """A normalizer bound to the arguments of one call."""
 
     inner: Normalizer
     queries: RealQueries | None

@@ -1,9 +1,9 @@
-"""A batch without its padding: documents (or their chunks) of about one length side by side, all others cut off.
+"""A batch without its padding: documents (or their chunks), grouped by length and concatenated.
 
-The tokens of all groups form one row, so that projections, norms and feed-forward networks see real tokens (and few
-others); attention runs group by group, on slices that need no copy. The groups are sorted by length; within one,
-lengths differ by an eighth or 16 positions at most. Where a kernel takes documents of any lengths in one launch
-(`disentangled/flash.py`), `Documents` says where each begins and ends.
+The tokens of all groups form one row, so projections, norms and feed-forward networks process real tokens (and few
+others). Attention runs group by group, on slices without copies. Groups are sorted by length; within one,
+lengths differ by at most an eighth or 16 positions. For kernels that accept documents of any lengths in one launch
+(`disentangled/flash.py`), `Documents` holds their bounds.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from precis.nn.disentangled import flash
 from precis.nn.layer_plan import Global, Local
 from precis.nn.padding import Documents, padding_mask, sent
 
-# A batch is packed when at least this share of its positions would be computed for nothing.
+# A batch is packed if at least this share of its positions would be wasted.
 WASTE = 0.05
 _SLACK = 16
 _SLACK_SHARE = 8
@@ -29,7 +29,7 @@ _SLACK_SHARE = 8
 @final
 @dataclass(frozen=True)
 class Group:
-    """Sequences of about one length: `count` times `length` tokens from `start` on.
+    """Sequences of similar length: `count` times `length` tokens from `start` on.
 
     Args:
         mask: True at real tokens; None if all are.
@@ -53,20 +53,20 @@ class Group:
         return self.start + self.count * self.length
 
     def rows(self, tokens: Float[Tensor, "1 k d"]) -> Float[Tensor, "c l d"]:
-        """The group's part of the packed tokens; no copy."""
+        """Return the group's slice of the packed tokens, without a copy."""
         return tokens[0, self.start : self.stop].view(self.count, self.length, -1)
 
 
 @final
 @dataclass(frozen=True)
 class Packing:
-    """Where each packed token comes from in the flattened batch (row * width + position).
+    """The source of each packed token in the flattened batch (row * width + position).
 
     Args:
         shape: rows and width of the batch.
-        real: which packed tokens are real; None if all are.
-        kept, target: the places of the real ones, and where they come from; None if all are real.
-        documents: None if no kernel needs them, or if a document has padding between its tokens.
+        real: True at real packed tokens; None if all are.
+        kept, target: indices of the real packed tokens, and their sources; None if all are real.
+        documents: None if the kernel does not need them, or if a document has padding between its tokens.
     """
 
     groups: tuple[Group, ...]
@@ -83,16 +83,16 @@ class Packing:
     ) -> "Packing | None":
         """Pack a batch for layers of a scope, or return None if that saves too little (`WASTE`).
 
-        A device with a kernel for documents of any lengths packs whatever has padding: the kernel's form with a mask
-        is compiled for each shape of a batch.
+        A device with a kernel for documents of any lengths packs every padded batch: with a mask, the kernel
+        would be compiled for each shape of a batch.
 
         Args:
-            seen: `valid` in the host's memory, where this is decided; if None, all of it is True (`host_mask`).
+            seen: `valid` in host memory, where this is decided; if None, all of it is True (`host_mask`).
         """
         width = _width(valid.shape[1], scope)
         if seen is None:
             if WASTE > 0.0 and valid.shape[1] % max(width, 1) == 0:
-                return None  # nothing to leave out, and no need to go through the rows
+                return None  # no padding, so the rows need no check
             seen = np.ones(tuple(valid.shape), dtype=bool)
         spans = _spans(seen, scope)
         computed = sum(1 for _ in _starts(seen, width)) * width
@@ -136,7 +136,7 @@ class Packing:
         )
 
     def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "1 k d"]:
-        """The batch's tokens, group by group; zero where a group's sequence is shorter than the group."""
+        """Return the batch's tokens, group by group; zero where a sequence is shorter than its group."""
         tokens = states.flatten(0, 1).index_select(0, self.source)
         if self.real is not None:
             tokens = tokens.masked_fill(~self.real[:, None], 0.0)
@@ -152,7 +152,7 @@ class Packing:
         return whole.index_copy(0, source, packed).view(rows, width, -1)
 
     def each(self, work: Callable[..., Tensor], *tokens: Float[Tensor, "1 k _"]) -> Float[Tensor, "1 k _"]:
-        """`work(*rows of a group, group=group)` for every group, put side by side again."""
+        """Call `work(*rows of a group, group=group)` for every group, and concatenate the results."""
         parts = [work(*(group.rows(t) for t in tokens), group=group) for group in self.groups]
         return torch.cat([part.flatten(0, 1) for part in parts])[None]
 
@@ -171,7 +171,7 @@ def _width(length: int, scope: Local | Global) -> int:
 
 
 def _starts(seen: NDArray[np.bool_], width: int) -> list[tuple[int, int]]:
-    """(row, position) of each document or chunk that holds a token: what the padded path computes."""
+    """Return (row, position) of each document or chunk with a token: those that the padded path computes."""
     return [
         (row, first)
         for row in range(seen.shape[0])
@@ -181,7 +181,7 @@ def _starts(seen: NDArray[np.bool_], width: int) -> list[tuple[int, int]]:
 
 
 def _spans(seen: NDArray[np.bool_], scope: Local | Global) -> list[_Span]:
-    """The span from each document's or chunk's first token to its last."""
+    """Return the span from each document's or chunk's first token to its last."""
     length = seen.shape[1]
     width = _width(length, scope)
     spans = []
@@ -192,7 +192,7 @@ def _spans(seen: NDArray[np.bool_], scope: Local | Global) -> list[_Span]:
 
 
 def _grouped(spans: list[_Span]) -> list[list[_Span]]:
-    """Spans sorted by length; a new group begins where one is shorter than the longest by more than its slack."""
+    """Group spans sorted by length; a new group starts where one is shorter than the longest by more than the slack."""
     groups: list[list[_Span]] = []
     for span in sorted(spans, key=lambda s: -s.length):
         longest = _longest(groups[-1]) if groups else 0
@@ -204,7 +204,7 @@ def _grouped(spans: list[_Span]) -> list[list[_Span]]:
 
 
 def _documents(groups: list[list[_Span]], device: torch.device) -> Documents:
-    """The bounds of each span, and of what fills its row up to the group's length."""
+    """Return the bounds of each span, and of its filler up to the group's length."""
     parts = [part for group in groups for s in group for part in (s.length, _longest(group) - s.length)]
     bounds = np.cumsum([0, *(part for part in parts if part)], dtype=np.int32)
     return Documents(sent(bounds, device), max(_longest(group) for group in groups))

@@ -1,11 +1,11 @@
-"""Masks, and what the host knows of a batch's padding, so that no pass has to ask a GPU for it and wait.
+"""Masks, and what the host knows about a batch's padding, so that a pass need not wait for a GPU.
 
-A mask lies on the device; whether it hides anything, and where, decides what is computed at all, and that is decided
-on the host. Whoever made the batch knows the lengths of its rows. Without them the mask is copied back, once a pass.
+A mask is on the device; the host decides from it which positions to compute. The producer of a batch
+knows the lengths of its rows. Without them the mask is copied to the host, once per pass.
 
 Masks are boolean, True = may attend, and combined with `&`; their shapes broadcast to (b h i j).
 
-Where a pass is traced (torch.compile, torch.export) nothing is looked at: the program has to hold for every mask.
+A traced pass (torch.compile, torch.export) reads no values: the program must work for every mask.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from torch import Tensor
 
 
 def padding_mask(valid: Bool[Tensor, "b j"]) -> Bool[Tensor, "b 1 1 j"]:
-    """Every query may see the keys of real tokens."""
+    """Return a mask that lets every query attend to the keys of real tokens."""
     return valid[:, None, None, :]
 
 
 def causal_mask(
     query_length: int, key_length: int, *, first_query: int = 0, device: torch.device | None = None
 ) -> Bool[Tensor, "1 1 i j"]:
-    """Query i stands at position `first_query + i` and sees keys at its own position and before it."""
+    """Return a mask that lets query i, at position `first_query + i`, attend to keys up to its own position."""
     queries = torch.arange(query_length, device=device) + first_query
     keys = torch.arange(key_length, device=device)
     return (keys[None, :] <= queries[:, None])[None, None]
@@ -36,16 +36,16 @@ def causal_mask(
 def host_mask(
     valid: Bool[Tensor, "b s"], *, padded: bool | None = None, lengths: Sequence[int] | None = None
 ) -> NDArray[np.bool_] | None:
-    """Return `valid` in the host's memory, or None if all of it is True.
+    """Return `valid` in host memory, or None if all of it is True.
 
-    It is made from what is known, else copied from the device, which waits for a GPU.
+    It is computed from known lengths, else copied from the device, which waits for a GPU.
 
     Args:
         padded: if False, all of it is True.
         lengths: real tokens of each row, from its first position on.
 
     Raises:
-        ValueError: there is not one length for each row, or one is longer than the row.
+        ValueError: the number of lengths differs from the number of rows, or a length exceeds the width.
     """
     if padded is False:
         return None
@@ -61,7 +61,7 @@ def host_mask(
 
 
 def is_padded(width: int, lengths: Sequence[int] | None) -> bool | None:
-    """Whether a row is shorter than the batch is wide; None if the lengths are not known."""
+    """Return whether a row is shorter than the batch's width; None if the lengths are unknown."""
     return None if lengths is None else min(lengths, default=width) < width
 
 
@@ -69,8 +69,8 @@ def mask_if_padded(valid: Bool[Tensor, "b s"] | None, padded: bool | None) -> Bo
     """Return the mask of padded keys, or None if it would hide nothing: fused kernels are faster without one.
 
     Args:
-        padded: whether some of `valid` is False; if None, it is looked at, which waits for a GPU. A traced pass looks
-            at nothing and keeps the mask.
+        padded: whether some of `valid` is False; if None, it is read from the device, which waits for a GPU. A traced
+            pass reads nothing and keeps the mask.
     """
     if valid is None or padded is False:
         return None
@@ -80,12 +80,12 @@ def mask_if_padded(valid: Bool[Tensor, "b s"] | None, padded: bool | None) -> Bo
 
 
 def is_traced() -> bool:
-    """Whether torch.compile or torch.export traces the pass, in which a mask has no values to look at."""
+    """Return whether torch.compile or torch.export traces the pass, so that mask values are unavailable."""
     return torch.compiler.is_compiling()
 
 
 def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:
-    """Copy a small array to the device without waiting for the work that is queued there."""
+    """Copy a small array to the device without waiting for its queued work."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
@@ -93,11 +93,11 @@ def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:
 @final
 @dataclass(frozen=True)
 class Documents:
-    """Where each document lies among the packed tokens; what fills a group's row up counts as a document of its own.
+    """The bounds of documents in the packed tokens; the filler of a group's row counts as a separate document.
 
     Args:
         bounds: int32: the start of each, then the end of the last.
-        longest: tokens of the longest.
+        longest: tokens of the longest document.
     """
 
     bounds: Int[Tensor, " s"]

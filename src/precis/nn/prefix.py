@@ -1,7 +1,7 @@
-"""Keys and values that stand before those of the input: the prefix's columns of an attention matrix.
+"""Keys and values before those of the input: the prefix's columns of an attention matrix.
 
-A stack of layers is handed a `StackPrefix` for one call and gives each attention its `PrefixColumns`; `attend` does
-the rest. Nothing here knows where the keys come from (`precis.tuning`).
+A stack of layers receives a `StackPrefix` for one call and passes `PrefixColumns` to each attention; `attend` does
+the rest. The source of the keys is not known here (`precis.tuning`).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 Observe = Callable[[Float[Tensor, "b h i p+j"]], Tensor | None]
-"""A function that is called with attention weights; a tensor that it returns is used in their place."""
+"""A function that receives attention weights; a tensor that it returns replaces them."""
 
-# Added to the score of a column that a query may not see, before scaling: no weight is left of it in any dtype, and
-# float16 can hold it.
+# Added to the score of a column that a query may not see, before scaling: its weight is zero in any dtype, and
+# float16 can represent it.
 _FORBIDDEN = -3e4
-_LANES = 8  # fused kernels like head widths that are multiples of this
+_LANES = 8  # fused kernels prefer head widths that are multiples of this
 
 
 @final
 @dataclass(frozen=True)
 class PrefixBlocks:
-    """Which queries see which columns: those of their own segment (UniBlock).
+    """The visible columns of each query: those of its own segment (UniBlock).
 
     Attributes:
         segments: the segment of each query.
-        columns: the segment that each column belongs to.
+        columns: the segment of each column.
         count: number of segments.
     """
 
@@ -40,11 +40,11 @@ class PrefixBlocks:
     count: int
 
     def visible(self) -> Bool[Tensor, "#b 1 #i p"]:
-        """True where a query may see a column."""
+        """Return a mask that is True where a query may see a column."""
         return self.segments[:, None, :, None] == self.columns
 
     def rows(self, start: int, stop: int) -> PrefixBlocks:
-        """The blocks of some of the queries."""
+        """Return the blocks of the queries `start` to `stop`."""
         if self.segments.shape[-1] == 1:
             return self
         return replace(self, segments=self.segments[:, start:stop])
@@ -56,9 +56,9 @@ class PrefixColumns:
     """The prefix of one attention in one call; p may be 0.
 
     Attributes:
-        keys, values: the same for all rows of a batch.
-        blocks: which query sees which column; if None, every query sees every column.
-        observe: called with the weights over prefix and input columns, in that order; fast paths are then not taken.
+        keys, values: shared by all rows of a batch.
+        blocks: the visible columns of each query; if None, every query sees every column.
+        observe: receives the weights over prefix and input columns, in that order; fast paths are then not used.
     """
 
     keys: Float[Tensor, "h p e"]
@@ -72,24 +72,24 @@ class PrefixColumns:
         return self.keys.shape[-2]
 
     def rows(self, start: int, stop: int) -> PrefixColumns:
-        """The prefix as some of the queries see it."""
+        """Return the prefix for the queries `start` to `stop`."""
         return self if self.blocks is None else replace(self, blocks=self.blocks.rows(start, stop))
 
     def cut(self, cut: Callable[[Tensor], Tensor]) -> PrefixColumns:
-        """The prefix for queries in another arrangement: in chunks, or in several streams."""
+        """Return the prefix for rearranged queries: in chunks, or in several streams."""
         if self.blocks is None or self.blocks.segments.shape[-1] == 1:
             return self
         return replace(self, blocks=replace(self.blocks, segments=cut(self.blocks.segments)))
 
     def scores(self, queries: Float[Tensor, "b h i e"]) -> Float[Tensor, "b h i p"]:
-        """Scores of (scaled) queries, the dtype's minimum where a column may not be seen; keys are not copied."""
+        """Compute scores of (scaled) queries, the dtype's minimum for hidden columns; keys are not copied."""
         scores = torch.einsum("bhie,hpe->bhip", queries, self.keys.to(queries.dtype))
         if self.blocks is None:
             return scores
         return scores.masked_fill(~self.blocks.visible(), torch.finfo(scores.dtype).min)
 
     def mix(self, weights: Float[Tensor, "b h i p"]) -> Float[Tensor, "b h i e"]:
-        """Weighted sums of the prefix's values."""
+        """Compute weighted sums of the prefix's values."""
         return torch.einsum("bhip,hpe->bhie", weights, self.values.to(weights.dtype))
 
 
@@ -99,10 +99,10 @@ def before(
     keys: Float[Tensor, "b h j e"],
     values: Float[Tensor, "b h j e"],
 ) -> tuple[Float[Tensor, "b h i f"], Float[Tensor, "b h p+j f"], Float[Tensor, "b h p+j f"]]:
-    """Join prefix and input for a fused kernel; only the first e entries of its result count.
+    """Join prefix and input for a fused kernel; only the first e entries of its result are used.
 
-    Blocks are encoded in extra entries of each head instead of a mask. A query has a 1 at its segment's entry. A column
-    has there a number that forbids it, unless the segment is its own; other keys have zeros.
+    Extra entries of each head encode the blocks, instead of a mask. A query has a 1 at its segment's entry. A column
+    has a large negative number in the entries of other segments and 0 in its own; other keys have zeros.
     """
     batch = keys.shape[0]
     first = prefix.keys.to(keys.dtype).expand(batch, -1, -1, -1)
@@ -130,18 +130,18 @@ class LayerPrefix:
 @final
 @dataclass(frozen=True)
 class StackPrefix:
-    """The prefixes of a stack in one call, by layer; an encoder's layers have no cross-attention."""
+    """The prefixes of a stack in one call, by layer; for an encoder, `cross_attention` is empty."""
 
     self_attention: tuple[PrefixColumns | None, ...]
     cross_attention: tuple[PrefixColumns | None, ...] = ()
 
     def layer(self, index: int) -> LayerPrefix:
-        """The prefix of one layer."""
+        """Return the prefix of one layer."""
         crossed = self.cross_attention[index] if self.cross_attention else None
         return LayerPrefix(self.self_attention[index], crossed)
 
     def cut(self, cut: Callable[[Tensor], Tensor]) -> StackPrefix:
-        """The prefix for queries in another arrangement; see `PrefixColumns.cut`."""
+        """Return the prefix for rearranged queries; see `PrefixColumns.cut`."""
         return StackPrefix(
             tuple(p.cut(cut) if p else None for p in self.self_attention),
             tuple(p.cut(cut) if p else None for p in self.cross_attention),
@@ -152,12 +152,12 @@ class StackPrefix:
 class TakesPrefix(Protocol):
     """A stack whose `forward` has an argument `prefix: StackPrefix | None`.
 
-    An encoder's has one named `valid`, True at real tokens; a decoder's has one named `cache`, and the target's states
-    or embeddings (b t d) come first.
+    An encoder's also has `valid`, True at real tokens; a decoder's has `cache`, and its first argument is the target's
+    states or embeddings (b t d).
     """
 
     def self_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's self-attention: a module with `heads`, `key` (a linear map) and `normalize`."""
+        """Return each layer's self-attention: a module with `heads`, `key` (a linear map) and `normalize`."""
 
     def cross_attentions(self) -> tuple[nn.Module, ...]:
-        """Each layer's cross-attention; empty for an encoder."""
+        """Return each layer's cross-attention; empty for an encoder."""

@@ -1,9 +1,9 @@
-"""Relative distance -> row of a learnt table.
+"""Relative positions: a map from distance to the row of a learnt table.
 
 Two families: DeBERTa's log buckets (both directions, distance = query - key) and T5's (one direction in the decoder,
 two in an encoder).
-Distances beyond the table are clamped first, as Microsoft's code does and transformers does not; without the clamp
-the rows that were never trained are hit from 512 tokens on.
+Distances beyond the table are clamped first, as in Microsoft's code and unlike transformers; without the clamp,
+inputs of 512 tokens and more would use untrained rows.
 """
 
 import math
@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 
 class Buckets(ABC):
-    """Maps distances (query position - key position) to rows of a table with `rows` rows."""
+    """A map from distances (query position - key position) to rows of a table with `rows` rows."""
 
     rows: int
 
@@ -32,7 +32,7 @@ class LogBuckets(Buckets):
     """DeBERTa's delta(i, j) for distance i - j (DeBERTa Eq. 3, log buckets as in the released v2/v3 code).
 
     Exact up to half of `buckets` in either direction, logarithmic up to `max_distance - 1`, constant beyond.
-    `buckets=0` keeps every distance below `max_distance` apart (DeBERTa v1).
+    `buckets=0` keeps all distances below `max_distance` separate (DeBERTa v1).
 
     Attributes:
         near: the rows of the distances `saturation`, ..., -`saturation`, computed on the CPU.
@@ -44,13 +44,13 @@ class LogBuckets(Buckets):
     _log_span: float = field(init=False, repr=False, compare=False, default=0.0)
 
     def __post_init__(self) -> None:
-        # Here and not in a pass: reading a tensor would cut a compiled graph in two, and wait for a GPU. Whoever
-        # builds a model without weights has set another device, or tensors that hold nothing.
+        # Here and not in a pass: reading a tensor would break a compiled graph and wait for a GPU. While a model is
+        # built without weights, the default device differs, or tensors hold no data.
         far = self.saturation
         with _disable_current_modes():
             if self.buckets > 0:
-                # fp32 as in the released code: ceil() of a rounded logarithm decides the bucket. Who loads a model in
-                # another type has made that the default while it is built.
+                # fp32 as in the released code: ceil() of a rounded logarithm selects the bucket. Loading a model in
+                # another dtype makes that the default during construction.
                 farthest = (self.max_distance - 1) / (self.buckets // 2)
                 span = torch.tensor(farthest, dtype=torch.float32, device="cpu")
                 object.__setattr__(self, "_log_span", float(torch.log(span)))
@@ -59,7 +59,7 @@ class LogBuckets(Buckets):
 
     @property
     def span(self) -> int:
-        """Rows for one direction."""
+        """Number of rows for one direction."""
         return self.buckets if self.buckets > 0 else self.max_distance
 
     @property
@@ -68,7 +68,7 @@ class LogBuckets(Buckets):
 
     @property
     def saturation(self) -> int:
-        """From this distance on (either direction) every key shares one row."""
+        """The distance (in either direction) from which all keys share one row."""
         return self.max_distance - 1
 
     def __call__(self, distance: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
@@ -80,10 +80,10 @@ class LogBuckets(Buckets):
     def _bucket(self, distance: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
         middle = self.buckets // 2
         size = distance.abs().clamp(min=middle).float()
-        # A tensor made on the device: a copy to it would wait for it, and dividing by a number rounds otherwise there.
+        # A tensor made on the device: a copy to it would wait, and division by a number rounds differently there.
         divisor = torch.full((), self._log_span, dtype=size.dtype, device=size.device)
         logarithmic = torch.ceil(torch.log(size / middle) / divisor * (middle - 1)) + middle
-        # a logarithm rounded up on some device must not push the farthest distance to a row that is never trained
+        # a logarithm rounded up on some device must not move the farthest distance to an untrained row
         logarithmic = logarithmic.clamp(max=2 * middle - 1)
         return torch.where(distance.abs() <= middle, distance, (logarithmic * distance.sign()).long())
 
@@ -136,9 +136,9 @@ class HeadTable:
 
 @final
 class OffsetRows:
-    """Table rows of consecutive distances, worked out once: all layers of an encoder pass share them.
+    """Table rows of consecutive distances, computed once and shared by all layers of an encoder pass.
 
-    Rows up to the table's end are a slice of `near_rows`, which all passes share; longer ones live with this object.
+    Rows up to the table's end are a slice of `near_rows`, which all passes share; longer ones belong to this object.
     """
 
     def __init__(self, buckets: LogBuckets) -> None:
@@ -152,36 +152,36 @@ class OffsetRows:
         return self
 
     def descending(self, reach: int, device: torch.device) -> Int[Tensor, " o"]:
-        """Rows of the distances reach, reach - 1, ..., -reach."""
+        """Return the rows of the distances reach, reach - 1, ..., -reach."""
         near, far = self._rows(device), self.buckets.saturation
         if (
             torch.compiler.is_exporting()
-        ):  # one program for every reach, with rows that no runtime rounds anew
+        ):  # one program for every reach, with rows that the runtime does not recompute
             distances = torch.arange(-reach, reach + 1, device=device)
             return torch.tensor(self.buckets.near, device=device)[distances.clamp(-far, far) + far]
         if reach <= far:
             return near[far - reach : far + reach + 1]
         if torch.compiler.is_compiling():
-            return _lengthened(near, reach - far)  # a graph has no use for what is kept, and keys that differ
+            return _lengthened(near, reach - far)  # a graph cannot use the cache or its varying keys
         found = self._longer.get((reach, device))
         if found is None:
             found = self._longer[reach, device] = _lengthened(near, reach - far)
         return found
 
     def places(self, length: int, device: torch.device) -> tuple[Int[Tensor, " o"], slice]:
-        """The rows of `descending(length - 1)`, int32 and counted from the lowest, and that slice of the table."""
+        """Return the rows of `descending(length - 1)`, int32 and relative to the lowest, and the table's slice."""
         used = self.used(length)
         return (self.descending(length - 1, device) - used.start).to(torch.int32), used
 
     def used(self, length: int) -> slice:
-        """The rows of the table that an input reads, known without asking the device."""
+        """Return the rows of the table that an input uses, without asking the device."""
         far = self.buckets.saturation
         reach = min(length - 1, far)
         near = self.buckets.near
         return slice(near[far + reach], near[far - reach] + 1)
 
     def ends(self, device: torch.device) -> Int[Tensor, " 2"]:
-        """The rows that all keys of the far past share, and those of the far future."""
+        """Return the row shared by all keys of the far past, and that of the far future."""
         return self._rows(device)[:: 2 * self.buckets.saturation]
 
     def _rows(self, device: torch.device) -> Int[Tensor, " o"]:
@@ -194,15 +194,15 @@ _NEAR: dict[tuple[LogBuckets, torch.device], Int[Tensor, " o"]] = {}
 
 
 def near_rows(buckets: LogBuckets, device: torch.device) -> Int[Tensor, " o"]:
-    """`LogBuckets.near` on a device: a few kilobytes, sent there once for all models."""
+    """Return `LogBuckets.near` on a device: a few kilobytes, copied once for all models."""
     if torch.compiler.is_compiling():
         far = buckets.saturation
         return buckets(torch.arange(far, -far - 1, -1, device=device))
     found = _NEAR.get((buckets, device))
     if found is None:
-        with torch.inference_mode(False):  # else no later pass could keep them for its gradients
+        with torch.inference_mode(False):  # else later passes could not save them for gradients
             found = torch.tensor(buckets.near, device=device)
-        if type(found) is Tensor:  # tracers make tensors of their own kind, which are nobody else's
+        if type(found) is Tensor:  # a tracer's own tensors must not be cached
             _NEAR[buckets, device] = found
     return found
 
@@ -215,7 +215,7 @@ def _lengthened(near: Int[Tensor, " o"], more: int) -> Int[Tensor, " _"]:
 @final
 @dataclass(frozen=True)
 class PositionTable:
-    """The learnt rows that all encoder layers share, and the row of each distance."""
+    """The learnt rows shared by all encoder layers, and the row of each distance."""
 
     table: Float[Tensor, "r d"]
     offsets: OffsetRows

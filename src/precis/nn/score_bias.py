@@ -1,7 +1,7 @@
-"""Scores that are added to the dot products: the `bias` slot of `attend`.
+"""Scores added to the dot products: the `bias` argument of `attend`.
 
-A bias is asked for a range of query rows, so that a long input never needs all of them at once. A bias that knows a
-faster way than making its scores computes the whole attention itself (`fused`).
+A bias computes a range of query rows at a time, so a long input never needs all of them at once. A bias with a
+faster method than computing its scores computes the whole attention itself (`fused`).
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ class ScoreBias(ABC):
     def rows(
         self, start: int, stop: int, queries: Float[Tensor, "b h i e"], keys: Float[Tensor, "b h j e"]
     ) -> Float[Tensor, "#b #h _ j"]:
-        """The scores of query rows `start` to `stop` (exclusive) against all keys."""
+        """Return the scores of query rows `start` to `stop` (exclusive) against all keys."""
 
     def fused(
         self,
@@ -36,10 +36,10 @@ class ScoreBias(ABC):
         dropout: float,
         documents: Documents | None = None,
     ) -> Float[Tensor, "b h i e"] | None:
-        """Softmax attention with these scores by a faster way, or None if there is none for these inputs.
+        """Compute softmax attention with these scores by a faster path; return None if it does not support the inputs.
 
         Args:
-            documents: where each document lies, if the inputs are one row of many; none sees another.
+            documents: bounds of the documents, if the inputs are one row of many; none attends to another.
         """
         return None
 
@@ -47,7 +47,7 @@ class ScoreBias(ABC):
 @final
 @dataclass(frozen=True)
 class DenseBias(ScoreBias):
-    """Scores that exist as one tensor: small ones, such as T5's shared table over a short target."""
+    """Scores stored as one tensor: small ones, such as T5's shared table over a short target."""
 
     scores: Float[Tensor, "#b #h i j"]
 
@@ -58,7 +58,7 @@ class DenseBias(ScoreBias):
 @final
 @dataclass(frozen=True)
 class BucketedBias(ScoreBias):
-    """T5's encoder bias: a learnt number for each head and bucket of distance, the same for every row and content."""
+    """T5's encoder bias: a learnt number per head and distance bucket, the same for every row and content."""
 
     heads: HeadTable
 

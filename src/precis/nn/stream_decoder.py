@@ -17,7 +17,7 @@ from precis.nn.relative_positions import CausalBuckets
 from precis.nn.streams import Sight, StateBucketBias, StreamLayout, beside, sight
 from precis.nn.transformer import AbsolutePositions
 
-GAP = 1  # a predicting state stands at the token it predicts, one after the last that it can see
+GAP = 1  # a predicting state has the position of the token it predicts, one after the last that it can see
 
 
 class StreamDecoderLayer(nn.Module):
@@ -59,7 +59,7 @@ class StreamDecoderLayer(nn.Module):
 
 
 class StreamDecoder(DecoderStack):
-    """Absolute positions, a starting vector for each stream, and the layers."""
+    """Absolute positions, an initial vector per stream, and the layers."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class StreamDecoder(DecoderStack):
 
     @property
     def longest(self) -> int:
-        """How many tokens can be written: the last predicting state needs a position after its main one."""
+        """Longest target in tokens: the last predicting state needs a position after its main one."""
         return self.positions.longest - 1
 
     def forward(
@@ -105,12 +105,12 @@ class StreamDecoder(DecoderStack):
             layout: the predicting states; none of them enters the cache.
             positions: the tokens' positions in their text, if these differ from their places; see `streams.sight`.
             prefix: a predicting state has the segment of the last place that it sees.
-            observe: called with the main states, before the first layer and after each.
+            observe: receives the main states, before the first layer and after each.
 
         The other arguments are those of `Decoder.forward`.
 
         Raises:
-            ValueError: the target is longer than the table of positions.
+            ValueError: the target is longer than the position table.
         """
         length = embedded.shape[1]
         past, keys = cached_length(cache, length)
@@ -150,9 +150,9 @@ class StreamDecoder(DecoderStack):
         past: int,
         positions: Int[Tensor, "#b t"] | None,
     ) -> Float[Tensor, "b t+p d"]:
-        """Main states: token + position. Predicting ones: the stream's vector + the position after that of their place.
+        """Embed main states (token + position) and predicting ones (stream vector + the position after their place).
 
-        As in the released code, whose weights need it, stream k has row k - 1, so stream 0 has the last one.
+        As the released weights require, stream k has row k - 1, so stream 0 has the last row.
         """
         batch, length, _ = embedded.shape
         if positions is None:
@@ -162,7 +162,7 @@ class StreamDecoder(DecoderStack):
             ahead = positions[:, layout.places]
         main = embedded + self.positions(positions)
         rows = (layout.streams - 1) % self.streams.num_embeddings
-        # drafts look past the end of the table; what they draft there is never kept
+        # drafts may exceed the end of the table; what they predict there is discarded
         ahead = (ahead + 1).clamp(max=self.positions.longest - 1)
         predicting = (self.streams(rows)[None] + self.positions(ahead)).expand(batch, -1, -1)
         return self.dropout(self.norm(torch.cat([main, predicting], dim=1)))
@@ -170,5 +170,5 @@ class StreamDecoder(DecoderStack):
     def _check(self, length: int) -> None:
         if length > self.longest:
             raise ValueError(
-                f"{length} target tokens: this model has positions for {self.longest}; ask for fewer"
+                f"{length} target tokens: this model has positions for {self.longest}; request fewer"
             )

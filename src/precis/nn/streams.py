@@ -1,15 +1,15 @@
-"""Main and predicting streams of a decoder: who stands where, and who sees what (ProphetNet section 2.3).
+"""Main and predicting streams of a decoder: their positions and their visible keys (ProphetNet section 2.3).
 
-The main stream reads the target so far, as any decoder does. A predicting state guesses the token of one place from
-the main stream up to some earlier place: it sees those main keys and its own key, and nobody sees it (Eqs. 8, 9).
+The main stream reads the target so far, as in any decoder. A predicting state predicts the token of one place from
+the main stream up to an earlier place: it sees those main keys and its own key, which only it sees (Eqs. 8, 9).
 
     main       y0   y1   y2          keys and values of all streams
     stream 0    \\->  \\->  \\->       place i from main keys 0..i       (the next token)
     stream 1    \\------>  \\---->    place i from main keys 0..i-1     (the one after it)
 
-All streams share every weight; they differ in the vector they start from, and in the distances they see. The paper
-counts from stream 1 and says which token is predicted at a step; the released code, and we, say from where a place
-is predicted. The two are the same set of states.
+All streams share every weight; they differ in their initial vector, and in the distances to their keys. The paper
+counts from stream 1 and numbers a prediction by its step; the released code and we number it by the place
+that it predicts from. Both describe the same set of states.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from precis.nn.score_bias import ScoreBias
 @final
 @dataclass(frozen=True)
 class StreamLayout:
-    """p predicting states: each has a stream, the place it predicts, and the last main place it sees."""
+    """A layout of p predicting states: each has a stream, the place it predicts, and the last main place it sees."""
 
     streams: Int[Tensor, p]
     places: Int[Tensor, p]
@@ -42,10 +42,10 @@ class StreamLayout:
 def whole_target(
     first: int, length: int, streams: range, *, device: torch.device | None = None
 ) -> StreamLayout:
-    """Lay out training: every stream predicts each of the places `first`..`first + length - 1`, stream by stream.
+    """Build the training layout: every stream predicts each place of `first`..`first + length - 1`, stream by stream.
 
-    Stream k sees the main places up to k before the one it predicts; the first k see place 0 alone, and are to be left
-    out of the loss (Eq. 3 sums over T - k places).
+    Stream k sees the main places up to k before the one it predicts. Its first k places see only place 0 and must be
+    left out of the loss (Eq. 3 sums over T - k places).
     """
     places = torch.arange(first, first + length, device=device)
     numbers = torch.tensor([*streams], device=device, dtype=torch.long)
@@ -54,9 +54,9 @@ def whole_target(
 
 
 def ahead(first: int, length: int, streams: range, *, device: torch.device | None = None) -> StreamLayout:
-    """Lay out decoding: every stream looks ahead from each of `first`..`first + length - 1`, stream by stream.
+    """Build the decoding layout: every stream looks ahead from each of `first`..`first + length - 1`, in stream order.
 
-    Stream k predicts k places after the one it looks from. For stream 0 alone this is `whole_target`.
+    Stream k predicts k places after the one it looks from. With only stream 0 this equals `whole_target`.
     """
     seen = torch.arange(first, first + length, device=device)
     numbers = torch.tensor([*streams], device=device, dtype=torch.long)
@@ -67,9 +67,9 @@ def ahead(first: int, length: int, streams: range, *, device: torch.device | Non
 @final
 @dataclass(frozen=True)
 class Sight:
-    """What t main states and p predicting states behind them see of j main keys, and, last, of their own key.
+    """The visibility of j main keys and, last, of the own key, for t main states followed by p predicting states.
 
-    Made once and shared by all layers.
+    Computed once and shared by all layers.
     """
 
     mask: Bool[Tensor, "#b 1 t+p j+1"]
@@ -87,20 +87,20 @@ def sight(
     positions: Int[Tensor, "#b t"] | None = None,
     valid: Bool[Tensor, "#b 1 #t j"] | None = None,
 ) -> Sight:
-    """Masks and distances of main places `first`..`first + length - 1` and of the predicting states.
+    """Compute masks and distances of main places `first`..`first + length - 1` and of the predicting states.
 
     Args:
-        keys: main keys there are; those after `first + length - 1` are room in a static cache.
-        gap: distance between a predicting state and the main key of its own place. The main key of place i carries
-            token i - 1. ProphetNet counts tokens, so it is 1 away; where it cannot be seen anyway (no stream 0), 0.
-        positions: the position in its text of the token that each main state carries, if that is not its place: in
-            pre-training on spans of a longer text (section 2.4). Not together with a cache.
-        valid: which main keys are real tokens, besides the causal rule.
+        keys: number of main keys; those after `first + length - 1` are free room in a static cache.
+        gap: distance between a predicting state and the main key of its own place. The main key of place i holds
+            token i - 1. ProphetNet counts tokens, so the gap is 1; without stream 0 that key is hidden, and it is 0.
+        positions: the text position of each main state's token, if it differs from its place, as in
+            pre-training on spans of a longer text (section 2.4). Not supported with a cache.
+        valid: True at main keys of real tokens, in addition to the causal rule.
     """
     device = layout.places.device
     places = torch.arange(first, first + length, device=device)
     indices = torch.arange(keys, device=device)
-    seen = torch.cat([places, layout.visible])  # (t+p) the last key that each state may see
+    seen = torch.cat([places, layout.visible])  # (t+p) the last visible key of each state
     allowed = (indices[None, :] <= seen[:, None])[None, None]  # (1 1 t+p j)
     if valid is not None:
         allowed = allowed & _of_all(valid, first, length, layout)
@@ -111,7 +111,7 @@ def sight(
         asking = torch.cat([positions, positions[:, layout.places] + gap], dim=1)
         looked_at = positions
     distance = asking[:, :, None] - looked_at[:, None, :]  # (#b t+p j)
-    distance = torch.nn.functional.pad(distance, (0, 1))  # its own key stands where it stands
+    distance = torch.nn.functional.pad(distance, (0, 1))  # the own key has distance 0
     mask = torch.cat([allowed, own.expand(allowed.shape[0], 1, -1, 1)], dim=-1)
     return Sight(mask=mask, buckets=buckets(distance))
 
@@ -136,10 +136,10 @@ def beside(prefix: StackPrefix, layout: StreamLayout, *, past: int, length: int)
 @final
 @dataclass(frozen=True)
 class StateBucketBias(ScoreBias):
-    """Position scores linear in the asking state: each state has a number for each head and bucket.
+    """Position scores linear in the query's hidden state: each state has a number for each head and bucket.
 
-    Paper: "the same as used in T5", whose scores do not look at the state. Released code: linear in it. We follow
-    the code.
+    The paper says "the same as used in T5", whose scores do not depend on the state. In the released code they are
+    linear in it. We follow the code.
     """
 
     by_bucket: Float[Tensor, "b h i r"]
@@ -152,6 +152,6 @@ class StateBucketBias(ScoreBias):
 
 
 def attenuated(streams: int, gamma: float) -> list[float]:
-    """Weights of the streams' losses, gamma^k normalised to a sum of one (ProphetNet Eq. 10)."""
+    """Return the weights of the streams' losses, gamma^k normalised to a sum of one (ProphetNet Eq. 10)."""
     powers = [gamma**stream for stream in range(streams)]
     return [power / sum(powers) for power in powers]

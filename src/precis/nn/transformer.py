@@ -16,11 +16,11 @@ from precis.nn.prefix import PrefixColumns, StackPrefix
 
 
 class PositionRows(nn.Embedding):
-    """Has a type of its own so that position rows are initialised differently from token rows."""
+    """Position rows, a separate type so that they are initialised differently from token rows."""
 
 
 class AbsolutePositions(nn.Module):
-    """A learnt vector for each position; row 0 is for padding, position 0 has row 1, as in the released code."""
+    """A learnt vector per position; row 0 is for padding, position 0 has row 1, as in the released code."""
 
     def __init__(self, rows: int, width: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class AbsolutePositions(nn.Module):
 
     @property
     def longest(self) -> int:
-        """How many positions there are."""
+        """Number of positions."""
         return self.rows.num_embeddings - 1
 
     def forward(self, positions: Int[Tensor, "#b t"]) -> Float[Tensor, "#b t d"]:
@@ -36,7 +36,7 @@ class AbsolutePositions(nn.Module):
 
 
 class PostNormEncoderLayer(nn.Module):
-    """x = LN(x + attention(x)); x = LN(x + feed_forward(x))."""
+    """A post-norm layer: x = LN(x + attention(x)); x = LN(x + feed_forward(x))."""
 
     def __init__(
         self, attention: MultiHeadAttention, feed_forward: FeedForward, *, width: int, dropout: float
@@ -61,7 +61,7 @@ class PostNormEncoderLayer(nn.Module):
 
 
 class PostNormEncoder(EncoderStack):
-    """Adds positions, norms, and runs the layers."""
+    """A stack that adds positions, normalizes, and runs the layers."""
 
     def __init__(
         self, layers: list[PostNormEncoderLayer], *, positions: AbsolutePositions, width: int, dropout: float
@@ -83,19 +83,19 @@ class PostNormEncoder(EncoderStack):
         observe: Observer | None = None,
         weights: AttentionWeights | None = None,
     ) -> Float[Tensor, "b s d"]:
-        """States of the last layer; `observe` is called with the input of the first layer and each layer's output.
+        """Return states of the last layer; `observe` receives the input of the first layer and each layer's output.
 
         Args:
-            padded: whether some of `valid` is False; if None, it is looked at, for which a GPU is waited for.
+            padded: whether some of `valid` is False; if None, it is read from the device, which waits for a GPU.
             prefix: keys and values before those of the tokens.
-            weights: records the attention weights; fast paths are then not taken.
+            weights: records the attention weights; fast paths are then not used.
 
         Raises:
             ValueError: there are more tokens than positions.
         """
         if embedded.shape[1] > self.positions.longest:
             raise ValueError(
-                f"{embedded.shape[1]} tokens: this model has positions for {self.positions.longest}; cut the input"
+                f"{embedded.shape[1]} tokens: this model has positions for {self.positions.longest}; shorten the input"
             )
         mask = mask_if_padded(valid, padded)
         states = self.dropout(self.norm(embedded + self.positions(positions)))

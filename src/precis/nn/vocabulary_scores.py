@@ -1,12 +1,12 @@
-"""Heads over a vocabulary: scores made at once where they are few, piece by piece where they are many.
+"""Heads over a vocabulary: small scores are computed at once, large ones in pieces.
 
-Beside them are the heads of replaced-token detection: who was masked (the generator's), who was replaced (the
-discriminator's). The generator's enhanced mask decoder is DeBERTa's way of telling it absolute positions: only the last
-layer, run twice, sees them. Source: DeBERTa's released code (`../PAPERS.md`).
+The heads of replaced-token detection are here too: one predicts masked tokens (the generator's), one detects replaced
+tokens (the discriminator's). The generator's enhanced mask decoder is DeBERTa's source of absolute positions: only the
+last layer, run twice, uses them. Source: DeBERTa's released code (`../PAPERS.md`).
 
 The logits of a batch on a GPU are its largest tensor by far: 64 rows of 128 targets over 128,000 entries are 4 GB in
-fp32, and a loss over them wants that several times. So a model hands on what they are made of, and who reads them
-(a loss, a sampler) asks for as many rows at a time as fit in `LOGITS_BYTES`.
+fp32, and a loss over them needs that several times. So a model returns states and table instead, and the consumer
+(a loss, a sampler) computes as many rows at a time as fit in `LOGITS_BYTES`.
 """
 
 from collections.abc import Iterator
@@ -21,25 +21,25 @@ from torch import Tensor, nn
 from precis.nn.blocks import EncoderLayer, LayerStack
 from precis.nn.encoder import BucketedPositionEmbedding, RelativePositionEmbedding
 
-#: Most that the logits of one piece may take in fp32. Products of a thousand rows or more keep a GPU busy.
+#: Maximum size of one piece's logits in fp32. Products of a thousand rows or more keep a GPU busy.
 LOGITS_BYTES = 2**28
 
 
 def rows_at_once(vocabulary: int) -> int:
-    """How many rows of logits are made at a time; at least 1."""
+    """Return the number of rows of logits to compute at a time; at least 1."""
     return max(1, LOGITS_BYTES // (4 * vocabulary))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class VocabularyScores:
-    """The linear function of a language-model head, and the states to apply it to.
+    """The linear function of a language-model head, and its input states.
 
     Attributes:
-        states: (... d), in the form that the head takes them.
+        states: (... d), transformed for the head.
         table: (v d), one row for each entry of the vocabulary.
         bias: (v), or None.
-        made: (... v) logits if they are few enough to be made at once, else None.
+        made: (... v) logits if they are small enough to compute at once, else None.
     """
 
     states: Float[Tensor, "... d"]
@@ -49,10 +49,10 @@ class VocabularyScores:
 
     @classmethod
     def of(cls, states: Tensor, table: Tensor, bias: Tensor | None = None) -> "VocabularyScores":
-        """The scores of these states. Call it inside the model's `forward`, where the table is whole.
+        """Build the scores of these states. Call it inside the model's `forward`, where the table is whole.
 
-        It keeps a view of a parameter, never the parameter: a data-parallel wrapper looks for gradients in a model's
-        output and overlooks parameters that are the output themselves.
+        It stores a view of a parameter, never the parameter: a data-parallel wrapper searches a model's output for
+        gradients, and misses parameters returned directly.
         """
         table = table.view_as(table)
         bias = None if bias is None else bias.view_as(bias)
@@ -61,12 +61,12 @@ class VocabularyScores:
         return cls(states=states, table=table, bias=bias, made=made)
 
     def logits(self) -> Float[Tensor, "... v"]:
-        """All logits, whatever their size."""
+        """Return all logits, whatever their size."""
         return F.linear(self.states, self.table, self.bias) if self.made is None else self.made
 
     @torch.no_grad()
     def in_pieces(self) -> Iterator[Float[Tensor, "k v"]]:
-        """The logits of the flattened states in order, as many rows at a time as fit; without gradients."""
+        """Yield the logits of the flattened states in order, as many rows at a time as fit; without gradients."""
         if self.made is not None:
             yield self.made.detach().flatten(0, -2)
             return
@@ -84,12 +84,12 @@ class MaskedTokenHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
     def forward(self, states: Float[Tensor, "b k d"], table: Float[Tensor, "v d"]) -> VocabularyScores:
-        """Scores (b k v)."""
+        """Compute scores (b k v)."""
         return VocabularyScores.of(self.norm(F.gelu(self.dense(states))), table, self.bias)
 
 
 class ReplacedTokenHead(nn.Module):
-    """w gelu(W LN(h_i + h_CLS)): one logit a token, positive for "replaced" (DeBERTa's released code)."""
+    """The head w gelu(W LN(h_i + h_CLS)): one logit per token, positive for "replaced" (DeBERTa's released code)."""
 
     def __init__(self, width: int, *, norm_eps: float) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class ReplacedTokenHead(nn.Module):
 
 
 class EnhancedMaskDecoder(LayerStack):
-    """The generator's last layer, run twice: queries know their absolute position, keys stay as they are."""
+    """The generator's last layer, run twice: queries include absolute positions, keys do not change."""
 
     _PASSES = 2
 
@@ -118,15 +118,15 @@ class EnhancedMaskDecoder(LayerStack):
         mask: Bool[Tensor, "b 1 1 n"] | None,
         relative: RelativePositionEmbedding | BucketedPositionEmbedding | None,
     ) -> Float[Tensor, "b n d"]:
-        """Turn states of the layer before the last into states for the head.
+        """Convert states of the next-to-last layer to states for the head.
 
         Raises:
-            ValueError: the input is longer than the table of absolute positions.
+            ValueError: the input is longer than the absolute position table.
         """
         length, longest = states.shape[1], self.absolute.num_embeddings
         if length > longest:
             raise ValueError(
-                f"{length} tokens, but the enhanced mask decoder knows {longest} positions; pack shorter blocks or "
+                f"{length} tokens, but the enhanced mask decoder has {longest} positions; pack shorter blocks or "
                 f"set generator_positions={length}"
             )
         queries = states + self.absolute.weight[:length]

@@ -1,4 +1,4 @@
-"""Objectives: a model and a batch give a summed loss."""
+"""Objectives: each computes a summed loss from a model and a batch."""
 
 from precis.objectives.losses import Loss, Objective, smoothed_cross_entropy
 from precis.objectives.sequence_to_sequence import SequenceToSequence

@@ -1,4 +1,4 @@
-"""Training of a classifier: cross-entropy of classes, squared error of numbers, as in transformers."""
+"""Training of a classifier: cross-entropy for classes, squared error for numbers, as in transformers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class LabelBatch(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Classification(Settings):
-    """Predict the class or the number of each text. Which of the two follows from the type of the labels.
+    """The loss of a classifier or regressor; the type of the labels decides which.
 
-    Without smoothing the mean over texts is the loss that transformers' classifiers return.
+    Without smoothing the mean over texts equals the loss that transformers' classifiers return.
 
     Attributes:
-        label_smoothing: share of a class's probability that is spread over all classes; numbers have none.
+        label_smoothing: share of a class's probability that is spread over all classes; ignored for numbers.
     """
 
     label_smoothing: float = 0.0
 
     def __call__(self, model: nn.Module, batch: LabelBatch) -> Loss:
-        """The loss summed over texts; of classes with the parts ``nll`` and ``accuracy``."""
+        """Return the loss summed over texts; for classes with the parts ``nll`` and ``accuracy``."""
         logits: Tensor = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
         tokens = batch.attention_mask.sum()
         if not batch.labels.is_floating_point():

@@ -1,10 +1,10 @@
-"""Future n-gram prediction: at each place the next token and those after it (ProphetNet Eqs. 3, 10 and 11).
+"""Future n-gram prediction: each place predicts the next token and those after it (ProphetNet Eqs. 3, 10 and 11).
 
     L = sum over streams k of a_k * (sum over the places i >= k of -log p(y_i | y_<i-k, x))
 
-Stream 0 is teacher forcing; with one stream the loss is exactly that of `SequenceToSequence`. The first k places of
-stream k, which see the start token alone, are left out as in Eq. 3. The released code leaves them out in pre-training
-and counts them in fine-tuning. We follow the paper, since a model that drafts never asks for them.
+Stream 0 is teacher forcing; with one stream the loss equals that of `SequenceToSequence`. The first k places of stream
+k see only the start token and are left out, as in Eq. 3. The released code leaves them out in pre-training and counts
+them in fine-tuning. We follow the paper, since drafting never uses these places.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ from precis.objectives.sequence_to_sequence import PairBatch, source_facts, unwr
 
 @dataclass(frozen=True, kw_only=True)
 class Attenuated(Settings):
-    """Weights gamma^k, normalised to a sum of one (Eq. 10); the paper takes 1.0 for 2 streams and 0.5 for 3. With 0
-    the next token alone counts.
+    """Weights gamma^k, normalised to sum to one (Eq. 10); the paper takes 1.0 for 2 streams and 0.5 for 3. With 0
+    only the next token counts.
     """
 
     gamma: float = 1.0
@@ -36,13 +36,13 @@ class Attenuated(Settings):
             raise UserError(f"gamma={self.gamma} is outside [0, 1]; the paper takes 1.0 and 0.5")
 
     def of(self, streams: int) -> list[float]:
-        """The weights of the given number of streams."""
+        """Return the weights of the given number of streams."""
         return attenuated(streams, self.gamma)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alphas(Settings):
-    """The weights alpha_n of Eq. 3 one by one; they need not sum to one."""
+    """The weights alpha_n of Eq. 3, given one by one; they need not sum to one."""
 
     values: tuple[float, ...]
 
@@ -51,23 +51,23 @@ class Alphas(Settings):
             raise UserError(f"values={self.values}: give weights of 0 or more, the first above 0")
 
     def of(self, streams: int) -> list[float]:
-        """The weights of the given number of streams.
+        """Return the weights of the given number of streams.
 
         Raises:
-            UserError: if there are more or fewer weights.
+            UserError: if the number of weights differs.
         """
         if len(self.values) != streams:
             raise UserError(
-                f"values={self.values}: the model predicts {streams} tokens at a place; give as many"
+                f"values={self.values}: the model predicts {streams} tokens at a place; give {streams} weights"
             )
         return [*self.values]
 
 
 class SpanBatch(PairBatch, Protocol):
-    """A batch whose target is made of spans of a longer text; see `MassBatch` of the data.
+    """A batch whose target consists of spans of a longer text; see `MassBatch` in `precis.data`.
 
-    `decoder_position_ids` say where each decoder input stands in the text, `ranks` (b t) at which place of its span
-    each target is.
+    `decoder_position_ids` give the position of each decoder input in the text. `ranks` (b t) give the position of each
+    target in its span.
     """
 
     @property
@@ -80,27 +80,27 @@ class SpanBatch(PairBatch, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class FutureTokens(Settings):
-    """Training a model that has predicting streams (`ProphetNetForConditionalGeneration`, or a Z-Code++ with
+    """The loss of a model with predicting streams (`ProphetNetForConditionalGeneration`, or a Z-Code++ with
     `future_tokens`) on pairs.
 
     Attributes:
-        weights: of the streams; if None, they follow from the gamma of the model's configuration.
+        weights: weights of the streams; if None, the gamma of the model's configuration determines them.
 
     Parts: ``nll`` and ``accuracy`` of the next token, comparable with teacher forcing, and ``nll_1``, ``accuracy_1``,
-    ... of the streams that look farther ahead.
+    ... for the streams that predict later tokens.
     """
 
     label_smoothing: float = 0.1
     weights: Attenuated | Alphas | None = None
 
     def __call__(self, model: nn.Module, batch: PairBatch) -> Loss:
-        """The summed loss of one batch, over its real targets."""
+        """Return the loss of one batch, summed over its real targets."""
         start = unwrapped(model).prepare_decoder_input_ids_from_labels(batch.labels)
         ranks = torch.arange(batch.labels.shape[1], device=batch.labels.device)[None]
         return self._loss(model, batch, ranks, {"decoder_input_ids": start})
 
     def of_spans(self, model: nn.Module, batch: SpanBatch) -> Loss:
-        """The summed loss for a target of spans: no stream looks over the end of its span (section 2.5)."""
+        """Return the summed loss for a target of spans: no stream predicts beyond the end of its span (section 2.5)."""
         target = {
             "decoder_input_ids": batch.decoder_input_ids,
             "decoder_position_ids": batch.decoder_position_ids,
@@ -134,25 +134,25 @@ class FutureTokens(Settings):
 
 
 def at_streams(labels: Tensor, ranks: Tensor, streams: int) -> Tensor:
-    """(b t) labels as (b s t) targets: stream k has none at the first k places, which see the start token alone.
+    """Return (b t) labels as (b s t) targets; stream k ignores the first k places, which see only the start token.
 
     Args:
-        ranks: (b t) or (1 t), at which place of its text or span each target is.
+        ranks: (b t) or (1 t), the position of each target in its text or span.
     """
     early = ranks[:, None] < torch.arange(streams, device=ranks.device)[:, None]
     return labels[:, None].masked_fill(early, IGNORE)
 
 
 def stream_weights(targets: Tensor, shares: Sequence[float | Tensor]) -> Tensor:
-    """The weight of each target (b s t), from a share of each stream: a number, or (b 1)."""
+    """Return the weight of each target (b s t) from one share per stream: a number, or (b 1)."""
     weights = torch.empty_like(targets, dtype=torch.float32)
-    for stream, share in enumerate(shares):  # a tensor of numbers would make the host wait for a GPU
+    for stream, share in enumerate(shares):  # a tensor of shares would make the host wait for a GPU
         weights[:, stream] = share
     return weights
 
 
 def _by_stream(losses: TokenLosses, targets: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parts of the next token by their plain names, those of stream k with its number; and their counts."""
+    """Return the parts and their counts; names of the next token are plain, those of stream k end in its number."""
     parts: dict[str, Tensor] = {}
     counts: dict[str, Tensor] = {}
     sums = {"nll": losses.nll.sum((0, 2)), "accuracy": losses.hits.sum((0, 2)).to(losses.total.dtype)}

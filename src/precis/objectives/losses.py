@@ -1,12 +1,12 @@
-"""What objectives return, and cross-entropy over a vocabulary without the logits of a whole batch in memory.
+"""Losses of objectives, and cross-entropy over a vocabulary that never holds the logits of a whole batch in memory.
 
-Losses are sums, never means: only the trainer divides. A mean taken here would weigh a short micro-batch as much as a
-long one, so gradient accumulation and the number of processes would change the curve. Sums can be added over both and
-divided once by all the targets of the step.
+Losses are sums, never means: only the trainer divides. A mean per batch would weigh a short micro-batch as much as a
+long one, so the curve would depend on gradient accumulation and the number of processes. Sums can be added over both
+and divided once by the number of targets in the step.
 
-Few rows take the plain way through autograd. Many go piece by piece. Each piece has logits in the type that the model
-multiplies in and a softmax in fp32. The gradients with respect to states and table are computed at once, and only
-their sums stay. The loss is a weighted sum whose weights are known beforehand, so nothing is computed twice.
+A few rows use plain autograd. Many rows are processed in pieces. Each piece has logits in the dtype of the model's
+matmuls and a softmax in fp32. The gradients with respect to states and table are computed at once, and only
+their sums are kept. The loss is a weighted sum whose weights are known beforehand, so nothing is computed twice.
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ class Loss:
 
     Attributes:
         total: scalar, the SUM of the loss over the targets, attached to the graph.
-        num_targets: how many targets it was summed over (a scalar tensor avoids waiting for a GPU); may be 0.
+        num_targets: number of targets in the sum (a scalar tensor avoids waiting for a GPU); may be 0.
         parts: detached sums to log on their own, such as ``nll`` or ``accuracy``; the same names every time.
-        counts: what to divide a part by, if that is not ``num_targets``.
-        num_tokens: tokens read and written for it, for the tokens/s display; if None, ``num_targets``.
-        carried: what the next objective of an `InTurn` is given about this batch.
+        counts: divisors of parts, where they differ from ``num_targets``.
+        num_tokens: tokens read and written, for the tokens/s display; if None, ``num_targets``.
+        carried: passed to the next objective of an `InTurn` with the same batch.
     """
 
     total: Tensor
@@ -44,13 +44,13 @@ class Loss:
 
 
 class TrainingBatch(Protocol):
-    """A batch can move to a device; what else is in it is between the source and the objective."""
+    """A batch that can move to a device; the source and the objective agree on the rest of its contents."""
 
     def to(self, device: Any) -> Self: ...
 
 
 class BatchSource(Protocol):
-    """Micro-batches by index since the beginning of training, as a pure function of the index."""
+    """Micro-batches by index since the start of training, as a pure function of the index."""
 
     @property
     def batches_per_epoch(self) -> int: ...
@@ -58,30 +58,30 @@ class BatchSource(Protocol):
 
 
 class Objective(Protocol):
-    """Anything that turns a model and a batch into a `Loss`."""
+    """A callable that computes a `Loss` from a model and a batch."""
 
     def __call__(self, model: nn.Module, batch: Any) -> Loss: ...
 
 
 class Stage(Protocol):
-    """One of several objectives within a step: it is also handed what the one before `carried`, at first None."""
+    """One of several objectives in a step; it also receives the `carried` of the previous one, at first None."""
 
     def __call__(self, model: nn.Module, batch: Any, carried: Any, /) -> Loss: ...
 
 
 @dataclass(frozen=True)
 class InTurn:
-    """Objectives that take turns within one optimizer step: each has its own backward pass, clipping and update, of
-    the parameters that its loss reaches, and the next one sees the updated weights.
+    """Objectives that take turns within one optimizer step: each has its own backward pass, clipping and update of the
+    parameters that its loss reaches, and the next one sees the updated weights.
 
-    With several processes its parameters are not all used in every turn, which the trainer sees to.
+    With several processes no turn uses all parameters; the trainer handles this.
     """
 
     stages: tuple[Stage, ...]
 
 
 def stages_of(objective: Objective | InTurn) -> tuple[Stage, ...]:
-    """The turns of a step: those of an `InTurn`, or the one of any other objective."""
+    """Return the turns of a step: those of an `InTurn`, or the objective itself as the only one."""
     if isinstance(objective, InTurn):
         return objective.stages
     return (lambda model, batch, _: objective(model, batch),)
@@ -90,14 +90,14 @@ def stages_of(objective: Objective | InTurn) -> tuple[Stage, ...]:
 def smoothed_cross_entropy(
     scores: Tensor | VocabularyScores, labels: Tensor, *, smoothing: float = 0.0
 ) -> Loss:
-    """`token_losses` as a `Loss`, with parts ``nll`` (unsmoothed) and ``accuracy`` (targets with the highest score).
+    """Return `token_losses` as a `Loss` with parts ``nll`` (unsmoothed) and ``accuracy`` (targets that score highest).
 
     Args:
-        scores: ``(b, t, v)`` unnormalised scores in any floating type, or what they are made of.
-        labels: ``(b, t)`` ids; -100 where nothing is to be predicted.
+        scores: ``(b, t, v)`` unnormalised scores in any floating dtype, or the states and table that make them.
+        labels: ``(b, t)`` ids; -100 at places without a target.
         smoothing: from 0 up to, not including, 1.
 
-    Without any target all sums are 0 and the gradient is 0, not NaN.
+    Without any target all sums and the gradient are 0, not NaN.
     """
     losses = token_losses(scores, labels, smoothing=smoothing)
     return Loss(
@@ -112,9 +112,9 @@ class TokenLosses:
     """Cross-entropies of targets.
 
     Attributes:
-        total: scalar, their weighted and smoothed sum, attached to the graph.
-        nll: as the targets, detached: ``-log p`` of each, unweighted and unsmoothed; 0 where there is no target.
-        hits: as the targets: whether the target's score is the highest.
+        total: scalar, the weighted and smoothed sum, attached to the graph.
+        nll: shaped like the targets, detached: unweighted and unsmoothed ``-log p``; 0 without a target.
+        hits: shaped like the targets: whether the target's score is the highest.
     """
 
     total: Tensor
@@ -129,16 +129,16 @@ def token_losses(
     weights: Tensor | None = None,
     smoothing: float = 0.0,
 ) -> TokenLosses:
-    """Cross-entropy with label smoothing (Szegedy et al. 2016, section 7) in fp32, summed over the targets.
+    """Compute cross-entropy with label smoothing (Szegedy et al. 2016, section 7) in fp32, summed over the targets.
 
-    For each target y: ``(1 - smoothing) * -log p(y) + smoothing * mean over the vocabulary of -log p``. The mean
+    A target y costs ``(1 - smoothing) * -log p(y) + smoothing * mean over the vocabulary of -log p``. The mean
     includes the target itself, as in `torch.nn.functional.cross_entropy`, fairseq and transformers.
 
     Args:
-        scores: of shape ``(... v)``: logits of any floating type, or what they are made of. Of logits that are many,
-            one piece at a time is held in fp32; the gradient is as large as they are.
-        targets: ``(...)`` ids; -100 where nothing is to be predicted.
-        weights: ``(...)`` weight of each target in the sum, broadcast; without gradient. If None, 1.
+        scores: ``(... v)`` logits of any floating dtype, or the states and table that make them. Large
+            logits are converted to fp32 one piece at a time; the gradient is as large as they are.
+        targets: ``(...)`` ids; -100 at places without a target.
+        weights: ``(...)`` weight of each target in the sum, broadcast, without gradient; if None, 1.
         smoothing: from 0 up to, not including, 1.
 
     Raises:
@@ -157,7 +157,7 @@ def token_losses(
         if len(flat) <= rows_at_once(logits.shape[-1]):
             total, nll, hits = _at_once(parts[0], flat, shares, smoothing)
             return TokenLosses(total, nll.view_as(targets), hits.view_as(targets))
-    # Inside of `forward` autograd is off and does not say whether anybody wants gradients.
+    # Inside `forward` autograd is off, so the need for gradients is determined here.
     wanted = tuple(t is not None and t.requires_grad and torch.is_grad_enabled() for t in parts)
     total, nll, hits = _InPieces.apply(*parts, flat, shares, (smoothing, wanted))
     return TokenLosses(total, nll.view_as(targets), hits.view_as(targets))
@@ -166,7 +166,7 @@ def token_losses(
 def _at_once(
     logits: Tensor, targets: Tensor, weights: Tensor | None, smoothing: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(k v) logits and (k) targets to the weighted sum, and (k) losses and hits."""
+    """Return the weighted sum for (k v) logits and (k) targets, and (k) losses and hits."""
     scores = logits.to(_exact(logits))
     log_probs = F.log_softmax(scores, dim=-1)
     losses = nll = F.nll_loss(log_probs, targets, ignore_index=IGNORE, reduction="none")
@@ -179,7 +179,7 @@ def _at_once(
 
 
 class _InPieces(torch.autograd.Function):
-    """(k d) states, a table (v d) and a bias to the same three; or (k v) logits, without a table."""
+    """Losses of (k d) states with a table (v d) and a bias, or of (k v) logits without a table, in pieces."""
 
     @staticmethod
     def forward(
@@ -198,7 +198,7 @@ class _InPieces(torch.autograd.Function):
         losses: list[Tensor] = []
         hits: list[Tensor] = []
         total = torch.zeros((), dtype=_exact(states), device=states.device)
-        # Types are chosen here: autocast would cast the table anew for each piece.
+        # Dtypes are chosen here: autocast would cast the table again for each piece.
         with torch.autocast(states.device.type, enabled=False):
             for start in range(0, len(targets), sums.rows):
                 part = slice(start, start + sums.rows)
@@ -214,7 +214,7 @@ class _InPieces(torch.autograd.Function):
                 losses.append(nll)
                 hits.append((logits.argmax(-1) == targets[part]) & kept[part])
                 if any(wanted):
-                    # of p - (1 - smoothing) at the target - smoothing / v everywhere, in the place of log p
+                    # Gradient: p, minus (1 - smoothing) at the target, minus smoothing / v everywhere; replaces log p.
                     slopes = log_probs.exp_().sub_(smoothing / log_probs.shape[-1])
                     slopes.scatter_add_(
                         1, labels[:, None], slopes.new_full((len(labels), 1), smoothing - 1.0)
@@ -234,12 +234,12 @@ class _InPieces(torch.autograd.Function):
 
 
 class _Gradients:
-    """The logits of each piece, and the sums of gradients that pieces add to."""
+    """The logits of each piece, and the gradients summed over pieces."""
 
     def __init__(
         self, states: Tensor, table: Tensor | None, bias: Tensor | None, wanted: tuple[bool, ...]
     ) -> None:
-        """In autocast products are taken in its type, as `F.linear` would."""
+        """Choose the dtype of the products; under autocast it is autocast's, as in `F.linear`."""
         device = states.device.type
         self._types = [None if t is None else t.dtype for t in (states, table, bias)]
         if table is None:
@@ -260,12 +260,12 @@ class _Gradients:
             self._of_bias = bias.new_zeros(bias.shape, dtype=exact)
 
     def logits(self, part: slice) -> Tensor:
-        """(r v), in the type of the products."""
+        """Return (r v) logits, in the dtype of the products."""
         states = self._states[part]
         return states if self._table is None else F.linear(states, self._table, self._bias)
 
     def add(self, part: slice, slopes: Tensor) -> None:
-        """Take in the gradient (r v) with respect to the logits of a piece."""
+        """Add the gradient (r v) with respect to the logits of a piece."""
         if self._of_states is not None:
             self._of_states[part] = slopes if self._table is None else slopes @ self._table
         if self._of_table is not None:
@@ -277,11 +277,11 @@ class _Gradients:
             self._of_bias += slopes.sum(0, dtype=self._of_bias.dtype)
 
     def found(self) -> tuple[Tensor | None, ...]:
-        """The gradients of states, table and bias in the types of these; None for those that are not wanted."""
+        """Return the gradients of states, table and bias in the dtypes of these; None for those not wanted."""
         sums = (self._of_states, self._of_table, self._of_bias)
         return tuple(None if t is None else t.to(kind) for t, kind in zip(sums, self._types, strict=True))
 
 
 def _exact(tensor: Tensor) -> torch.dtype:
-    """The type for sums: fp32, or fp64 for fp64."""
+    """Return the dtype for sums: fp32, or fp64 for fp64."""
     return torch.promote_types(tensor.dtype, torch.float32)

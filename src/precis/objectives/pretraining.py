@@ -1,8 +1,8 @@
-"""What pre-training learns: each objective says which model it trains, from which batches, by which loss.
+"""Pre-training objectives: each defines the model that it trains, its batches and its loss.
 
-A new objective is a subclass of `PreTrainingObjective` in a file of `precis.objectives`, and one more type in
-`precis.recipes.pretraining_runs.PreTrainingObjectives`. The phase, its validation and the memory plan ask an objective
-for what they need and know none of them by name.
+To add an objective, subclass `PreTrainingObjective` in a file of `precis.objectives`, and add the type to
+`precis.recipes.pretraining_runs.PreTrainingObjectives`. The phase, its validation and the memory plan use only this
+interface and know no objective by name.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ from precis.objectives.losses import BatchSource, InTurn, Objective
 
 
 class Share(TypedDict, total=False):
-    """Which blocks a process takes: row `rank`, `rank + world_size`, ... of each `batch_size`."""
+    """The share of one process: row `rank`, `rank + world_size`, ... in each `batch_size` of blocks."""
 
     batch_size: Required[int]
     rank: int
@@ -35,14 +35,14 @@ class Share(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class PreTrainingObjective(Settings, ABC):
-    """One way of pre-training. Its fields are what a user may set under `objective`.
+    """A pre-training method. Its fields are the settings under `objective`.
 
-    The methods that are not abstract suit an objective that trains the plain encoder-decoder and nothing beside it.
+    The methods that are not abstract suit an objective that trains only the plain encoder-decoder.
 
     Attributes:
-        title: what is learnt, as errors name it.
-        trains: the encoder-decoder that is exported.
-        needs_sentinels: whether hidden spans are marked by the tokenizer's sentinels.
+        title: the objective's name in error messages.
+        trains: class of the exported encoder-decoder.
+        needs_sentinels: whether the tokenizer's sentinels mark hidden spans.
     """
 
     title: ClassVar[str]
@@ -53,25 +53,25 @@ class PreTrainingObjective(Settings, ABC):
     def batches(
         self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
     ) -> BatchSource:
-        """Corrupted blocks, this process's share of them."""
+        """Return this process's share of the corrupted blocks."""
 
     @abstractmethod
     def loss(self) -> Objective | InTurn:
-        """What a training step minimises."""
+        """Return the training loss."""
 
     @abstractmethod
     def measure(self) -> Objective:
-        """What validation measures: all losses at once, without smoothing."""
+        """Return the validation loss: all losses at once, without smoothing."""
 
     def check(self, corruption: Corruption) -> None:
-        """Refuse settings of the corruption that the batches would not read.
+        """Refuse corruption settings that the batches would ignore.
 
         Raises:
             UserError: if one of them is set.
         """
 
     def model(self, config: ZCodePPConfig | ProphetNetConfig, *, block_length: int) -> PreTrainedModel:
-        """A new model to train on blocks of `block_length` tokens.
+        """Build a new model to train on blocks of `block_length` tokens.
 
         Raises:
             UserError: if its shape is impossible.
@@ -79,50 +79,50 @@ class PreTrainingObjective(Settings, ABC):
         return self.trains(config)
 
     def around(self, plain: PreTrainedModel, *, block_length: int) -> PreTrainedModel:
-        """The model to train, with the given encoder-decoder in it."""
+        """Build the model to train around the given encoder-decoder."""
         return plain
 
     def resumed(self, folder: Path, *, block_length: int) -> PreTrainedModel | None:
-        """The model that an earlier pre-training kept in `folder` beside its export; None if it keeps none.
+        """Load the model that an earlier pre-training saved in `folder`, next to its export; None if it saves none.
 
         Raises:
-            UserError: if it has another shape than this objective asks for.
+            UserError: if its shape differs from the one that this objective requires.
         """
         return None
 
     def plain(self, model: PreTrainedModel) -> PreTrainedModel:
-        """The encoder-decoder to export; if it is not `model` itself, `model` is kept beside it."""
+        """Return the encoder-decoder to export; if it is not `model` itself, `model` is saved next to it."""
         return model
 
     @property
     def own_layers(self) -> int:
-        """Layers of the model besides those of its encoder and its decoder."""
+        """Layers of the model other than those of its encoder and its decoder."""
         return 0
 
     def with_own_layers(self, count: int) -> Self:
-        """The same objective with another number of `own_layers`."""
+        """Return the same objective with another number of `own_layers`."""
         return self
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class SpansAlone(PreTrainingObjective):
-    """Span recovery without a generator: the ablation "without RTD", and what T5 and PEGASUS learn."""
+    """Span recovery without a generator: the ablation "without RTD", and the objective of T5 and PEGASUS."""
 
     title: ClassVar[str] = "spans behind sentinels"
 
     def batches(
         self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
     ) -> BatchSource:
-        """Pairs: the text without its spans, and the spans."""
+        """Return pairs: the text without its spans, and the spans."""
         return _SpanBatches(PreTrainingBatches(rows, words, corruption=corruption, **share))
 
     def loss(self) -> Objective:
-        """The decoder's cross-entropy, over its streams if it has several."""
+        """Return the decoder's cross-entropy, over all of its streams."""
         return FutureTokens(label_smoothing=0.0)
 
     def measure(self) -> Objective:
-        """The decoder's cross-entropy, as in training."""
+        """Return the decoder's cross-entropy, as in training."""
         return self.loss()
 
 
@@ -145,11 +145,11 @@ class _SpanBatches:
 class MassSpans(PreTrainingObjective):
     """ProphetNet's pre-training (section 3.1): the decoder writes one hidden span of every `block` tokens.
 
-    Its streams predict no token beyond a span's end.
+    No stream predicts a token beyond its span's end.
 
     Attributes:
-        block: tokens that share a span; 64 in the paper.
-        label_smoothing: of every stream; 0.1 in the released scripts.
+        block: tokens per hidden span; 64 in the paper.
+        label_smoothing: label smoothing of every stream; 0.1 in the released scripts.
         stream_weights: weight of each stream's loss (alpha_n of Eq. 3); if None, `model.attenuation` decides.
     """
 
@@ -168,27 +168,27 @@ class MassSpans(PreTrainingObjective):
             raise UserError(f"objective.label_smoothing={self.label_smoothing} is outside [0, 1)")
 
     def check(self, corruption: Corruption) -> None:
-        """Refuse settings that MASS does not read: all but the share of hidden tokens."""
+        """Refuse settings that MASS does not read: all except the share of hidden tokens."""
         usual = Corruption()
         for name in ("masked", "mean_span", "unit"):
             value = getattr(corruption, name)
             if value != getattr(usual, name):
                 raise UserError(
-                    f"corruption.{name}={value}: MASS hides one span in every {self.block} tokens and reads "
-                    "corruption.recovered alone; leave it out"
+                    f"corruption.{name}={value}: MASS hides one span in every {self.block} tokens and reads only "
+                    "corruption.recovered; leave it out"
                 )
 
     def batches(
         self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
     ) -> BatchSource:
-        """Blocks with their spans hidden, and the spans with their places in the text."""
+        """Return blocks with their spans hidden, and the spans with their positions in the text."""
         return MassBatches(rows, words, rate=corruption.recovered, block=self.block, **share)
 
     def loss(self) -> Objective:
-        """The streams' weighted losses (Eq. 3)."""
+        """Return the weighted losses of the streams (Eq. 3)."""
         weights = None if self.stream_weights is None else Alphas(values=self.stream_weights)
         return FutureTokens(label_smoothing=self.label_smoothing, weights=weights).of_spans
 
     def measure(self) -> Objective:
-        """The streams' losses without smoothing."""
+        """Return the losses of the streams without smoothing."""
         return FutureTokens(label_smoothing=0.0).of_spans

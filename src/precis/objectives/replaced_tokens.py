@@ -1,11 +1,11 @@
 """Z-Code++'s first pre-training phase: L = w1 L_MLM + w2 L_RTD + w3 L_CSP, with weights 1, 30, 1 (section 2.1).
 
 Each part is a mean over its own targets in a row (masked places; all tokens; the tokens of the spans). A step's loss
-is the mean over its rows. Rows are full blocks with equally many targets each, so this is also the mean over targets,
+is the mean over its rows. Rows are full blocks with equal numbers of targets, so this is also the mean over targets,
 and the trainer can add it up over micro-batches and processes.
 
-There are two ways of stepping. Jointly, one backward pass goes through the weighted sum. In turn, as the paper and
-DeBERTa's code do it, the generator is updated first. Then the discriminator reads what was sampled before that update,
+A step has two modes. ``joint`` runs one backward pass through the weighted sum. ``in-turn``, as in the paper and
+DeBERTa's code, updates the generator first. Then the discriminator reads tokens sampled before that update,
 through the updated E_G.
 """
 
@@ -39,7 +39,7 @@ from precis.objectives.pretraining import PreTrainingObjective, Share
 
 
 class PreTrainingBatch(MaskedTokens, CorruptedSpans, Protocol):
-    """A batch of blocks: what the model is given, and the (b t) targets of span recovery."""
+    """A batch of blocks: the model's inputs, and the (b t) targets of span recovery."""
 
     @property
     def span_labels(self) -> Tensor: ...
@@ -50,10 +50,10 @@ class ReplacedTokensAndSpans(Settings):
     """The joint objective.
 
     Attributes:
-        mlm, rtd, csp: the weights lambda 1 to 3 (DeBERTaV3 has 50 for RTD, its code 10).
+        mlm, rtd, csp: the weights lambda 1 to 3 (DeBERTaV3 uses 50 for RTD, its code 10).
 
     Parts, each logged on its own: ``mlm``, ``rtd``, ``csp`` (mean losses), ``mlm_accuracy``, ``rtd_accuracy``,
-    ``rtd_baseline`` (the accuracy of calling every token original), ``rtd_recall`` (replaced tokens that are found),
+    ``rtd_baseline`` (the accuracy of calling every token original), ``rtd_recall`` (share of replaced tokens found),
     ``csp_accuracy``.
     """
 
@@ -68,13 +68,13 @@ class ReplacedTokensAndSpans(Settings):
                 raise UserError(f"weights.{name}={weight}: use 0 or more; the paper has 1, 30 and 1")
 
     def __call__(self, model: nn.Module, batch: PreTrainingBatch) -> Loss:
-        """All parts of one batch from one pass."""
+        """Return all parts of one batch from one pass."""
         output: PreTrainingOutput = model(masked=batch, spans=batch)
         generated = masked_token_loss(output, batch, weight=self.mlm)
         return replace(_sum(generated, self._discriminated(output, batch)), carried=None)
 
     def in_turn(self) -> InTurn:
-        """The losses in two updates: first the generator's, then the discriminator's and the decoder's."""
+        """Return the losses in two updates: first the generator's, then the discriminator's and the decoder's."""
         return InTurn((self._generate, self._discriminate))
 
     def _generate(self, model: nn.Module, batch: PreTrainingBatch, _: Any) -> Loss:
@@ -91,7 +91,7 @@ class ReplacedTokensAndSpans(Settings):
 
 
 def _sum(first: Loss, second: Loss) -> Loss:
-    """Both losses of one batch with their parts; everything else is the first one's."""
+    """Add two losses of one batch and merge their parts; the other fields are those of the first."""
     return replace(
         first,
         total=first.total + second.total,
@@ -106,9 +106,9 @@ class ReplacedTokens(PreTrainingObjective):
     """Masked tokens, replaced-token detection and span recovery: the first pre-training phase of Z-Code++.
 
     Attributes:
-        weights: of the three losses.
-        generator_layers: depth of the generator.
-        mask_decoder: give it DeBERTa's enhanced mask decoder.
+        weights: weights of the three losses.
+        generator_layers: number of generator layers.
+        mask_decoder: add DeBERTa's enhanced mask decoder to the generator.
         updates: ``in-turn`` (the paper: generator, then discriminator) or ``joint`` (one backward pass).
     """
 
@@ -126,19 +126,19 @@ class ReplacedTokens(PreTrainingObjective):
     def batches(
         self, rows: Rows, words: CorruptionIds, corruption: Corruption, **share: Unpack[Share]
     ) -> BatchSource:
-        """Blocks corrupted twice: tokens masked for the generator, spans hidden for the decoder."""
+        """Return blocks corrupted twice: tokens masked for the generator, spans hidden for the decoder."""
         return PreTrainingBatches(rows, words, corruption=corruption, **share)
 
     def loss(self) -> Objective | InTurn:
-        """The weighted sum, in one update or in two."""
+        """Return the weighted sum, in one update or in two."""
         return self.weights.in_turn() if self.updates == "in-turn" else self.weights
 
     def measure(self) -> Objective:
-        """The weighted sum and its parts."""
+        """Return the weighted sum and its parts."""
         return self.weights
 
     def model(self, config: ZCodePPConfig | ProphetNetConfig, *, block_length: int) -> PreTrainedModel:
-        """A new Z-Code++ with a generator and a detection head."""
+        """Build a new Z-Code++ with a generator and a detection head."""
         try:
             whole = ZCodePPPreTrainingConfig(**config.shape(), **self._generator(block_length))
         except ValueError as error:
@@ -146,40 +146,40 @@ class ReplacedTokens(PreTrainingObjective):
         return ZCodePPForPreTraining(whole)
 
     def around(self, plain: PreTrainedModel, *, block_length: int) -> PreTrainedModel:
-        """The given Z-Code++ with a new generator and a new detection head."""
+        """Add a new generator and a new detection head to the given Z-Code++."""
         given = cast(ZCodePPForConditionalGeneration, plain)
         return ZCodePPForPreTraining.around(given, **self._generator(block_length))
 
     def resumed(self, folder: Path, *, block_length: int) -> PreTrainedModel:
-        """The kept model with its generator, which has to have the shape that this run asks for."""
+        """Load the saved model with its generator, whose shape must match the settings of this run."""
         whole = ZCodePPForPreTraining.from_pretrained(folder)
         has, wanted = whole.config.to_dict(), self._generator(block_length)
         if not has["generator_mask_decoder"] and not self.mask_decoder:
-            wanted.pop("generator_positions")  # nobody looks at them
+            wanted.pop("generator_positions")  # not used
         for name, value in wanted.items():
             if has[name] != value and not (name == "generator_positions" and value < has[name]):
                 start = folder.parent
                 raise UserError(
-                    f"{start}: its generator has {name}={has[name]}, and this run asks for {value}; ask for the same "
-                    f"(--set objective..., --block-length), or take --model {start}/model for a new generator"
+                    f"{start}: its generator has {name}={has[name]}, and this run requires {value}; set the same value "
+                    f"(--set objective..., --block-length), or use --model {start}/model for a new generator"
                 )
         return whole
 
     def plain(self, model: PreTrainedModel) -> PreTrainedModel:
-        """The Z-Code++ with E_delta added to its token table."""
+        """Return the Z-Code++ with E_delta added to its token table."""
         return cast(ZCodePPForPreTraining, model).finished()
 
     @property
     def own_layers(self) -> int:
-        """The generator's."""
+        """Layers of the generator."""
         return self.generator_layers
 
     def with_own_layers(self, count: int) -> Self:
-        """The same objective with another depth of the generator."""
+        """Return the same objective with another number of generator layers."""
         return replace(self, generator_layers=count)
 
     def _generator(self, block_length: int) -> dict[str, Any]:
-        """The values of the configuration that shape the generator."""
+        """Return the configuration values that shape the generator."""
         return {
             "generator_layers": self.generator_layers,
             "generator_mask_decoder": self.mask_decoder,
@@ -188,7 +188,7 @@ class ReplacedTokens(PreTrainingObjective):
 
 
 def masked_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
-    """Eq. 1 at the masked places; carries the sampled text (Eq. 2) on."""
+    """Compute Eq. 1 at the masked places; `carried` holds the sampled text (Eq. 2)."""
     scores = _given(output.mlm_scores)
     targets = batch.original_ids.gather(1, batch.places)  # (b k)
     rows, places = targets.shape
@@ -204,7 +204,7 @@ def masked_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, wei
 
 
 def replaced_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
-    """Eq. 3 over all tokens, control tokens included as in DeBERTa's code; a sample that hit the original is none."""
+    """Compute Eq. 3 over all tokens, control tokens included as in DeBERTa's code; sampled originals count as kept."""
     logits = _given(output.rtd_logits)
     replaced = _given(output.replaced_ids) != batch.original_ids  # (b n)
     rows, length = replaced.shape
@@ -225,8 +225,8 @@ def replaced_token_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, w
 
 
 def span_loss(output: PreTrainingOutput, batch: PreTrainingBatch, *, weight: float) -> Loss:
-    """Eq. 5: the decoder's targets, sentinels and end mark included as in T5; where the decoder looks farther ahead,
-    a sum over its streams weighed by its own gamma (ProphetNet Eqs. 10, 11). The parts are those of the next token.
+    """Compute Eq. 5 over the decoder's targets, sentinels and end mark included as in T5. With predicting streams it is
+    a sum over the streams, weighted by the decoder's gamma (ProphetNet Eqs. 10, 11). Parts describe the next token.
     """
     scores, labels = _given(output.csp_scores), batch.span_labels
     shares = attenuated(scores.states.shape[1], output.attenuation)

@@ -1,8 +1,8 @@
 """Teacher-forced training of an encoder-decoder on pairs.
 
-Our own models leave logits unmade when asked. Models of transformers always make them. Where logits would be many, the
-head gets no rows, and the states that it would have got are kept. That holds for families that do nothing to logits
-afterwards but add a constant; they are listed. Every other model makes its logits.
+Our own models skip the logits on request. Models of transformers always compute them. Where logits would be large, the
+head gets no rows, and its input states are recorded. This works for the listed families, which only add a constant to
+the logits. Every other model computes its logits.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from precis.config import Settings
 from precis.nn.vocabulary_scores import VocabularyScores, rows_at_once
 from precis.objectives.losses import Loss, smoothed_cross_entropy
 
-#: Families by `model_type` whose logits are `lm_head(states)`, the last thing that their `forward` does.
+#: Families by `model_type` whose `forward` ends with the logits, `lm_head(states)`.
 _HEAD_IS_LAST = frozenset({"longt5", "m2m_100", "mt5", "pegasus_x", "switch_transformers", "t5", "umt5"})
 #: The same, with the buffer `final_logits_bias` (1 v) added.
 _BIAS_FOLLOWS = frozenset(
@@ -37,19 +37,19 @@ class PairBatch(Protocol):
 
 
 def source_facts(batch: PairBatch) -> dict[str, Any]:
-    """Arguments about the source besides its ids and mask: segments, and lengths that are known on the host."""
+    """Return the source arguments other than ids and mask: segments, and lengths known on the host."""
     lengths: tuple[int, ...] | None = getattr(batch, "source_lengths", None)
     return {**segments_of(batch), **({} if lengths is None else {"source_lengths": lengths})}
 
 
 def segments_of(batch: PairBatch) -> dict[str, Tensor]:
-    """The argument with the source's segments, for a blocked prefix; empty if segments are equal parts."""
+    """Return the source's segments as an argument, for a blocked prefix; empty if segments are equal parts."""
     found: Tensor | None = getattr(batch, "source_segments", None)
     return {} if found is None else {"source_segments": found}
 
 
 def unwrapped(model: nn.Module) -> Any:
-    """The model itself, without what trains it with several processes."""
+    """Return the model itself, without the wrapper for several processes."""
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
@@ -57,15 +57,15 @@ def unwrapped(model: nn.Module) -> Any:
 class SequenceToSequence(Settings):
     """Predict each target token from the document and the target tokens before it.
 
-    The labels are not given to the model, since its own loss is a mean without smoothing; they are shifted
-    to decoder inputs by the model's ``prepare_decoder_input_ids_from_labels``, so every model keeps its own
+    The model does not receive the labels, since its own loss is a mean without smoothing. Its
+    ``prepare_decoder_input_ids_from_labels`` shifts them to decoder inputs, so every model keeps its own
     start token.
     """
 
     label_smoothing: float = 0.1
 
     def __call__(self, model: nn.Module, batch: PairBatch) -> Loss:
-        """The summed loss of one batch, with the parts of `smoothed_cross_entropy`."""
+        """Return the summed loss of one batch, with the parts of `smoothed_cross_entropy`."""
         owner = unwrapped(model)
         inputs = {
             "input_ids": batch.input_ids,
@@ -82,13 +82,13 @@ class SequenceToSequence(Settings):
 def scores_of(
     model: nn.Module, owner: Any, inputs: Mapping[str, Any], *, targets: int
 ) -> VocabularyScores | Tensor:
-    """The scores (b t v) of each target: logits, or what they are made of if they would be many.
+    """Compute the scores (b t v) of each target: logits, or, if these would be large, the states and table.
 
     Args:
-        model: as it is to be called, with what wraps it.
+        model: the model to call, with its wrapper.
         owner: the encoder-decoder itself.
-        inputs: for its `forward`.
-        targets: b * t.
+        inputs: arguments of its `forward`.
+        targets: number of targets, b * t.
     """
     if getattr(owner, "leaves_logits", False):
         output: VocabularyScores = model(**inputs, make_logits=False).scores
@@ -104,15 +104,15 @@ def scores_of(
 
 
 def _last_linear(model: nn.Module, owner: Any) -> nn.Linear | None:
-    """The head, if its output is the logits up to a constant. None for other families, and for a compiled model, which
-    would not see a hook that comes later.
+    """Return the head, if its output equals the logits up to a constant. Return None for other families, and for a
+    compiled model, which would ignore a hook added later.
     """
     if owner.config.model_type not in _HEAD_IS_LAST | _BIAS_FOLLOWS:
         return None
     if any(_is_compiled(module) for module in (model, owner)):
         return None
     head = owner.get_output_embeddings()
-    return head if type(head) is nn.Linear else None  # a wrapped one does more than multiply
+    return head if type(head) is nn.Linear else None  # a wrapped head may do more than multiply
 
 
 def _is_compiled(module: Any) -> bool:
@@ -125,7 +125,7 @@ def _without_logits(
     kept: list[VocabularyScores] = []
 
     def keep(module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        # Within the model's forward a table that is in pieces is whole.
+        # Within the model's forward a sharded table is whole.
         bias: Tensor | None = head.bias
         if owner.config.model_type in _BIAS_FOLLOWS:
             constant: Tensor = owner.final_logits_bias.flatten()

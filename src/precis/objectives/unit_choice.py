@@ -1,6 +1,6 @@
-"""Trains a scorer of units: which of them a good extract has, and how long a summary is.
+"""Training of a unit scorer: the units of a good extract, and the length of a summary.
 
-The units to choose are those that a greedy search finds best for the reference (`precis.evaluation.baselines`), as in
+The target units are those that a greedy search finds best for the reference (`precis.evaluation.baselines`), as in
 SummaRuNNer (Nallapati et al. 2017, section 3) and BertSum (Liu & Lapata 2019, section 3.1).
 """
 
@@ -34,20 +34,20 @@ class UnitBatch(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitChoice(Settings):
-    """Cross-entropy of each unit, and the squared error of the log of the summary's words.
+    """Cross-entropy of each unit, and the squared error of the log of the summary's word count.
 
-    A document's sum over its units is divided by the root of their number: a long document tells more than a short one,
-    but not in proportion.
+    A document's sum over its units is divided by the root of their number: a long document counts more than a short
+    one, but not in proportion.
 
     Attributes:
-        length_weight: weight of the second.
+        length_weight: weight of the squared error.
     """
 
     length_weight: float = 0.2
 
     def __call__(self, model: nn.Module, batch: UnitBatch) -> Loss:
         """Return the loss summed over documents, with the parts ``choice``, ``length`` and ``first``: the share of
-        documents whose best unit is to be chosen.
+        documents whose top-scoring unit is a target unit.
         """
         logits, log_words = model(batch.vectors, batch.facts, batch.valid)
         each = binary_cross_entropy_with_logits(logits, batch.wanted, reduction="none") * batch.valid

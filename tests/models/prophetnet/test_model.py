@@ -298,7 +298,7 @@ def test_positions_beyond_the_table_give_one_clear_error():
     model = make(max_position_embeddings=20, decoder_positions=12)
     ids, target = torch.full((1, 19), 5), torch.full((1, 10), 5)
     assert model(input_ids=ids, decoder_input_ids=target, all_streams=True).logits.shape == (1, 10, 60)
-    with pytest.raises(ValueError, match="20 tokens: this model has positions for 19; cut the input"):
+    with pytest.raises(ValueError, match="20 tokens: this model has positions for 19; shorten the input"):
         model(input_ids=torch.full((1, 20), 5), decoder_input_ids=target)
     with pytest.raises(ValueError, match="11 target tokens: this model has positions for 10"):
         model(input_ids=ids, decoder_input_ids=torch.full((1, 11), 5))
@@ -324,7 +324,7 @@ def test_at_the_end_of_the_table_streams_may_still_look_further():
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"decoder_input_ids": torch.full((1, 3), 5)}, "either input_ids or inputs_embeds"),
+        ({"decoder_input_ids": torch.full((1, 3), 5)}, "exactly one of input_ids and inputs_embeds"),
         ({"input_ids": torch.full((1, 3), 5)}, "the decoder needs decoder_input_ids"),
         (
             {
@@ -332,7 +332,7 @@ def test_at_the_end_of_the_table_streams_may_still_look_further():
                 "labels": torch.full((1, 3), 5),
                 "decoder_position_ids": torch.tensor([[0, 1, 7]]),
             },
-            "streams would look over the ends of spans",
+            "streams would predict beyond the ends of spans",
         ),
     ],
 )

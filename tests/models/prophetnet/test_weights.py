@@ -171,7 +171,7 @@ def test_encoder_and_decoder_with_tables_of_their_own_are_refused(folder):
     state = load_file(folder / "model.safetensors")
     state["prophetnet.decoder.word_embeddings.weight"] = state["prophetnet.word_embeddings.weight"] + 1
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(UserError, match=r"decoder\.word_embeddings\.weight: not the same"):
+    with pytest.raises(UserError, match=r"decoder\.word_embeddings\.weight: differs from"):
         Ours.from_pretrained(folder)
 
 
@@ -215,19 +215,21 @@ def broken(kind: str, state: dict) -> dict:
     """Weights that are not those of the model, by what is wrong."""
     if kind == "missing":
         return {name: tensor for name, tensor in state.items() if "decoder.layers.2" not in name}
-    if kind == "left over":
+    if kind == "unexpected":
         extra = {
             name.replace("layers.2", "layers.3"): t.clone() for name, t in state.items() if "layers.2" in name
         }
         return {**state, **extra}
-    if kind == "no weight of a ProphetNet":
+    if kind == "not the name of a ProphetNet weight":
         return {"model.shared.weight": torch.zeros(3, 3)}
     return {
         name: t[:-1].clone() if name.endswith("word_embeddings.weight") else t for name, t in state.items()
     }
 
 
-@pytest.mark.parametrize("kind", ["missing", "left over", "no weight of a ProphetNet", "this ProphetNet has"])
+@pytest.mark.parametrize(
+    "kind", ["missing", "unexpected", "not the name of a ProphetNet weight", "this ProphetNet has"]
+)
 def test_weights_of_another_model_are_refused(kind, folder):
     """transformers would fill what is missing with random numbers."""
     state = broken(kind, load_file(folder / "model.safetensors"))
@@ -439,10 +441,10 @@ def odd_heads(file: Path) -> None:
         (lambda file: file.write_bytes(b""), "cannot be read|holds more than"),
         (lambda file: file.write_bytes(b"not a checkpoint"), "cannot be read|holds more than"),
         (plain_pickle, "holds more than tensors"),
-        (bare_weights, "has no 'model' with weights"),
-        (another_model, "decoder.lstm.weight: no weight of a ProphetNet"),
+        (bare_weights, "contains no 'model' with weights"),
+        (another_model, "decoder.lstm.weight: not the name of a ProphetNet weight"),
         (half_a_model, "is missing"),
-        (other_tables, r"decoder\.embed_tokens\.weight: not the same"),
+        (other_tables, r"decoder\.embed_tokens\.weight: differs from"),
         (odd_heads, "is not a multiple of encoder_attention_heads=3"),
     ],
     ids=["nothing", "folder", "empty", "text", "pickle", "bare", "another", "half", "tables", "heads"],

@@ -96,5 +96,5 @@ def test_a_pickle_is_refused_with_the_safe_way(folder):
 
 
 def test_an_empty_folder_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"no config\.json"):
+    with pytest.raises(UserError, match=r"does not have a config\.json"):
         ZCodePPForConditionalGeneration.from_deberta(tmp_path)

@@ -77,7 +77,7 @@ def refused(capsys):
     assert not kernels.is_ready("disentangled", kernels.Wish.where_possible)
     line = capsys.readouterr().err
     assert line.count("\n") == 1
-    assert line.startswith("precis: attention is computed by torch alone")
+    assert line.startswith("precis: attention uses only torch, which is slower")
     with pytest.raises(UserError, match=r"PRECIS_COMPILE: .*GCC 10 or newer") as error:
         kernels.is_ready("disentangled", kernels.Wish.always)
     assert "\n" not in str(error.value)
@@ -106,7 +106,7 @@ def test_with_a_compiler_that_has_no_headers(cache, program, capsys):
     ("name", "value", "message"),
     [
         ("CXX", "g++ 'x", "give the C++ compiler's name"),
-        ("XDG_CACHE_HOME", "/dev/null", "name a folder to build in"),
+        ("XDG_CACHE_HOME", "/dev/null", "set XDG_CACHE_HOME to a writable folder"),
     ],
 )
 def test_a_wrong_environment_is_named(name, value, message, cache, monkeypatch, capsys):
@@ -116,7 +116,7 @@ def test_a_wrong_environment_is_named(name, value, message, cache, monkeypatch, 
 
 def test_a_cache_that_cannot_be_written_to(cache, monkeypatch, capsys):
     monkeypatch.setattr(kernels.os, "access", lambda *_: False)
-    assert refused(capsys).count("cannot be written to") == 2
+    assert refused(capsys).count("is not writable") == 2
 
 
 def test_a_damaged_library_is_named(cache, monkeypatch, capsys):
@@ -171,7 +171,7 @@ def test_a_process_decides_once(cache, program, capsys):
     assert not kernels.is_ready("disentangled", kernels.Wish.where_possible)
     program(GNU, "exit 0")
     assert not kernels.is_ready("disentangled", kernels.Wish.where_possible)
-    assert capsys.readouterr().err.count("torch alone") == 1
+    assert capsys.readouterr().err.count("only torch") == 1
 
 
 def start(code, cache_home, **variables):

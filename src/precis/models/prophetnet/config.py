@@ -1,4 +1,4 @@
-"""Configures ProphetNet models, and puts their parts together."""
+"""Configuration and construction of ProphetNet models."""
 
 from typing import Any
 
@@ -17,19 +17,19 @@ from precis.nn.transformer import (
 class ProphetNetConfig(FamilyConfig):
     """Shape of a ProphetNet; the defaults are the released large one (391 M parameters).
 
-    The model type is precis's own: transformers has a ProphetNet of the same weights, which computes the predicting
-    streams otherwise (see `tests/parity/test_prophetnet.py`).
+    The model type is precis's own: transformers has a ProphetNet with the same weights, which computes the predicting
+    streams differently (see `tests/parity/test_prophetnet.py`).
 
     Args:
-        ngram: predicting streams, n in the paper: how many tokens are predicted from each place, the next one included.
-        attenuation: gamma of Eq. 10, for the model's own loss: stream k counts gamma^k, normalised to sum to one (the
-            paper takes 1.0 for 2 streams and 0.5 for 3; with 0 the next token alone counts).
-        decoder_buckets, decoder_max_distance: T5's relative buckets, whose scores are linear in the asking state.
-        max_position_embeddings: rows of the table of absolute positions, padding's included: a document may have one
+        ngram: predicting streams, n in the paper: number of tokens predicted at each place, the next one included.
+        attenuation: gamma of Eq. 10, for the model's own loss: stream k has weight gamma^k, normalised to sum to one
+            (the paper takes 1.0 for 2 streams and 0.5 for 3; with 0 only the next token counts).
+        decoder_buckets, decoder_max_distance: T5's relative buckets, with scores linear in the query's hidden state.
+        max_position_embeddings: rows of the absolute position table, padding's included: a document may have one
             token less.
-        decoder_positions: rows of the decoder's table (if None, as many): a summary may have two tokens less.
-        init_std: spread of new weights; the released 0.02 suits its 1,024 columns.
-        position_std: spread of new absolute positions; if None, `init_std`.
+        decoder_positions: rows of the decoder's table (by default the same): a summary may have two tokens less.
+        init_std: standard deviation of new weights; the released 0.02 suits its 1,024 columns.
+        position_std: standard deviation of new absolute positions; if None, `init_std`.
         hidden_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
 
     Examples:
@@ -40,7 +40,7 @@ class ProphetNetConfig(FamilyConfig):
 
     model_type = "precis-prophetnet"
     end_mark = (
-        "sep_token"  # which ends the texts of transformers' ProphetNet, without its tokenizer saying so
+        "sep_token"  # ends the texts of transformers' ProphetNet, although its tokenizer does not declare it
     )
     start_mark = "eos_token"
     attribute_map = {  # noqa: RUF012
@@ -79,7 +79,7 @@ class ProphetNetConfig(FamilyConfig):
         self.check_heads("decoder_attention_heads")
         if self.ngram < 1:
             raise ValueError(
-                f"ngram={self.ngram}: a ProphetNet has one predicting stream or more; the paper's has 2"
+                f"ngram={self.ngram}: a ProphetNet has one predicting stream or more; the paper uses 2"
             )
         self.check_known("hidden_act", ACTIVATIONS)
 
@@ -90,17 +90,17 @@ class ProphetNetConfig(FamilyConfig):
 
     @property
     def source_rows(self) -> int:
-        """Tokens that the encoder's table has positions for; row 0 is padding's."""
+        """Tokens that the encoder's position table covers; row 0 is for padding."""
         return self.max_position_embeddings - 1
 
     @property
     def target_rows(self) -> int:
-        """Tokens that can be written: the last predicting state needs a position after its main one."""
+        """Longest target in tokens: the last predicting state needs a position after its main one."""
         return (self.decoder_positions or self.max_position_embeddings) - 2
 
 
 def build_post_norm_encoder(config: ProphetNetConfig) -> PostNormEncoder:
-    """The original Transformer's encoder."""
+    """Build the original Transformer's encoder."""
     layers = [
         PostNormEncoderLayer(
             scaled_attention(
@@ -121,7 +121,7 @@ def build_post_norm_encoder(config: ProphetNetConfig) -> PostNormEncoder:
 
 
 def build_stream_decoder(config: ProphetNetConfig) -> StreamDecoder:
-    """Layers over main and predicting streams."""
+    """Build the layers over main and predicting streams."""
 
     def attention() -> Any:
         return scaled_attention(

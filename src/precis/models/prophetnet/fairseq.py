@@ -1,7 +1,7 @@
 """Converts checkpoints of fairseq's ProphetNet (microsoft/ProphetNet).
 
-A `.pt` is a pickle. It is opened without running what somebody else may have put into it: torch's restricted unpickler
-makes tensors, plain containers and the classes named here, and calls nothing else. A file that needs more is refused.
+A `.pt` is a pickle. It is opened without running code from the file: torch's restricted unpickler
+makes tensors, plain containers and the classes named here, and calls nothing else. Other files are refused.
 """
 
 import argparse
@@ -29,17 +29,17 @@ _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 
 
 class _Record:
-    """Replaces the meters of fairseq 0.9, objects in its checkpoints that are not used."""
+    """A placeholder for the meters of fairseq 0.9, unused objects in its checkpoints."""
 
 
 _METERS = tuple(f"fairseq.meters.{name}" for name in ("AverageMeter", "TimeMeter", "StopwatchMeter"))
 
 
 def read_checkpoint(file: str | Path) -> tuple[dict[str, Tensor], Mapping[str, Any]]:
-    """Return the weights by fairseq's names, and the training options, which `.safetensors` do not have.
+    """Return the weights under fairseq's names, and the training options, which `.safetensors` do not have.
 
     Raises:
-        UserError: if the file is missing or damaged, holds other objects, or no weights.
+        UserError: if the file is missing or damaged, or contains other objects or no weights.
     """
     path = Path(file)
     if not path.is_file():
@@ -53,25 +53,25 @@ def read_checkpoint(file: str | Path) -> tuple[dict[str, Tensor], Mapping[str, A
         with torch.serialization.safe_globals(allowed):
             whole = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, SafetensorError) as error:
-        reason = (str(error) or "it ends too early").splitlines()[0]
+        reason = (str(error) or "the file is truncated").splitlines()[0]
         raise UserError(f"{file}: cannot be read: {reason}") from error
     except Exception as error:  # torch raises the unpickler's own error, whose module is not imported here
         raise UserError(
-            f"{file}: holds more than tensors and plain values, and is not opened; where you trust its author, save "
-            "its weights with safetensors.torch.save_file and give that file"
+            f"{file}: holds more than tensors and plain values, so it is not opened; if you trust its author, save "
+            "its weights with safetensors.torch.save_file and use that file"
         ) from error
     state = whole.get("model") if isinstance(whole, dict) else None
     if not isinstance(state, dict) or not all(isinstance(tensor, Tensor) for tensor in state.values()):
-        raise UserError(f"{file}: has no 'model' with weights: not a checkpoint of fairseq")
+        raise UserError(f"{file}: contains no 'model' with weights: not a checkpoint of fairseq")
     options = whole.get("args")
     return state, vars(options) if isinstance(options, argparse.Namespace) else {}
 
 
 def from_fairseq(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights of fairseq's ProphetNet under our names; old files have query, key and value in one tensor.
+    """Rename weights of fairseq's ProphetNet to our names; old files have query, key and value in one tensor.
 
     Raises:
-        UserError: if a name is unknown, or encoder and decoder have token tables of their own.
+        UserError: if a name is unknown, or encoder and decoder have different token tables.
     """
     split = {}
     for name, tensor in state.items():
@@ -86,19 +86,19 @@ def from_fairseq(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def convert_fairseq(file: str | Path) -> ProphetNetForConditionalGeneration:
-    """Load the model in a checkpoint of fairseq's ProphetNet: `.safetensors`, or fairseq's own `.pt`.
+    """Load a fairseq ProphetNet checkpoint: `.safetensors`, or fairseq's own `.pt`.
 
-    Heads are 64 wide unless the file says otherwise.
+    Heads have width 64 unless the file specifies another.
 
     Raises:
-        UserError: if the file cannot be read, or holds another model.
+        UserError: if the file cannot be read, or contains another model.
     """
     state, options = read_checkpoint(file)
     weights = from_fairseq(state)
     try:
         config = _fairseq_config(weights, options)
     except KeyError as error:
-        raise UserError(f"{file}: {error.args[0]} is missing: not a whole ProphetNet") from error
+        raise UserError(f"{file}: {error.args[0]} is missing: not a complete ProphetNet") from error
     except ValueError as error:
         raise UserError(f"{file}: {error}") from error
     check_whole(weights, ProphetNetForConditionalGeneration, config, file)
@@ -127,7 +127,7 @@ def _fairseq_config(weights: Mapping[str, Tensor], options: Mapping[str, Any]) -
         **{name: options[name] for name in _DROPOUTS if name in options},
         max_position_embeddings=encoder_rows,
         decoder_positions=decoder_rows,
-        pad_token_id=0,  # BERT's uncased vocabulary, as of every released English checkpoint; see `has_berts_entries`
+        pad_token_id=0,  # BERT's uncased vocabulary, as in every released English checkpoint; see `has_berts_entries`
         bos_token_id=102,
         eos_token_id=102,
         decoder_start_token_id=102,
@@ -135,9 +135,9 @@ def _fairseq_config(weights: Mapping[str, Tensor], options: Mapping[str, Any]) -
 
 
 def has_berts_entries(config: ProphetNetConfig) -> bool:
-    """Tell whether a checkpoint of fairseq can have BERT's uncased vocabulary and control tokens, by its size.
+    """Return whether a fairseq checkpoint can have BERT's uncased vocabulary and control tokens, by its size.
 
-    The file itself does not say: the dictionary lies beside it.
+    The checkpoint itself does not contain the dictionary, which is a separate file.
     """
     return config.vocab_size == _BERT_ENTRIES
 

@@ -1,8 +1,8 @@
 """ProphetNet: a Transformer whose decoder predicts the next n tokens at each place (Qi et al., 2020).
 
-The main stream reads the target, n predicting streams guess ahead of it (`precis.nn.streams`). Logits come from the
-predicting streams alone, as in the released code: to write text the main stream and stream 0 are enough, and the
-others are not computed. For training all n are (section 2.2), and `generation.lean.drafting` lets them draft.
+The main stream reads the target, and n predicting streams guess ahead of it (`precis.nn.streams`). As in the released
+code, only the predicting streams yield logits. Generation needs the main stream and stream 0, and the
+others are not computed. Training uses all n (section 2.2), and `generation.lean.drafting` drafts with them.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from precis.nn.transformer import PositionRows
 
 
 class ProphetNetPreTrainedModel(PreTrainedModel):
-    """Saving, loading and initialisation that the ProphetNet models share."""
+    """Saving, loading and initialisation of the ProphetNet models."""
 
     config_class = ProphetNetConfig
     config: ProphetNetConfig
@@ -36,16 +36,16 @@ class ProphetNetPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """N(0, init_std), as released; absolute positions have a spread of their own, if the configuration says so."""
+        """Draw weights from N(0, init_std), as released; absolute positions may have their own `position_std`."""
         super()._init_weights(module)
         if isinstance(module, PositionRows) and self.config.position_std is not None:
             init.normal_(module.weight, std=self.config.position_std)
-            if not getattr(module.weight, "_is_hf_initialized", False):  # a row of it has lost the mark
+            if not getattr(module.weight, "_is_hf_initialized", False):  # slicing a row loses the mark
                 init.zeros_(module.weight[module.padding_idx])
 
 
 class ProphetNetEncoder(SourceEncoder, ProphetNetPreTrainedModel):
-    """Token ids to states; what `generate` calls once per document."""
+    """The encoder, from token ids to hidden states; `generate` calls it once per document."""
 
     def __init__(self, config: ProphetNetConfig) -> None:
         super().__init__(config)
@@ -108,9 +108,9 @@ class ProphetNetModel(EncoderDecoder, ProphetNetPreTrainedModel):
 
 
 class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, GenerationMixin):
-    """Summarizes, asks questions: the language-model head is tied to the token table.
+    """A ProphetNet for summarization or question generation, its language-model head tied to the token table.
 
-    Unlike transformers' ProphetNet, this one computes the predicting streams as the paper has them.
+    Unlike transformers' ProphetNet, it computes the predicting streams as in the paper.
 
     Examples:
         >>> shape = dict(vocab_size=100, hidden_size=16, encoder_ffn_dim=32, decoder_ffn_dim=32)
@@ -135,7 +135,7 @@ class ProphetNetForConditionalGeneration(TiedHead, ProphetNetPreTrainedModel, Ge
         """Load as transformers does; convert a folder or hub name of its own ProphetNet or XLM-ProphetNet.
 
         Raises:
-            UserError: if such a model has no safetensors, weights of another model, or a `config` of another shape.
+            UserError: if its own model lacks safetensors, has weights of another model, or a `config` of another shape.
         """
         place = pretrained_model_name_or_path
         if place is not None:

@@ -1,7 +1,7 @@
 """Converts ProphetNet and XLM-ProphetNet between transformers' folders and ours (`fairseq` converts fairseq's files).
 
-Only names differ; no number is changed. transformers keeps the token table three times, tied; we keep it once. Its
-tables of positions have 512 rows, fairseq's 513 and 514: both are taken as they are.
+Only names differ; no number is changed. transformers stores the token table three times, tied; we store it once. Its
+position tables have 512 rows, fairseq's 513 and 514: both are used as they are.
 """
 
 import json
@@ -85,17 +85,17 @@ _SETTINGS = {  # ours -> transformers'
 
 
 def config_from_transformers(settings: Mapping[str, Any]) -> ProphetNetConfig:
-    """Return our configuration for a `config.json` of transformers' ProphetNet or XLM-ProphetNet, with its defaults.
-    Its label smoothing, `eps`, is carried along; ours belongs to a training run.
+    """Convert a `config.json` of transformers' ProphetNet or XLM-ProphetNet to our configuration, with its defaults.
+    Its label smoothing, `eps`, is kept; ours belongs to a training run.
 
     Raises:
         UserError: if padding is not token 0.
     """
-    defaults = {"decoder_start_token_id": 0}  # the others are ours too
+    defaults = {"decoder_start_token_id": 0}  # the other defaults equal ours
     found = {ours: settings[theirs] for ours, theirs in _SETTINGS.items() if theirs in settings}
     _check_padding(found.get("pad_token_id"))
     if settings.get("disable_ngram_loss"):
-        found["attenuation"] = 0.0  # the next token alone counts
+        found["attenuation"] = 0.0  # only the next token counts
     if "eps" in settings:
         found["eps"] = settings["eps"]
     return ProphetNetConfig(**{**defaults, **found})
@@ -105,21 +105,22 @@ def _check_padding(token: int | None) -> None:
     if token not in (None, 0):
         raise UserError(
             f"pad_token_id={token}: transformers' ProphetNet then takes position 0 from row {token + 1} of its tables, "
-            "ours from row 1, as the released code does; weights can be exchanged with pad_token_id=0 alone"
+            "ours from row 1, as the released code does; weights can be exchanged only with pad_token_id=0"
         )
 
 
 def settings_for_transformers(config: ProphetNetConfig) -> dict[str, Any]:
-    """Return the `config.json` of transformers' ProphetNet for a model of ours.
+    """Convert our configuration to the `config.json` of transformers' ProphetNet.
 
     Raises:
-        UserError: if the tables of positions differ in length, which transformers' cannot, or padding is not token 0.
+        UserError: if the position tables differ in length, which transformers does not support, or padding is not
+            token 0.
     """
     _check_padding(config.pad_token_id)
     if config.decoder_positions not in (None, config.max_position_embeddings):
         raise UserError(
             f"max_position_embeddings={config.max_position_embeddings} and decoder_positions={config.decoder_positions}"
-            ": transformers' ProphetNet has tables of one length"
+            ": transformers' ProphetNet has tables of one length; set decoder_positions to the same"
         )
     settings = {theirs: getattr(config, ours) for ours, theirs in _SETTINGS.items()}
     settings |= {"disable_ngram_loss": config.attenuation == 0.0, "eps": getattr(config, "eps", 0.0)}
@@ -127,17 +128,17 @@ def settings_for_transformers(config: ProphetNetConfig) -> dict[str, Any]:
 
 
 def from_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights of transformers' ProphetNet under our names.
+    """Rename weights of transformers' ProphetNet to our names.
 
     Raises:
-        UserError: if a name is unknown, or encoder and decoder have token tables of their own.
+        UserError: if a name is unknown, or encoder and decoder have different token tables.
     """
     state = one_table(state, _TOKENS, (*_COPIES, "lm_head.weight"), kept="lm_head.weight")
     return renamed(state, _TRANSFORMERS, _PROJECTIONS)
 
 
 def to_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return our weights under the names of transformers' ProphetNet, the token table once."""
+    """Rename our weights to those of transformers' ProphetNet, the token table once."""
     back = tuple((ours, theirs) for theirs, ours in _TRANSFORMERS)
     return renamed(state, back, {ours: theirs for theirs, ours in _PROJECTIONS.items()})
 
@@ -145,10 +146,10 @@ def to_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def one_table(
     state: Mapping[str, Tensor], name: str, copies: Iterable[str], *, kept: str = ""
 ) -> dict[str, Tensor]:
-    """Return the weights with the token table once, as `name`; files hold it under one or several of its names.
+    """Return the weights with the token table once, as `name`; files have it under one or several of its names.
 
     Args:
-        kept: the copy that may be another tensor (an untied head) and then stays beside the table.
+        kept: the copy that may be a separate tensor (an untied head) and then is kept in addition to the table.
     """
     plain = dict(state)
     for copy in copies:
@@ -157,7 +158,7 @@ def one_table(
         if name not in plain:
             plain[name] = plain.pop(copy)
         elif copy != kept and not torch.equal(plain.pop(copy), plain[name]):
-            raise UserError(f"{copy}: not the same as {name}; encoder and decoder of a ProphetNet share them")
+            raise UserError(f"{copy}: differs from {name}; encoder and decoder share one token table")
     return plain
 
 
@@ -167,14 +168,14 @@ def renamed(
     """Return the weights under other names.
 
     Args:
-        names: owners of weights by their old and new names, with N for the number of a layer.
-        parts: old and new names of what may follow an owner's.
-        dropped: weights to leave out.
+        names: old and new prefixes of weights, with N for the number of a layer.
+        parts: old and new names of the parts that may follow a prefix.
+        dropped: weights to omit.
 
     Raises:
         UserError: if a name is unknown.
     """
-    by_length = sorted(names, key=lambda pair: -len(pair[0]))  # the longest that fits is meant
+    by_length = sorted(names, key=lambda pair: -len(pair[0]))  # the longest match wins
     renamed = {}
     for name, tensor in state.items():
         if name in dropped:
@@ -182,7 +183,7 @@ def renamed(
         plain, numbers = re.sub(r"\.(\d+)\.", ".N.", name), re.findall(r"\.(\d+)\.", name)
         owner = next((pair for pair in by_length if plain.startswith(pair[0] + ".")), None)
         if owner is None:
-            raise UserError(f"{name}: no weight of a ProphetNet has this name")
+            raise UserError(f"{name}: not the name of a ProphetNet weight")
         rest = [parts.get(part, part) for part in plain.removeprefix(owner[0] + ".").split(".")]
         new = ".".join([owner[1], *rest])
         renamed[new.replace(".N.", f".{numbers[0]}.") if numbers else new] = tensor
@@ -190,10 +191,10 @@ def renamed(
 
 
 def load_transformers(model_class: type[PreTrainedModel], place: str | Path, **options: Any) -> Any:
-    """Load a model of transformers' kind for `ProphetNetForConditionalGeneration.from_pretrained`.
+    """Load a transformers ProphetNet for `ProphetNetForConditionalGeneration.from_pretrained`.
 
     Raises:
-        UserError: if there are no safetensors, a pickle alone, or weights of another model.
+        UserError: if safetensors are missing, with or without a pickle, or the weights are of another model.
     """
     hub = hub_options(options)
     options = {name: value for name, value in options.items() if name not in hub}
@@ -203,7 +204,7 @@ def load_transformers(model_class: type[PreTrainedModel], place: str | Path, **o
     given = options.pop("config", None)
     config = config_from_transformers(settings) if given is None else given
     if not isinstance(config, ProphetNetConfig):
-        raise UserError(f"{place}: config is a {type(config).__name__}; give a ProphetNetConfig, or none")
+        raise UserError(f"{place}: config is a {type(config).__name__}; pass a ProphetNetConfig, or omit it")
     changes = {name: options.pop(name) for name in [*options] if name in _FIELDS}
     config = ProphetNetConfig.from_dict({**config.to_dict(), **changes})
     state = from_transformers(_read_weights(place, **hub))
@@ -220,10 +221,10 @@ def check_whole(
     config: ProphetNetConfig,
     place: str | Path,
 ) -> None:
-    """Refuse weights that are not those of a model. transformers would fill what is missing with random numbers.
+    """Refuse weights that do not match the model. transformers would fill missing ones with random numbers.
 
     Raises:
-        UserError: if a weight is missing, left over, or of another shape.
+        UserError: if a weight is missing, unexpected, or of another shape.
     """
     with torch.device("meta"):
         wanted = model_class(config).state_dict()
@@ -232,7 +233,7 @@ def check_whole(
     names = sorted(set(wanted) ^ set(state))
     if names:
         raise UserError(
-            f"{place}: {names[0]} is {'missing' if names[0] in wanted else 'left over'} ({len(names)} such in all): "
+            f"{place}: {names[0]} is {'missing' if names[0] in wanted else 'unexpected'} ({len(names)} in all): "
             "not the weights of this ProphetNet"
         )
     for name, tensor in wanted.items():
@@ -259,10 +260,10 @@ def _generation_settings(
 
 
 def save_for_transformers(model: PreTrainedModel, folder: str | Path) -> None:
-    """Write a model folder that transformers' own ProphetNet loads.
+    """Write a model folder that transformers' own ProphetNet can load.
 
     Raises:
-        UserError: if transformers' ProphetNet has no such shape, or `folder` holds something that precis did not write.
+        UserError: if transformers' ProphetNet does not support the shape, or `folder` contains files not from precis.
     """
     settings = settings_for_transformers(model.config)
     state = model.state_dict()
@@ -286,7 +287,7 @@ def _read_weights(place: str | Path, **hub: Unpack[HubOptions]) -> dict[str, Ten
     index = find_file(place, "model.safetensors.index.json", **hub)
     if index is None:
         raise UserError(
-            f"{place}: has no safetensors; a pickle can run any code when it is opened, so it is not: where you trust "
+            f"{place}: contains no safetensors; a pickle can run any code when opened, so it is not read: if you trust "
             "its author, transformers' ProphetNetForConditionalGeneration.from_pretrained(OLD).save_pretrained(NEW) "
             "writes safetensors, and `precis convert` reads fairseq's files safely"
         )

@@ -1,4 +1,4 @@
-"""Configures Z-Code++ models, and puts their parts together."""
+"""Configuration and construction of Z-Code++ models."""
 
 from typing import Any
 
@@ -28,22 +28,22 @@ class ZCodePPConfig(FamilyConfig):
 
     Args:
         vocab_size: token ids, sentinels included (DeBERTa's vocabulary: 128,100).
-        embedding_size: width of the token table, projected to `hidden_size` when narrower; if None, the same.
+        embedding_size: width of the token table, projected to `hidden_size` if narrower; if None, the same.
         position_buckets, max_relative_positions: rows of the encoder's position table in one direction, and the
-            distance from which all keys share one row (256 and 512 in DeBERTaV3; 0 buckets keep every distance apart).
-        relative_attention: if False, no position score is added, and nothing tells the encoder the order of words.
+            distance from which all keys share one row (256 and 512 in DeBERTaV3; 0 buckets keep distances separate).
+        relative_attention: if False, no position score is added, and the encoder does not know the order of words.
         encoder_positions: "disentangled" (DeBERTa, the paper), or "bucketed": plain attention with T5's learnt scores
-            for buckets of distance, which is what the paper's ablation compares with.
+            for buckets of distance, the baseline of the paper's ablation.
         encoder_buckets, encoder_max_distance: T5's buckets, for "bucketed".
-        content_to_position, position_to_content: which of DeBERTa's two position scores are added.
+        content_to_position, position_to_content: whether to add each of DeBERTa's two position scores.
         shared_position_keys: positions use the content's projections (v2/v3) instead of two of their own.
         decoder_feed_forward: "relu" (T5-1.0) or "gated-gelu" (T5-1.1).
         decoder_buckets, decoder_max_distance: T5's relative buckets.
-        future_tokens: predicting streams beside the decoder (ProphetNet): how many tokens after the next one are
-            predicted at each place, in training and to draft with; 0 is the plain decoder.
-        attenuation: gamma of ProphetNet's Eq. 10, for the model's own loss with such streams.
+        future_tokens: predicting streams added to the decoder (ProphetNet): number of tokens after the next one
+            predicted at each place, in training and for drafting; 0 is the plain decoder.
+        attenuation: gamma of ProphetNet's Eq. 10, for the model's own loss with these streams.
         chunk_length: fusion-in-encoder's l (256 or 512 in the paper); if None, every layer sees the whole input.
-        global_layers: how many of the last encoder layers see the whole input (the paper uses 1).
+        global_layers: number of last encoder layers that see the whole input (the paper uses 1).
         hidden_act, convolution_act: an activation of `precis.nn.blocks.ACTIVATIONS`.
         convolution_kernel: size of DeBERTa-v2's convolution after the first layer; 0 for none (v3, Z-Code++).
 
@@ -117,8 +117,8 @@ class ZCodePPConfig(FamilyConfig):
         return self.chunk_length
 
     def source_limit(self, trained: int | None, declared: int | None) -> int | None:
-        """The longest input that it was trained on, since positions are relative; a model with a chunk length reads by
-        fusion-in-encoder, as it was trained to.
+        """Return the length of the longest training input, since positions are relative; a model with a chunk length
+        uses fusion-in-encoder, as in its training.
         """
         return trained if self.chunk_length is None else max(trained or 0, self.fusion_limit)
 
@@ -128,10 +128,10 @@ class ZCodePPPreTrainingConfig(ZCodePPConfig):
 
     Args:
         generator_layers: depth of the generator. Z-Code++ says 6 "following DeBERTaV3" for its large model; DeBERTa's
-            code takes half of the discriminator's depth.
-        generator_mask_decoder: DeBERTa's enhanced mask decoder, the generator's last layer run twice with absolute
-            positions.
-        generator_positions: absolute positions it knows.
+            code uses half of the discriminator's depth.
+        generator_mask_decoder: use DeBERTa's enhanced mask decoder: the generator's last layer runs twice, with
+            absolute positions.
+        generator_positions: rows of its absolute position table.
     """
 
     model_type = "zcodepp-pretraining"
@@ -147,12 +147,12 @@ class ZCodePPPreTrainingConfig(ZCodePPConfig):
             raise ValueError(f"generator_layers={self.generator_layers} is too small; use {least} or more")
 
     def finished(self) -> ZCodePPConfig:
-        """The configuration of the model that pre-training leaves behind."""
+        """Return the configuration of the pre-trained model, without the generator."""
         return ZCodePPConfig(**{k: v for k, v in self.shape().items() if not k.startswith("generator_")})
 
 
 def build_encoder(config: ZCodePPConfig) -> Encoder:
-    """DeBERTa layers under the configuration's layer plan."""
+    """Build DeBERTa layers under the configuration's layer plan."""
     plan = (
         fusion_plan(
             config.encoder_layers, chunk_length=config.chunk_length, global_layers=config.global_layers
@@ -169,7 +169,7 @@ def build_encoder(config: ZCodePPConfig) -> Encoder:
 
 
 def build_encoder_layer(config: ZCodePPConfig) -> EncoderLayer:
-    """One DeBERTa layer."""
+    """Build one DeBERTa layer."""
     width = config.hidden_size
     disentangled = config.relative_attention and config.encoder_positions == "disentangled"
     attention = DisentangledSelfAttention(
@@ -215,7 +215,7 @@ def _build_convolution(config: ZCodePPConfig) -> NgramConvolution:
 
 
 def build_decoder(config: ZCodePPConfig) -> Decoder:
-    """T5-1.0 layers (or with gated GELU) and their shared position bias."""
+    """Build T5-1.0 layers (or with gated GELU) and their shared position bias."""
     width, heads = config.hidden_size, config.num_attention_heads
     inner = config.decoder_intermediate_size or config.intermediate_size
 

@@ -1,4 +1,4 @@
-"""Reads DeBERTa-v2/v3 checkpoints for Z-Code++'s encoder: names, shapes, and settings under other words."""
+"""Reads DeBERTa-v2/v3 checkpoints for Z-Code++'s encoder: converts names, shapes and settings."""
 
 import re
 from collections.abc import Mapping
@@ -35,10 +35,10 @@ _NAMES = {
 
 
 def deberta_settings(config: transformers.DebertaV2Config) -> dict[str, Any]:
-    """The encoder half of a `ZCodePPConfig` for a DeBERTa-v2/v3 configuration.
+    """Return the encoder's part of a `ZCodePPConfig` for a DeBERTa-v2/v3 configuration.
 
     Raises:
-        UserError: if the checkpoint uses parts that Z-Code++'s encoder does not have (absolute positions added to the
+        UserError: if the checkpoint has parts that Z-Code++'s encoder does not have (absolute positions added to the
             input, token types).
     """
     if config.position_biased_input:
@@ -78,7 +78,7 @@ def deberta_settings(config: transformers.DebertaV2Config) -> dict[str, Any]:
 
 
 def rename_deberta(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return DeBERTa's weights under the names of `ZCodePPEncoder`, without heads and buffers."""
+    """Rename DeBERTa's weights to those of `ZCodePPEncoder`, without heads and buffers."""
     renamed = {}
     for name, tensor in state.items():
         owner, _, kind = name.removeprefix("deberta.").rpartition(".")
@@ -90,11 +90,11 @@ def rename_deberta(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def copy_deberta(encoder: ZCodePPEncoder, state: dict[str, Tensor]) -> None:
-    """Fill an encoder from DeBERTa's weights. A table with fewer token rows than the encoder's keeps the rest as
+    """Fill an encoder with DeBERTa's weights. If DeBERTa's table has fewer token rows, the encoder's other rows stay as
     initialised (room for sentinels).
 
     Raises:
-        UserError: if a weight is missing, left over, or of another shape.
+        UserError: if a weight is missing, unexpected, or of another shape.
     """
     renamed = rename_deberta(state)
     own = encoder.state_dict()
@@ -122,17 +122,17 @@ def copy_deberta(encoder: ZCodePPEncoder, state: dict[str, Tensor]) -> None:
 def read_deberta(
     folder: str | Path, overrides: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The `ZCodePPConfig` values for a DeBERTa checkpoint with the overrides, and its weights.
+    """Return the `ZCodePPConfig` values for a DeBERTa checkpoint with the overrides, and its weights.
 
     Raises:
-        UserError: if this is no DeBERTa-v2/v3 checkpoint, has no safetensors, or the overrides contradict it.
+        UserError: if it is not a DeBERTa-v2/v3 checkpoint, lacks safetensors, or contradicts the overrides.
     """
     if Path(folder).is_dir():
         _refuse_pickle(Path(folder))
     config = transformers.AutoConfig.from_pretrained(folder)
     if not isinstance(config, transformers.DebertaV2Config):
         raise UserError(
-            f"{folder} holds a {config.model_type!r} model; from_deberta needs 'deberta-v2' (v2 or v3)"
+            f"{folder} contains a {config.model_type!r} model; from_deberta needs 'deberta-v2' (v2 or v3)"
         )
     settings = deberta_settings(config)
     clash = sorted((overrides.keys() & settings.keys()) - {"vocab_size", "dropout", "attention_dropout"})
@@ -144,10 +144,10 @@ def read_deberta(
 
 def _refuse_pickle(folder: Path) -> None:
     if not (folder / "config.json").exists():
-        raise UserError(f"{folder} has no config.json: it is not a model folder")
+        raise UserError(f"{folder} does not have a config.json: it is not a model folder")
     if not list(folder.glob("*.safetensors")):
         found = ", ".join(sorted(p.name for p in folder.glob("*.bin"))) or "no weights"
         raise UserError(
-            f"{folder} has no .safetensors weights (found: {found}); pickles can run code, so convert the checkpoint "
+            f"{folder} contains no .safetensors (found: {found}); pickles can run code, so convert the checkpoint "
             "first with its own tools: model.save_pretrained(folder, safe_serialization=True)"
         )

@@ -1,6 +1,6 @@
-"""What all Z-Code++ models share, and the encoder: DeBERTaV3 to the letter, with fusion-in-encoder.
+"""Base of the Z-Code++ models, and the encoder: exactly DeBERTaV3, with fusion-in-encoder.
 
-The classifier is the encoder alone, as the paper's NLU tasks use it.
+The classifier consists of the encoder and a head, as in the paper's NLU tasks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,19 +28,19 @@ _FUSION_CHUNK = 256
 
 
 class ZCodePPPreTrainedModel(PreTrainedModel):
-    """Saving, loading and initialisation that all Z-Code++ models share."""
+    """Saving, loading and initialisation of the Z-Code++ models."""
 
     config_class = ZCodePPConfig
     config: ZCodePPConfig
     base_model_prefix = "model"
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
-    # whole stacks: what their layers share (position table, source states) stays on the stack's device
+    # whole stacks: tensors shared by layers (position table, source states) stay on the stack's device
     _no_split_modules = ["Encoder", "Decoder"]  # noqa: RUF012
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """DeBERTa's N(0, 0.02) for the encoder's layers; the token table and T5's decoder bring their own spreads."""
+        """Use DeBERTa's N(0, 0.02) for encoder layers; the token table and T5's decoder define their own `std`."""
         if isinstance(module, FanInLinear):
             init.normal_(module.weight, std=module.std)
         elif isinstance(module, FanInEmbedding):
@@ -52,7 +52,7 @@ class ZCodePPPreTrainedModel(PreTrainedModel):
 
 
 class ZCodePPEncoder(SourceEncoder, ZCodePPPreTrainedModel):
-    """Token ids to states; what `generate` calls once per document."""
+    """The encoder, from token ids to hidden states; `generate` calls it once per document."""
 
     def __init__(self, config: ZCodePPConfig) -> None:
         super().__init__(config)
@@ -102,7 +102,7 @@ class ZCodePPEncoder(SourceEncoder, ZCodePPPreTrainedModel):
 
     @contextmanager
     def fused(self) -> Iterator[None]:
-        """Read by fusion-in-encoder for the duration: chunks of 256, and a last global layer (Z-Code++ section 2.3)."""
+        """Use fusion-in-encoder inside the context: chunks of 256, and a last global layer (Z-Code++ section 2.3)."""
         before = self.stack.plan
         layers = len(before)
         self.stack.plan = fusion_plan(layers, chunk_length=_FUSION_CHUNK, global_layers=min(1, layers))
@@ -113,7 +113,7 @@ class ZCodePPEncoder(SourceEncoder, ZCodePPPreTrainedModel):
 
 
 class ZCodePPEncoderModel(ZCodePPPreTrainedModel):
-    """The encoder under the names that its weights have in a whole model, whose folders it opens."""
+    """The encoder with the weight names of a whole model, so that it loads from a whole model's folder."""
 
     _keys_to_ignore_on_load_unexpected = [r"^decoder\.", r"^model\.decoder\.", r"^lm_head\."]  # noqa: RUF012
 
@@ -141,7 +141,7 @@ class ZCodePPEncoderModel(ZCodePPPreTrainedModel):
 
 class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
     """Encoder and DeBERTa's head for whole texts: dense and GELU over the first token, [CLS], then a linear layer.
-    Dropout stands before the last one only, as in the public configurations (pooler_dropout 0).
+    Dropout comes only before the linear layer, as in the public configurations (pooler_dropout 0).
     """
 
     accepts_loss_kwargs = False  # transformers' Trainer then divides the mean loss by its accumulation steps
@@ -166,12 +166,12 @@ class ZCodePPForSequenceClassification(ZCodePPPreTrainedModel):
         return_dict: bool | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput | tuple[Any, ...]:
-        """Logits (b, labels), and with `labels` the loss that the configuration's `problem_type` names.
+        """Return logits (b, labels), and with `labels` the loss that the configuration's `problem_type` names.
 
         As in transformers' classifiers: "regression" is the mean squared error of (b) or (b, labels) numbers,
         "single_label_classification" cross-entropy of (b) classes, "multi_label_classification" binary cross-entropy
-        of (b, labels) numbers in [0, 1]. Where it is None the first labels decide, and the configuration keeps it: one
-        label is regression, whole numbers are classes, others are several labels.
+        of (b, labels) numbers in [0, 1]. If it is None, the first labels determine it, and the configuration stores it:
+        one label is regression, integers are classes, other numbers are several labels.
         """
         encoded = self.model(
             input_ids,

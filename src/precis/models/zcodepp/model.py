@@ -1,8 +1,8 @@
 """Z-Code++: disentangled-attention encoder, T5-1.0 decoder, fusion-in-encoder for long documents.
 
 Paper: He et al. 2023 (ACL), sections 2.2 and 2.3. The paper leaves the decoder open ("the same setting as T5"); we
-take T5-1.0: pre-RMSNorm, ReLU, no biases, one bucketed relative bias for all layers. With 24+24 layers of 1024 that
-counts 705.6 M parameters without embeddings, the paper's "710M". The encoder is DeBERTaV3 to the letter, so that its
+use T5-1.0: pre-RMSNorm, ReLU, no biases, one bucketed relative bias for all layers. With 24+24 layers of 1024 this
+gives 705.6 M parameters without embeddings, the paper's "710M". The encoder is exactly DeBERTaV3, so its
 public weights load.
 """
 
@@ -20,7 +20,7 @@ from precis.models.zcodepp.encoder import ZCodePPEncoder, ZCodePPPreTrainedModel
 from precis.nn.attention_weights import watched
 from precis.nn.streams import StreamLayout
 
-# Size of a token's entries at the decoder's input, beside sublayer outputs of size one (docs/adr/0002).
+# Scale of token embeddings at the decoder's input, relative to sublayer outputs of size one (docs/adr/0002).
 TOKEN_SIZE = 0.2
 
 
@@ -59,7 +59,7 @@ class ZCodePPModel(EncoderDecoder, ZCodePPPreTrainedModel):
 
 
 class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, GenerationMixin):
-    """Summarizes, translates, answers: the language-model head is tied to the token table.
+    """A Z-Code++ for summarization, translation or answers, its language-model head tied to the token table.
 
     Examples:
         >>> shape = dict(vocab_size=100, hidden_size=16, num_attention_heads=2, intermediate_size=32)
@@ -78,7 +78,7 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
 
     @classmethod
     def from_deberta(cls, folder: str, **overrides: Any) -> "ZCodePPForConditionalGeneration":
-        """A model whose encoder is a DeBERTa-v2/v3 checkpoint and whose decoder is new (fusion layers use the
+        """Build a model whose encoder is a DeBERTa-v2/v3 checkpoint and whose decoder is new (fusion layers use the
         encoder's own weights, Z-Code++ section 2.3).
 
         Args:
@@ -86,7 +86,7 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
             overrides: any `ZCodePPConfig` value, e.g. `decoder_layers=6, chunk_length=256`.
 
         Raises:
-            UserError: if this is no DeBERTa-v2/v3 checkpoint, has no safetensors, or the overrides contradict it.
+            UserError: if it is not a DeBERTa-v2/v3 checkpoint, lacks safetensors, or contradicts the overrides.
         """
         settings, weights = read_deberta(folder, overrides)
         model = cls(ZCodePPConfig(**settings))

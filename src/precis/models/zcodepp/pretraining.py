@@ -1,12 +1,12 @@
 """Z-Code++ in its first pre-training phase: replaced-token detection and span recovery on one encoder.
 
-    masked ids   -> generator -> who was masked (MLM, Eq. 1), and samples in the masked places (Eq. 2)
+    masked ids   -> generator -> the masked tokens (MLM, Eq. 1), and samples in the masked places (Eq. 2)
     sampled ids  -> encoder   -> was this token replaced? (RTD, Eq. 3)
     ids without spans -> encoder -> decoder -> the spans (CSP, Eq. 5)
 
 The encoder of the last two lines is one module. Its token table is E_D = sg(E_G) + E_delta (Eq. 4), also for the
-decoder and its head; so MLM alone moves E_G, and RTD and CSP move E_delta. `finished` adds the two up and gives the
-plain model that fine-tuning starts from. Facts about DeBERTa's code, and what we do not copy: docs/adr/0003.
+decoder and its head; so only MLM updates E_G, and RTD and CSP update E_delta. `finished` adds the two and returns the
+plain model for fine-tuning. For DeBERTa's code, and our differences from it, see docs/adr/0003.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ from precis.nn.vocabulary_scores import (
 
 
 class GeneratorOptions(TypedDict, total=False):
-    """Shape of a generator; see `ZCodePPPreTrainingConfig`."""
+    """The shape of a generator; see `ZCodePPPreTrainingConfig`."""
 
     generator_layers: int
     generator_mask_decoder: bool
@@ -43,13 +43,13 @@ class GeneratorOptions(TypedDict, total=False):
 
 
 class MaskedTokens(Protocol):
-    """Input of the generator; every row is a full block, without padding.
+    """The generator's input; every row is a full block, without padding.
 
     Attributes:
         original_ids: (b n) the text.
         masked_ids: (b n) the text with [MASK] in the chosen places.
         places: (b k) the chosen positions, the same number in every row.
-        draws: (b k) numbers in [0, 1) that decide what is sampled.
+        draws: (b k) random numbers in [0, 1) that determine the samples.
     """
 
     @property
@@ -63,9 +63,9 @@ class MaskedTokens(Protocol):
 
 
 class CorruptedSpans(Protocol):
-    """Input of span recovery: (b s) ids with sentinels, their mask, and the (b t) decoder ids.
+    """The input of span recovery: (b s) ids with sentinels, their mask, and the (b t) decoder ids.
 
-    The lengths of rows are None if the host does not know them.
+    Row lengths are None if the host does not know them.
     """
 
     @property
@@ -80,14 +80,14 @@ class CorruptedSpans(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PreTrainingOutput:
-    """Results of one pass; a part that was not asked for is None.
+    """The results of one pass; a part that was not requested is None.
 
     Attributes:
         mlm_scores: (b k v) at the chosen places.
         replaced_ids: (b n) the text with samples in the chosen places.
         rtd_logits: (b n), positive for "replaced".
-        csp_scores: (b s t v) of the next token, and of the decoder's predicting streams, if it has any.
-        attenuation: the configuration's gamma, which weighs these.
+        csp_scores: (b s t v) of the next token, and of the decoder's predicting streams.
+        attenuation: the configuration's gamma, which weights these streams.
     """
 
     mlm_scores: VocabularyScores | None = None
@@ -98,7 +98,7 @@ class PreTrainingOutput:
 
 
 class MaskedTokenGenerator(nn.Module):
-    """A small DeBERTa with a masked-language-model head; owner of the shared token table E_G."""
+    """A small DeBERTa with a masked-language-model head; it owns the shared token table E_G."""
 
     def __init__(self, config: ZCodePPPreTrainingConfig) -> None:
         super().__init__()
@@ -123,13 +123,13 @@ class MaskedTokenGenerator(nn.Module):
 
     @property
     def table(self) -> nn.Embedding:
-        """E_G."""
+        """The token table E_G."""
         tokens = self.embedding.tokens
         assert isinstance(tokens, nn.Embedding)
         return tokens
 
     def forward(self, ids: Int[Tensor, "b n"], places: Int[Tensor, "b k"]) -> VocabularyScores:
-        """Scores (b k v) at the places; nothing is computed for the vocabulary elsewhere."""
+        """Compute scores (b k v) at the places; other places get no vocabulary scores."""
         valid = torch.ones_like(ids, dtype=torch.bool)
         states = self.encoder(self.embedding(ids, valid), valid, padded=False)
         if self.mask_decoder is not None:
@@ -156,7 +156,7 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
     def around(
         cls, model: ZCodePPForConditionalGeneration, **generator: Unpack[GeneratorOptions]
     ) -> "ZCodePPForPreTraining":
-        """Resume the pre-training of a finished model. Its table becomes E_G, and E_delta begins at zero. Generator and
+        """Resume the pre-training of a finished model. Its table becomes E_G, and E_delta starts at zero. Generator and
         detection head are new.
 
         Args:
@@ -175,7 +175,7 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
 
     @property
     def discriminator_table(self) -> DisentangledEmbedding:
-        """E_D."""
+        """The token table E_D."""
         table = self.model.get_input_embeddings()
         assert isinstance(table, DisentangledEmbedding)
         return table
@@ -195,10 +195,10 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
         spans: CorruptedSpans | None = None,
         detect: bool = True,
     ) -> PreTrainingOutput:
-        """Compute what is asked. Masked tokens run the generator. Its samples, or given `replaced_ids`, run the
+        """Compute the requested parts. Masked tokens run the generator. Its samples, or given `replaced_ids`, run the
         discriminator unless `detect` is off. Spans run encoder and decoder.
 
-        One call may do all of it, so that data-parallel wrappers see every parameter used once.
+        One call may do all three, so that data-parallel wrappers see every parameter used once.
         """
         output = PreTrainingOutput(replaced_ids=replaced_ids)
         if masked is not None:
@@ -230,7 +230,7 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
 
     @torch.no_grad()
     def finished(self) -> ZCodePPForConditionalGeneration:
-        """Return the plain model, with E_D = E_G + E_delta added up and without generator and detection head."""
+        """Return the plain model with the table E_D = E_G + E_delta, without generator and detection head."""
         model = ZCodePPForConditionalGeneration(self.config.finished())
         _copy_body(self.model, model.model)
         table = model.get_input_embeddings().weight
@@ -243,7 +243,7 @@ _TABLE = "encoder.embedding.tokens."
 
 
 def _copy_body(source: ZCodePPModel, target: ZCodePPModel) -> None:
-    """Copy everything but the token table, which the two have in different forms."""
+    """Copy all weights except the token table, whose form differs between the two."""
     body = {name: t for name, t in source.state_dict().items() if not name.startswith(_TABLE)}
     left = target.load_state_dict(body, strict=False)
     assert not left.unexpected_keys
@@ -264,13 +264,13 @@ def sample_all(scores: VocabularyScores, draws: Float[Tensor, "b k"]) -> Int[Ten
 def sample(logits: Float[Tensor, "... v"], draws: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
     """Draw one token for each place from softmax(logits) at temperature 1, by inverting the distribution function.
 
-    The numbers are given, not drawn here, so that neither the number of processes nor the micro-batches change what
-    is sampled. A token that equals the original counts as original afterwards (DeBERTa's code, ELECTRA).
+    The caller passes the random numbers, so that neither the number of processes nor the micro-batches change the
+    samples. A token that equals the original counts as original afterwards (DeBERTa's code, ELECTRA).
     """
     cumulated = logits.float().softmax(dim=-1).cumsum(dim=-1)
     total = cumulated[..., -1:]
-    # Rounding may leave the last sum a little off 1: draws are stretched to it, and kept below it, so that none falls
-    # behind the end or on a token without probability.
+    # Rounding may leave the last sum slightly off 1: scale draws to it and keep them below it, so that none falls
+    # past the end or on a token with zero probability.
     threshold = torch.minimum(draws[..., None].to(total.dtype) * total, torch.nextafter(total, total * 0))
-    # NaN is below nothing and would be found past the end; the loss of such a step is NaN too, which training notices.
+    # NaN compares as past the end; the loss of such a step is NaN too, which training detects.
     return torch.searchsorted(cumulated, threshold, right=True)[..., 0].clamp(max=logits.shape[-1] - 1)

@@ -1,8 +1,8 @@
 """Disentangled attention on the CPU without gradients: near band and far field, in memory linear in the length.
 
-Near keys go through torch's fused kernel with their position scores as its additive mask. Far keys need no mask: the
-table's row for them is added to the query, and the query's own position score shifts the logarithm of the sum of
-exponentials (`_Documents`). The parts are then merged exactly by those logarithms.
+Near keys use torch's fused kernel with their position scores as its additive mask. Far keys need no mask: their
+table row is added to the query, and the query's own position score shifts the logarithm of the sum of
+exponentials (`_Documents`). Those logarithms then merge the parts exactly.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from precis.nn.disentangled.operands import (
     room_for,
 )
 
-# Query rows at a time, and how many scores: 4 MB of fp32 stay in the cache.
+# Query rows at a time, and number of scores: 4 MB of fp32 stay in the cache.
 _BLOCK = 256
 _SCORES = 1 << 20
 
@@ -35,26 +35,26 @@ _kernel = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu",
 @final
 @dataclass(frozen=True)
 class Attended:
-    """Mixed values, and the logarithm of the sum of exponentials they were divided by."""
+    """Mixed values, and the logarithm of the sum of exponentials that divided them."""
 
     mixed: Float[Tensor, "h b n e"]
     lse: Float[Tensor, "h b n"]
 
     @classmethod
     def empty(cls, operands: Operands) -> "Attended":
-        """Room for the results of all documents."""
+        """Allocate memory for the results of all documents."""
         queries = heads_first(operands.queries)
         mixed = torch.empty_like(queries, memory_format=torch.contiguous_format)
         return cls(mixed, mixed.new_empty(mixed.shape[:-1], dtype=exact(mixed.dtype)))
 
 
 def is_available() -> bool:
-    """Whether this torch has the fused CPU kernel that gives its log-sum-exp too."""
+    """Return whether this torch has the fused CPU kernel that also returns its log-sum-exp."""
     return _kernel is not None
 
 
 def attend_in_bands(operands: Operands) -> Attended:
-    """Mixed values over the valid keys, of which every document has at least one."""
+    """Compute mixed values over the valid keys; every document must have at least one."""
     tables = Tables.of(operands, block=_BLOCK)
     batch, heads, length, _ = operands.queries.shape
     spans = bands(length, block=_BLOCK, saturation=operands.options.offsets.buckets.saturation)
@@ -62,7 +62,7 @@ def attend_in_bands(operands: Operands) -> Attended:
     attended = Attended.empty(operands)
     per_document = heads * min(_BLOCK, length) * widest
     groups = documents_at_a_time(batch=batch, per_document=per_document, most=_SCORES)
-    # one memory for all groups and bands: the first group is the largest
+    # one allocation for all groups and bands: the first group is the largest
     most = groups[0].stop
     scratch = operands.queries.new_empty(most * per_document)
     room = operands.queries.new_empty(most * heads * room_for(spans))
@@ -79,11 +79,11 @@ def attend_in_bands(operands: Operands) -> Attended:
 @final
 @dataclass(frozen=True)
 class _Documents:
-    """A group of documents, heads first, and what their far keys need.
+    """A group of documents, heads first, with the data for their far keys.
 
-    For far keys a position is one vector a head and side, the past's (0) and the future's (1). Position-to-content is
-    k . Q_end, and scale * q . k + k . Q_end = (scale * q + Q_end) . k: other queries, and the keys as they are.
-    Content-to-position is a number of the query.
+    For far keys a position is one vector per head and side, the past (0) and the future (1). Position-to-content is
+    k . Q_end, and scale * q . k + k . Q_end = (scale * q + Q_end) . k: other queries, and unchanged keys.
+    Content-to-position is a number per query.
     """
 
     queries: Float[Tensor, "h b n e"]
@@ -108,7 +108,7 @@ class _Documents:
         return cls(queries, keys, values, hidden, operands.options.scale, far_of_query, ends)
 
     def band(self, band: Band, tables: Tables, scratch: Tensor, room: Tensor) -> Attended:
-        """Near and far keys of a block of rows."""
+        """Attend to near and far keys of a block of rows."""
         heads, batch, length, _ = self.queries.shape
         scores = scratch[: heads * batch * band.rows * band.near].view(heads, batch, band.rows, band.near)
         near_scores(self.queries, self.keys, tables, band, scores, room)
@@ -131,13 +131,13 @@ class _Documents:
         return Attended(part.mixed, part.lse + self.far_of_query[:, :, rows, side])
 
     def _fused(self, queries: Tensor, keys: slice, scores: Tensor | None, scale: float) -> Attended:
-        assert _kernel is not None  # `is_available` was asked
+        assert _kernel is not None  # the caller has checked `is_available`
         states = (queries, self.keys[:, :, keys], self.values[:, :, keys])
         return Attended(*_kernel(*states, 0.0, False, attn_mask=scores, scale=scale))
 
 
 def _merge(parts: list[Attended]) -> Attended:
-    """Parts of the keys put together: each weighs what its exponentials sum to."""
+    """Merge parts of the keys: each is weighted by its sum of exponentials."""
     if len(parts) == 1:
         return parts[0]
     sums = torch.stack([part.lse for part in parts])

@@ -1,22 +1,22 @@
-"""The scores of disentangled attention, and which way attention with them is computed: by shape, device and mode.
+"""The scores of disentangled attention, and the choice of a kernel for attention with them: by shape, device and mode.
 
-    where                    | way
+    where                    | path
     -------------------------|--------------------------------------------------------------
-    CPU with the C++ kernel  | fp32 and bf16 from 16 tokens on, both passes: `compiled.attend_compiled` (`kernels` says
-                             | when the kernel is there)
+    CPU with the C++ kernel  | fp32 and bf16 from 16 tokens on, both passes: `compiled.attend_compiled` (`kernels`
+                             | documents when the kernel is available)
     CPU, no gradients        | from 64 tokens on, near band and far field: `bands.attend_in_bands`
     CPU, gradients           | from 64 to 1,024 tokens, weights kept: `holding.attend_keeping`
-    CPU, gradients           | above 1,024 tokens, scores made again: `recompute.attend_recomputing`
+    CPU, gradients           | above 1,024 tokens, scores recomputed: `recompute.attend_recomputing`
     CUDA, extra `cuda`       | from 128 to 8,192 tokens, heads of 32, 64 or 128, both passes: `flash.attend_flash`; a
                              | packed batch in one launch: `flash.attend_flash_packed`
     CUDA, no gradients       | from 512 tokens on, FlexAttention: `flex.attend_flex`
-    elsewhere, gradients     | up to 4 GiB of scores, all held: `holding.attend_openly`; else made again
-    else                     | the plain path of `attend`, which asks for rows of scores
+    elsewhere, gradients     | up to 4 GiB of scores, all stored: `holding.attend_openly`; else recomputed
+    else                     | the plain path of `attend`, which computes rows of scores
 
-All ways give the plain path's numbers. The plain path is also taken where a mask is more than padding, where a
-document has no token at all, and for other normalizers than softmax. On the CPU the shape and the kernel decide, not
-the processor: the same ways win with AVX2 and AVX-512. A way is chosen by the types of its tensors and computes in
-them: autocast is off inside, because it would change the types of intermediate tensors.
+All paths give the plain path's numbers. The plain path also serves masks other than padding, documents
+without tokens, and normalizers other than softmax. On the CPU the shape and the kernel decide, not
+the processor: the same paths win with AVX2 and AVX-512. The dtypes of the tensors choose a path, which computes in
+them: autocast is off inside, because it would change the dtypes of intermediate tensors.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -42,17 +42,17 @@ from precis.nn.score_bias import ScoreBias
 
 _COMPILED_FROM = 16
 _BANDS_FROM = 64
-# Below, a kernel waits for its launch in any way, and short documents need nothing compiled.
+# Below, launch time dominates every path, and short documents need no compilation.
 _FLASH_FROM = 128
-# As many as a table usually has rows: below, products with the tables are larger than the scores themselves.
+# The usual number of table rows: below, products with the tables are larger than the scores themselves.
 _FLEX_FROM = 512
 _KEEP_FROM = 64
 _RECOMPUTE_ABOVE = 1024
-# Bytes of one tensor of all scores, of which a layer keeps two to three and its backward pass makes four. The bound is
-# the same on every device, so that a run resumed elsewhere computes the same; batches of 16,384 tokens, 12 heads wide,
+# Bytes of one tensor of all scores; a layer keeps two to three of them, and its backward pass makes four. The bound is
+# the same on every device, so that a run resumed elsewhere computes the same; batches of 16,384 tokens with 12 heads
 # stay below it up to 10,000 tokens.
 _OPEN_BYTES = 1 << 32
-# Up to this many query rows all offsets are expanded and shifted into place (2N-1 columns); beyond it the table's
+# Up to this number of query rows all offsets are expanded and shifted into place (2N-1 columns); beyond it the table's
 # own columns are gathered, which costs less than the expansion.
 _SHIFT_LIMIT = 512
 
@@ -64,11 +64,11 @@ class DisentangledBias(ScoreBias):
 
         c2p(i, j) = q_i . K_r[delta(i, j)]        p2c(i, j) = k_j . Q_r[delta(i, j)]
 
-    The paper writes delta(j, i) for p2c; the released code and weights use delta(i, j), and so do we.
+    The paper writes delta(j, i) for p2c; the released code and weights use delta(i, j), and we follow them.
 
     Attributes:
-        position_keys, position_queries: the tables, multiplied by the layer's 1/sqrt(3e); None leaves that part out.
-        offsets: the table row of each distance; the layers of a pass share them.
+        position_keys, position_queries: the tables, multiplied by the layer's 1/sqrt(3e); None omits that part.
+        offsets: the table row of each distance; shared by the layers of a pass.
     """
 
     position_keys: Float[Tensor, "h r e"] | None
@@ -85,7 +85,7 @@ class DisentangledBias(ScoreBias):
         scale: float,
         dropout: float,
     ) -> Operands:
-        """The record that every way is given."""
+        """Return the record that every path receives."""
         options = Options(self.offsets, valid, scale, dropout)
         return Operands(queries, keys, values, self.position_keys, self.position_queries, options)
 
@@ -101,7 +101,7 @@ class DisentangledBias(ScoreBias):
         documents: Documents | None = None,
     ) -> Float[Tensor, "b h i e"] | None:
         if torch.compiler.is_exporting():
-            return None  # an exported program holds what every runtime has
+            return None  # an exported program uses only standard operators
         padding_only = mask is None or (mask.dim() == 4 and mask.shape[1:] == (1, 1, keys.shape[-2]))
         if not padding_only or not queries.shape == keys.shape == values.shape:
             return None
@@ -123,7 +123,7 @@ class DisentangledBias(ScoreBias):
         return self._gathered(start, stop, queries, keys)
 
     def _shifted(self, queries: Tensor, keys: Tensor) -> Float[Tensor, "b h n n"]:
-        """All rows at once: one column for each of the 2n-1 offsets, then a shift that costs a copy and no gather."""
+        """Compute all rows at once: a column for each of the 2n-1 offsets, then a shift by a copy, without a gather."""
         rows = self.offsets.descending(keys.shape[-2] - 1, keys.device)  # column c holds distance n-1-c
         parts = []
         if self.position_keys is not None:
@@ -135,7 +135,7 @@ class DisentangledBias(ScoreBias):
         return summed(parts)
 
     def _gathered(self, start: int, stop: int, queries: Tensor, keys: Tensor) -> Float[Tensor, "b h i n"]:
-        """Rows of a long input: gather near the diagonal; all farther keys share the rows `OffsetRows.ends`."""
+        """Compute rows of a long input: gather near the diagonal; farther keys share the rows `OffsetRows.ends`."""
         length, device = keys.shape[-2], keys.device
         asking, reach = queries[..., start:stop, :], self.offsets.buckets.saturation
         first, last = max(0, start - reach), min(length, stop + reach)
@@ -163,7 +163,7 @@ class DisentangledBias(ScoreBias):
         return summed(parts)
 
     def _far(self, queries: Tensor, keys: Tensor, row: Int[Tensor, ""]) -> Float[Tensor, "b h i j"]:
-        """Beyond the table c2p is one number a query and p2c one number a key."""
+        """Compute scores beyond the table: c2p is one number per query and p2c one number per key."""
         total = queries.new_zeros(*queries.shape[:-1], keys.shape[-2])
         if self.position_keys is not None:
             total = total + (queries * self.position_keys[:, row, None]).sum(-1)[..., None]
@@ -173,10 +173,10 @@ class DisentangledBias(ScoreBias):
 
 
 def _in_columns(by_offset: Float[Tensor, "b h n offsets"]) -> Float[Tensor, "b h n n"]:
-    """out[i, j] = by_offset[i, j - i + n - 1].
+    """Return out[i, j] = by_offset[i, j - i + n - 1].
 
-    In the flattened rows that element stands at i * (2n - 2) + (j + n - 1): dropping the first n - 1 numbers and
-    reading rows of 2n - 2 puts column j in place.
+    In the flattened rows that element has index i * (2n - 2) + (j + n - 1). Dropping the first n - 1 numbers and
+    reading rows of 2n - 2 moves column j into place.
     """
     length = by_offset.shape[-2]
     if length == 1:
@@ -192,7 +192,7 @@ def _on_cpu(operands: Operands) -> Float[Tensor, "b h n e"] | None:
     if not compiled and length < (_KEEP_FROM if learning else _BANDS_FROM):
         return None
     if valid is not None and (torch.compiler.is_compiling() or not valid.any(-1).all()):
-        return None  # a pass that is being compiled cannot ask what a mask holds
+        return None  # a pass that is being compiled cannot read mask values
     if compiled:
         return attend_compiled(operands)
     if learning:
@@ -217,7 +217,7 @@ def _elsewhere(operands: Operands) -> Float[Tensor, "b h n e"] | None:
 
 
 def _packed(operands: Operands, documents: Documents) -> Float[Tensor, "1 h k e"] | None:
-    """All documents in one launch."""
+    """Attend to all documents in one launch."""
     sequences = len(documents.bounds) - 1
     if documents.longest < _FLASH_FROM:
         return None
@@ -233,6 +233,6 @@ def _without_autocast(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _is_for_the_kernel(queries: Tensor) -> bool:
-    """Whether the C++ kernel is there and can read these; torch.compile cannot look into it."""
+    """Return whether the C++ kernel is available and supports the queries; torch.compile cannot trace it."""
     readable = queries.device.type == "cpu" and queries.dtype in READABLE
     return readable and not torch.compiler.is_compiling() and kernels.is_ready("disentangled")

@@ -1,10 +1,10 @@
-"""Disentangled attention on the CPU by a C++ kernel of our own (`cpp/disentangled.cpp`), with gradients.
+"""Disentangled attention on the CPU by our own C++ kernel (`cpp/disentangled.cpp`), with gradients.
 
-It gives the plain path's numbers to rounding. For the backward pass weights are kept of inputs of up to 512 tokens
-(4 bytes for a pair of tokens and a head) and made again of longer ones.
+It equals the plain path up to rounding. For the backward pass it keeps the weights of inputs of up to 512 tokens
+(4 bytes per pair of tokens and head) and recomputes those of longer ones.
 
-bf16 is read too, with sums, softmax and position scores in fp32. Processors with AVX512-BF16 multiply it as it is;
-for others, and where a head's width is odd, the numbers are made fp32 first. fp16 is left to torch.
+It also supports bf16, with sums, softmax and position scores in fp32. Processors with AVX512-BF16 multiply it directly;
+for others, and for odd head widths, the numbers are first converted to fp32. fp16 is left to torch.
 """
 
 from functools import lru_cache
@@ -20,13 +20,13 @@ from precis.nn.disentangled.operands import Operands
 from precis.nn.relative_positions import LogBuckets, OffsetRows
 
 READABLE = (torch.float32, torch.bfloat16)
-"""The types that the kernel reads; all its inputs have one of them."""
+"""The dtypes that the kernel supports; all its inputs have the same one."""
 
 _KEEP_UP_TO = 512  # tokens: a block of keys in the kernel
 
 
 def attend_compiled(operands: Operands) -> Float[Tensor, "b h n e"]:
-    """Mixed values over the valid keys, of which every document has at least one.
+    """Compute mixed values over the valid keys; every document must have at least one.
 
     Raises:
         UserError: the kernel cannot be built here.
@@ -47,7 +47,7 @@ def attend_compiled(operands: Operands) -> Float[Tensor, "b h n e"]:
 
 @lru_cache(maxsize=64)
 def _places(buckets: LogBuckets, length: int) -> tuple[Int[Tensor, " o"], slice]:
-    """`OffsetRows.places`, kept: for a short input working them out costs as much as a layer's attention."""
+    """Cache `OffsetRows.places`: for a short input, computing them costs as much as a layer's attention."""
     with torch.inference_mode(False):  # a later backward pass may save them
         return OffsetRows(buckets).places(length, torch.device("cpu"))
 

@@ -1,6 +1,6 @@
-"""How a kernel is compiled: levels of processors, flags, the compiler's command line, and names of results.
+"""Compilation of a kernel: levels of processors, flags, the compiler's command line, and names of results.
 
-This file needs neither torch nor the rest of the package: the build of a wheel loads it too (`setup.py`).
+This file depends neither on torch nor on the rest of the package: the build of a wheel loads it too (`setup.py`).
 """
 
 import hashlib
@@ -14,20 +14,20 @@ _AVX2 = ["-mavx2", "-mfma"]
 _AVX512 = [*_AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]
 
 LEVELS = {"AVX2": _AVX2, "AVX512": _AVX512}
-"""What processors can do, as torch names it -> the flags that let a kernel use it. A kernel asks about bf16 itself."""
+"""A processor's capability, by torch's name -> the flags that enable it. A kernel detects bf16 itself."""
 
 BUILD_SECONDS = 600
-"""A compiler that takes longer is ended; half a minute is usual."""
+"""Time limit of the compiler, which usually takes half a minute."""
 
 _FLAGS = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math"]
 
 
 class KernelError(Exception):
-    """A kernel cannot be built or loaded here; the message says why, in one line.
+    """A kernel cannot be built or loaded here; the message gives the reason, in one line.
 
     Args:
-        known: an earlier process found out and said so.
-        passing: the cause may pass (a full disk, no memory), so that it is not remembered.
+        known: an earlier process found and reported it.
+        passing: the cause may be temporary (a full disk, no memory), so the failure is not recorded.
     """
 
     def __init__(self, why: str, *, known: bool = False, passing: bool = False) -> None:
@@ -36,10 +36,10 @@ class KernelError(Exception):
 
 
 def compiler() -> list[str]:
-    """The command of the C++ compiler: $CXX, else c++.
+    """Return the command of the C++ compiler: $CXX, else c++.
 
     Raises:
-        KernelError: $CXX cannot be read.
+        KernelError: $CXX cannot be parsed.
     """
     given = os.environ.get("CXX", "")
     try:
@@ -49,14 +49,14 @@ def compiler() -> list[str]:
 
 
 def command(source: Path, level: str, torch_home: Path) -> list[str]:
-    """The compiler's command line, without the place of the result.
+    """Return the compiler's command line, without the output path.
 
     Args:
         level: one of `LEVELS`.
         torch_home: the folder of torch's package, with its headers and libraries.
 
     Raises:
-        KernelError: $CXX cannot be read.
+        KernelError: $CXX cannot be parsed.
     """
     places = (torch_home / "include", torch_home / "include" / "torch" / "csrc" / "api" / "include")
     headers = [flag for place in places for flag in ("-isystem", str(place))]
@@ -65,14 +65,14 @@ def command(source: Path, level: str, torch_home: Path) -> list[str]:
 
 
 def digest(source: Path, *others: str) -> str:
-    """Sixteen letters that change with the source, the headers beside it, and the other texts."""
+    """Return sixteen letters that change with the source, the headers in its folder, and the other texts."""
     files = (source, *sorted(source.parent.glob("*.h")))
     text = "\0".join([*(file.read_text(encoding="utf-8") for file in files), *others])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def prebuilt(source: Path, level: str, torch_version: str) -> Path:
-    """Where a wheel has a kernel: it fits this source and this release of torch, on CPU and CUDA alike."""
+    """Return the path of a wheel's kernel: it fits this source and this release of torch, on CPU and CUDA alike."""
     release = torch_version.partition("+")[0]
     flags = digest(source, *_FLAGS, *LEVELS[level])
     return source.parent / "prebuilt" / f"{source.stem}-{flags}-{level}-torch{release}.so"
@@ -81,10 +81,10 @@ def prebuilt(source: Path, level: str, torch_version: str) -> Path:
 def check_compiler() -> None:
     """Check in a tenth of a second that the compiler exists, has its headers, and is GCC.
 
-    torch runs on GCC's OpenMP; another compiler's would bring threads of its own.
+    torch runs on GCC's OpenMP; another compiler's would start its own threads.
 
     Raises:
-        KernelError: one of these does not hold.
+        KernelError: one of these conditions is not met.
     """
     called = compiler()
     if "Free Software Foundation" not in _run([*called, "--version"]):
@@ -93,15 +93,15 @@ def check_compiler() -> None:
 
 
 def build(command: list[str], library: Path) -> None:
-    """Compile to `library`, which appears whole or not at all; its folder has to be there.
+    """Compile to `library`, which appears complete or not at all; its folder must exist.
 
     Raises:
-        KernelError: the compiler refuses, or the folder cannot be written to.
+        KernelError: the compiler fails, or the folder is not writable.
     """
     try:
         folder = tempfile.TemporaryDirectory(dir=library.parent)
     except OSError as problem:
-        raise KernelError(f"{problem}; name a folder to build in with XDG_CACHE_HOME", passing=True) from None
+        raise KernelError(f"{problem}; set XDG_CACHE_HOME to a writable folder", passing=True) from None
     with folder:
         made = Path(folder.name) / library.name
         _run([*command, "-o", str(made)])
@@ -111,12 +111,12 @@ def build(command: list[str], library: Path) -> None:
             raise KernelError(str(problem), passing=True) from None
 
 
-# What a compiler says when the machine, and not the source, is to blame.
+# Compiler messages that blame the machine, not the source.
 _PASSING = ("Killed", "No space left", "Cannot allocate", "virtual memory exhausted", "out of memory")
 
 
 def _run(words: list[str], given: str = "") -> str:
-    """Run a compiler and return what it prints, in English."""
+    """Run a compiler and return its output, in English."""
     try:
         done = subprocess.run(
             words,
@@ -135,6 +135,6 @@ def _run(words: list[str], given: str = "") -> str:
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
         passing = done.returncode < 0 or any(word in done.stderr for word in _PASSING)
-        why = said[0].strip() if said else f"{words[0]} ended with status {done.returncode}"
+        why = said[0].strip() if said else f"{words[0]} exited with status {done.returncode}"
         raise KernelError(why, passing=passing)
     return done.stdout

@@ -1,11 +1,11 @@
 """Disentangled attention on CUDA by the library disentangled-flash: training and inference, memory linear in length.
 
-Its Triton kernels look position scores up in products with the tables, draw dropout again in the backward pass, and
-write the gradients of the tables without atomic additions, so that the same numbers come out in every run.
+Its Triton kernels look up position scores in products with the tables, redraw dropout in the backward pass, and
+write the gradients of the tables without atomic additions, so every run gives the same numbers.
 
-Batches go through its packed form, whose kernels take lengths as arguments; the backward pass of the padded form is
-compiled anew for each shape. torch.compile leaves both alone, since it would make a graph for each length. The library
-scales position scores with the rest, so that our tables, which are scaled already, are divided by the scale.
+Batches use its packed form, whose kernels take lengths as arguments; the backward pass of the padded form is
+recompiled for each shape. torch.compile skips both, since it would make a graph for each length. The library
+scales position scores with the rest, so our tables, which are scaled already, are divided by the scale.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ from precis.nn.relative_positions import LogBuckets, OffsetRows
 _WIDTHS = (32, 64, 128)
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 _LONGEST = 8192
-# The longest length is rounded up to this: few plans are made, and the kernels meet few kinds of numbers.
+# The longest length is rounded up to this, so that there are few plans and few specialized kernels.
 _STEP = 64
 _PROGRAMS = 1 << 16  # a CUDA grid has fewer rows than this
 _PLACES = 1 << 31  # the kernels' offsets are 32 bits wide
@@ -32,31 +32,31 @@ _PLACES = 1 << 31  # the kernels' offsets are 32 bits wide
 
 @cache
 def is_available() -> bool:
-    """Whether the library is installed and there is an NVIDIA device."""
+    """Return whether the library is installed and an NVIDIA device is available."""
     found = all(importlib.util.find_spec(name) is not None for name in ("disentangled_flash", "triton"))
     return found and torch.version.hip is None and torch.cuda.is_available()
 
 
 @cache
 def _is_new_enough(index: int | None) -> bool:
-    """Whether the device is an Ampere or newer; if None, the current device."""
+    """Return whether the device is an Ampere or newer; if None, the current device."""
     return torch.cuda.get_device_capability(index) >= (8, 0)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def serves(device: torch.device) -> bool:
-    """Whether the library can be used for tensors on this device."""
+    """Return whether the library supports tensors on this device."""
     return device.type == "cuda" and is_available() and _is_new_enough(device.index)
 
 
 @final
 @dataclass(frozen=True)
 class Plan:
-    """How distances find rows of a table, for one greatest length.
+    """The map from distances to rows of a table, for one maximum length.
 
     Attributes:
-        rows: the rows of the table that are used, from the lowest on.
-        places: the row of each distance from -(n-1) to n-1, counted from the lowest.
+        rows: the rows of the table in use, from the lowest on.
+        places: the row of each distance from -(n-1) to n-1, relative to the lowest.
         band: the library's columns of distances for gradients without atomics.
     """
 
@@ -67,17 +67,17 @@ class Plan:
 
 @lru_cache(maxsize=256)
 def plan(buckets: LogBuckets, longest: int, device: torch.device) -> Plan:
-    """The plan, worked out once for each length."""
+    """Compute the plan, once for each length."""
     from disentangled_flash.position import gradient_band
 
-    with torch.inference_mode(False):  # else no later pass could keep them for its gradients
+    with torch.inference_mode(False):  # else later passes could not save them for gradients
         descending, used = OffsetRows(buckets).places(longest, device)
         places = descending.flip(0)
         return Plan(used, places, gradient_band(places, device))
 
 
 def takes(operands: Operands, *, longest: int, sequences: int) -> bool:
-    """Whether the kernels can read these: `sequences` documents of `longest` tokens at most."""
+    """Return whether the kernels support the operands: `sequences` documents of `longest` tokens at most."""
     queries, buckets = operands.queries, operands.options.offsets.buckets
     batch, heads, length, width = queries.shape
     if width not in _WIDTHS or queries.dtype not in _TYPES or not 0 < longest <= _LONGEST:
@@ -88,17 +88,17 @@ def takes(operands: Operands, *, longest: int, sequences: int) -> bool:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def attend_flash(operands: Operands) -> Float[Tensor, "b h n e"]:
-    """Mixed values, if `takes` is true. A query that is padding gives finite numbers of no meaning."""
+    """Compute mixed values, if `takes` is true. Padding queries give finite but meaningless numbers."""
     batch, _, length, _ = operands.queries.shape
     device, valid = operands.queries.device, operands.options.valid
     bounds = torch.arange(0, batch * length + 1, length, dtype=torch.int32, device=device)
     if valid is not None:
-        # without gradients nothing is compiled for a shape, and the device need not be asked
+        # without gradients no kernel is compiled for a shape, so the device need not be queried
         spans = _span_bounds(valid, bounds) if torch.is_grad_enabled() else None
         if spans is None:
             return _attend_padded(operands, valid)
         bounds = spans
-    # of what a projection gave these are views
+    # views, if the states come from a projection
     queries, keys, values = (
         x.transpose(1, 2).flatten(0, 1).transpose(0, 1)[None]
         for x in (operands.queries, operands.keys, operands.values)
@@ -110,7 +110,7 @@ def attend_flash(operands: Operands) -> Float[Tensor, "b h n e"]:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def attend_flash_packed(operands: Operands, documents: Documents) -> Float[Tensor, "1 h k e"]:
-    """Mixed values of many documents in one row, each attended to by itself, in one launch."""
+    """Compute mixed values of many documents in one row, each attending only to itself, in one launch."""
     from disentangled_flash.training import _kernels as library
 
     bounds, longest = documents.bounds, -(-documents.longest // _STEP) * _STEP
@@ -121,7 +121,7 @@ def attend_flash_packed(operands: Operands, documents: Documents) -> Float[Tenso
 
 
 def _span_bounds(valid: Bool[Tensor, "b n"], bounds: Int[Tensor, " b+1"]) -> Int[Tensor, " s"] | None:
-    """Cut each row into what is before its document, the document, and what follows; None if a document has gaps.
+    """Cut each row into the part before its document, the document, and the rest; None if a document has gaps.
 
     This waits for the device.
     """
@@ -136,7 +136,7 @@ def _span_bounds(valid: Bool[Tensor, "b n"], bounds: Int[Tensor, " b+1"]) -> Int
 
 
 def _attend_padded(operands: Operands, valid: Bool[Tensor, "b n"]) -> Float[Tensor, "b h n e"]:
-    """Mixed values by the library's form with a mask, which allows gaps."""
+    """Compute mixed values by the library's masked form, which allows gaps."""
     from disentangled_flash.training import _kernels as library
 
     batch, heads, length, _ = operands.queries.shape
@@ -149,7 +149,7 @@ def _attend_padded(operands: Operands, valid: Bool[Tensor, "b n"]) -> Float[Tens
 def _call(
     operands: Operands, *, longest: int, sequences: int, padded: bool = False
 ) -> tuple[list[Float[Tensor, "h r e"] | Tensor | None], dict[str, Any]]:
-    """Arguments of both forms of the library's function besides states: tables and places, and settings."""
+    """Return arguments of both forms of the library's function other than states: tables, places and settings."""
     from disentangled_flash.position import pad_position_table
 
     queries, options = operands.queries, operands.options
@@ -163,7 +163,7 @@ def _call(
         "dropout_p": options.dropout,
         "dropout_seed": _seed(queries.device) if options.dropout else None,
     }
-    # in the order of the library's WorkloadKey, but for the phase
+    # in the order of the library's WorkloadKey, without the phase
     workload = (
         longest,
         queries.shape[-1],
@@ -179,7 +179,7 @@ def _call(
 
 
 def launches(workload: tuple[Any, ...], device: torch.device, dropped: bool) -> dict[str, Any]:
-    """Tile sizes of each kernel, from the library's table or rule; without them it would try all, for a minute."""
+    """Return tile sizes of each kernel, from the library's table or rule; else it would try all, for a minute."""
     from disentangled_flash.tuning import KernelConfig, length_family, occupancy_family, resolve_launch_config
 
     longest, width, programs, *others = workload
@@ -199,12 +199,12 @@ def launches(workload: tuple[Any, ...], device: torch.device, dropped: bool) -> 
 
 @cache
 def _profiles() -> int:
-    """The number under which the library has its tables of tile sizes."""
+    """Register the library's tables of tile sizes and return their number."""
     from disentangled_flash.tuning import KernelTuningOptions, ProfileRegistry, register_profile_registry
 
     return register_profile_registry(ProfileRegistry.from_options(KernelTuningOptions()))
 
 
 def _seed(device: torch.device) -> Int[Tensor, " 1"]:
-    """A seed from torch's own generator: a resumed run, or a layer computed again, drops the same weights."""
+    """Draw a seed from torch's own generator: a resumed run, or a recomputed layer, drops the same weights."""
     return torch.randint(2**62, (1,), device=device)

@@ -1,18 +1,18 @@
-"""Disentangled attention for training that holds what is n x n: the faster way where memory allows it.
+"""Disentangled attention for training that stores n x n tensors: the faster path if memory allows it.
 
-`attend_keeping` is for up to a thousand tokens on the CPU, where making the scores again costs more than keeping the
-weights. It keeps nothing else of that size. Position scores are products with the table's rows in order of distance,
-shifted into place (`operands`), and their gradients go back the same way: nothing is gathered or scattered.
+`attend_keeping` is for up to a thousand tokens on the CPU, where recomputing the scores costs more than keeping the
+weights. It keeps no other tensor of that size. Position scores are products with the table's rows in order of distance,
+shifted into place (`operands`), and their gradients use the reverse shift: nothing is gathered or scattered.
 
-`attend_openly` is for other devices where no kernel keeps the scores to itself. On a GPU the time goes into passes over
-n x n tensors, and this way makes fewer of them than transformers' eager DeBERTa-v2: forward and backward together move
+`attend_openly` is for other devices without a fused kernel. On a GPU the time is spent in passes over
+n x n tensors, and this path makes fewer of them than transformers' eager DeBERTa-v2: forward and backward together move
 85% of its bytes at 1,100 tokens, 76% at 512 in bf16, and less below (counted by a test). Queries and keys are
-multiplied with a table row for each distance, and the scores of a pair are read out of the products along a strided
-view: nothing is gathered, nothing is scaled again, the content's products are added by the matmul itself, and padding
-is filled in place. In the backward pass gradients are written along the same view and summed by matmuls; transformers
-adds one number after another to its place, in another order in every run, most of them to the two rows that all far
-keys share. The price is products with 2n rows instead of the table's: up to three times the multiplications of
-attention without positions, which a GPU does faster than it reads what they replace.
+multiplied with a table row for each distance, and a strided view reads the scores of a pair from the products:
+nothing is gathered or scaled twice, the matmul itself adds the content's products, and padding
+is filled in place. In the backward pass gradients are written along the same view and summed by matmuls. transformers
+adds the numbers to their places one by one, in a different order in every run, most of them to the two rows shared by
+all far keys. The price is products with 2n rows instead of the table's: up to three times the multiplications of
+attention without positions, which a GPU does faster than it reads the tensors that they replace.
 """
 
 from collections.abc import Iterator
@@ -31,12 +31,12 @@ from precis.nn.dropout import factors
 # Scores at a time: 4 MB of fp32 stay in the cache.
 _SCORES = 1 << 20
 _GAP = 16
-# Columns are a multiple of this: matmuls want rows of 16 bytes.
+# Columns are a multiple of this: matmuls prefer rows of 16 bytes.
 _COLUMNS = 8
 
 
 def attend_keeping(operands: Operands) -> Float[Tensor, "b h n e"]:
-    """Mixed values with gradients; every document has a valid key."""
+    """Compute mixed values with gradients; every document must have a valid key."""
     mixed: Tensor = _Keeping.apply(*operands.tensors, operands.options)
     return mixed
 
@@ -87,15 +87,15 @@ class _Keeping(torch.autograd.Function):
 
 
 def _documents(operands: Operands, tables: Tables) -> Iterator[tuple[slice, DocumentGroup]]:
-    """Groups of documents, with all rows and keys as one band: none is far, whatever the table's reach."""
+    """Yield groups of documents, with all rows and keys as one near band, whatever the table's reach."""
     batch, heads, length, _ = operands.queries.shape
     for group in documents_at_a_time(batch=batch, per_document=heads * length * length, most=_SCORES):
         yield group, DocumentGroup.of(operands, group, tables, block=length)
 
 
 def _product(given: Float[Tensor, "h b n e"], values: Float[Tensor, "h b n e"]) -> Float[Tensor, "h b n n"]:
-    """given @ values^T, with a gap after each row: read column by column, rows a power of two apart would all fall
-    into the same few places of the processor's cache."""
+    """Return given @ values^T, with a gap after each row: otherwise, read column by column, rows a power of two apart
+    would share the same few places of the processor's cache."""
     heads, batch, length, _ = given.shape
     out = given.new_empty(heads, batch, length, length + _GAP)[..., :length]
     torch.bmm(given.flatten(0, 1), values.flatten(0, 1).transpose(-1, -2), out=out.flatten(0, 1))
@@ -103,14 +103,14 @@ def _product(given: Float[Tensor, "h b n e"], values: Float[Tensor, "h b n e"]) 
 
 
 def attend_openly(operands: Operands) -> Float[Tensor, "b h n e"]:
-    """Mixed values with gradients; a document of padding gives the mean of its values."""
+    """Compute mixed values with gradients; a document of only padding gives the mean of its values."""
     options = operands.options
     batch, heads, length, _ = operands.queries.shape
     asking, asked, mixing = (heads_first(x) for x in (operands.queries, operands.keys, operands.values))
     rows = options.offsets.descending(length - 1, asked.device)  # of the distances n-1, n-2, ..., -(n-1)
     of_keys = _for_distances(operands.position_keys, rows)
     of_queries = _for_distances(operands.position_queries, rows.flip(0))
-    # one axis for heads and documents: writing to a view of the scores would cost a copy in the backward pass
+    # one axis for heads and documents: writing to a view of the scores would need a copy in the backward pass
     scores: Tensor = _PositionScores.apply(asking, asked, of_keys, of_queries)
     scores.baddbmm_((asking * options.scale).flatten(0, 1), asked.flatten(0, 1).transpose(1, 2))
     if options.valid is not None:
@@ -123,14 +123,14 @@ def attend_openly(operands: Operands) -> Float[Tensor, "b h n e"]:
 def _for_distances(
     table: Float[Tensor, "h r e"] | None, rows: Int[Tensor, " 2n-1"]
 ) -> Float[Tensor, "h o e"] | None:
-    """A row for each distance, and some more that are read for no pair."""
+    """Return a row for each distance, and unused rows up to a multiple of `_COLUMNS`."""
     if table is None:
         return None
     return table[:, torch.cat([rows, rows[-1:].expand(-len(rows) % _COLUMNS)])]
 
 
 class _PositionScores(torch.autograd.Function):
-    """Both position scores, or the one whose table is there, of all heads and documents: (h*b n n)."""
+    """Both position scores, or the one with a table, of all heads and documents: (h*b n n)."""
 
     @staticmethod
     def forward(
@@ -162,7 +162,7 @@ class _PositionScores(torch.autograd.Function):
 def _gradients(
     states: Float[Tensor, "h b n e"], table: Float[Tensor, "h o e"] | None, gradient: Float[Tensor, "c n n"]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Gradients of states and table."""
+    """Compute gradients of states and table."""
     if table is None:
         return None, None
     heads, _, length, _ = states.shape
@@ -173,12 +173,12 @@ def _gradients(
 
 
 def _by_distance(states: Float[Tensor, "h b n e"], table: Float[Tensor, "h o e"]) -> Float[Tensor, "c n o"]:
-    """Products of all states with all rows, the documents of a head in one matmul."""
+    """Compute products of all states with all rows, the documents of a head in one matmul."""
     return torch.bmm(states.flatten(1, 2), table.transpose(1, 2)).view(-1, states.shape[2], table.shape[1])
 
 
 def _in_columns(by_distance: Float[Tensor, "c n o"]) -> Float[Tensor, "c n n"]:
-    """A view: out[i, j] = by_distance[i, j - i + n - 1], which is number i * (o - 1) + j + n - 1 of the whole."""
+    """View out[i, j] = by_distance[i, j - i + n - 1], which has index i * (o - 1) + j + n - 1 in the flat tensor."""
     count, length, columns = by_distance.shape
     size, strides = (count, length, length), (length * columns, columns - 1, 1)
     return by_distance.as_strided(size, strides, length - 1)

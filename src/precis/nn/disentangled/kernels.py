@@ -1,18 +1,18 @@
 """Find or build the C++ kernels: prebuilt in a wheel, or built once by the machine's own compiler and cached.
 
-    PRECIS_COMPILE | what happens
+    PRECIS_COMPILE | effect
     ---------------|--------------------------------------------------------------------------------------------
-    unset          | the kernel where it is there or can be built; else torch alone, said once in one line
-    0              | torch alone
-    1              | the kernel, or an error that says why not
+    unset          | the kernel if it exists or can be built; else only torch, reported once in one line
+    0              | only torch
+    1              | the kernel, or an error that gives the reason
 
-A process decides once, at its first use, and stays with it: the ways differ by rounding. Of processes that start at
-once one builds and the others wait for it. What could not be built is not tried again until the source, torch or the
-compiler changes, or somebody asks for it: `python -m precis.nn.disentangled.kernels`, which `make install` calls,
-builds the kernel now and says where it is.
+A process decides once, at its first use, and keeps the choice: the paths differ by rounding. If several processes start
+at once, one builds and the others wait for it. A failed build is not repeated until the source, torch or the
+compiler changes, or on request: `python -m precis.nn.disentangled.kernels`, which `make install` calls,
+builds the kernel now and prints its path.
 
-torch's own `cpp_extension.load` would need ninja on the path, and a process that is killed while it builds leaves a
-lock on which all later ones wait for ever. Here the lock is the system's and ends with its process.
+torch's own `cpp_extension.load` needs ninja on the path, and a process killed during a build leaves a
+lock on which all later ones wait forever. Here the system releases the lock when its process ends.
 """
 
 import json
@@ -36,11 +36,11 @@ from precis.nn.disentangled.compiling import BUILD_SECONDS, KernelError
 from precis.untrusted import parse_json
 
 COMPILE = "PRECIS_COMPILE"
-"""The variable of the environment that says whether kernels are wanted; `CXX` names the compiler, else c++."""
+"""The environment variable that enables or disables kernels; `CXX` names the compiler, else c++."""
 
 
 class Wish(Enum):
-    """What the environment says."""
+    """The setting of `PRECIS_COMPILE`."""
 
     never = "never"
     where_possible = "where possible"
@@ -48,11 +48,11 @@ class Wish(Enum):
 
 
 class _UnknownMachineError(KernelError):
-    """There is no kernel for this processor or system, which a user cannot mend."""
+    """The kernel does not support this processor or system, which a user cannot fix."""
 
 
 def wish() -> Wish:
-    """What `PRECIS_COMPILE` says now."""
+    """Return the current setting of `PRECIS_COMPILE`."""
     said = os.environ.get(COMPILE, "").lower()
     if said in ("", "auto"):
         return Wish.where_possible
@@ -60,13 +60,13 @@ def wish() -> Wish:
 
 
 def is_ready(name: str, wanted: Wish | None = None) -> bool:
-    """Whether this process computes with the kernel; the first call may build it (half a minute).
+    """Return whether this process computes with the kernel; the first call may build it (half a minute).
 
     Args:
-        wanted: what is asked for; if None, what the environment says.
+        wanted: the setting; if None, that of the environment.
 
     Raises:
-        UserError: the kernel is insisted on (PRECIS_COMPILE=1) and cannot be had.
+        UserError: the kernel is required (PRECIS_COMPILE=1) and not available.
     """
     return _is_ready(name, wish() if wanted is None else wanted)
 
@@ -83,15 +83,15 @@ def _is_ready(name: str, wanted: Wish) -> bool:
     except KernelError as problem:
         if not problem.known and not isinstance(problem, _UnknownMachineError):
             _tell(
-                f"attention is computed by torch alone, more slowly: no C++ kernel ({problem}). Try again with "
-                f"`python -m precis.nn.disentangled.kernels`; {COMPILE}=0 asks for none"
+                f"attention uses only torch, which is slower: no C++ kernel ({problem}); try again with "
+                f"`python -m precis.nn.disentangled.kernels`, or set {COMPILE}=0 to use torch"
             )
         return False
     return True
 
 
 def load(name: str) -> Path:
-    """Register the operators of `cpp/NAME.cpp` with torch, building them if need be; return where they are.
+    """Register the operators of `cpp/NAME.cpp` with torch, building them if necessary; return their path.
 
     Raises:
         UserError: the kernel cannot be built or loaded here.
@@ -109,18 +109,18 @@ _loaded: dict[str, Path] = {}
 
 
 def _load(name: str, *, again: bool) -> Path:
-    """Load the kernel, or raise `KernelError`; `again` builds it even if that failed before."""
+    """Load the kernel, or raise `KernelError`; `again` builds it even after an earlier failure."""
     if name not in _loaded:
         source, level = Path(__file__).parent / "cpp" / f"{name}.cpp", _level()
         try:
             _loaded[name] = _prebuilt(source, level) or _built(source, level, again=again)
         except OSError as problem:
-            raise KernelError(f"{problem}; name a folder of your own in XDG_CACHE_HOME") from None
+            raise KernelError(f"{problem}; set XDG_CACHE_HOME to your own folder") from None
     return _loaded[name]
 
 
 def _level() -> str:
-    """The level that torch's own kernels use: a home on a network serves machines of several kinds."""
+    """Return the level that torch's own kernels use: a network home serves machines of several kinds."""
     if sys.platform != "linux" or platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc":
         raise _UnknownMachineError("it is for x86-64 Linux with glibc")
     capability = torch.backends.cpu.get_cpu_capability()
@@ -130,19 +130,19 @@ def _level() -> str:
 
 
 def _prebuilt(source: Path, level: str) -> Path | None:
-    """The wheel's library, if it has one for this torch that this system can load."""
+    """Return the wheel's library, if it has one for this torch that this system can load."""
     library = compiling.prebuilt(source, level, torch.__version__)
     if not library.exists():
         return None
     try:
         torch.ops.load_library(str(library))
-    except OSError:  # made for a newer system: the machine's own compiler may do better
+    except OSError:  # built for a newer system: the machine's own compiler may do better
         return None
     return library
 
 
 def _built(source: Path, level: str, *, again: bool) -> Path:
-    """The cache's library, built if there is none."""
+    """Return the cache's library; build it if it is missing."""
     command = compiling.command(source, level, Path(torch.__file__).parent)
     flags = [part for part in command if part != str(source)]
     key = compiling.digest(source, torch.__version__, platform.machine(), *platform.libc_ver(), *flags)
@@ -158,13 +158,13 @@ def _built(source: Path, level: str, *, again: bool) -> Path:
 
 
 def _refuse_what_others_can_write(library: Path) -> None:
-    """Raise `KernelError` for a library that somebody else could have put there: it is code."""
+    """Raise `KernelError` for a library that another user could have written: it is code."""
     for place in (library.parent, library):
         state = place.stat()
         if state.st_uid not in (0, os.getuid()) or state.st_mode & 0o022:
             raise KernelError(
-                f"{place} can be written by others, who could put their code there; name a folder of your own in "
-                "XDG_CACHE_HOME"
+                f"{place} can be written by others, who could insert code; set XDG_CACHE_HOME to your own "
+                "folder"
             )
 
 
@@ -172,7 +172,7 @@ def _cache() -> Path:
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "precis" / "kernels"
     except RuntimeError as problem:
-        raise KernelError(f"{problem}; name a folder in XDG_CACHE_HOME") from None
+        raise KernelError(f"{problem}; set XDG_CACHE_HOME to a folder") from None
 
 
 def _build(command: list[str], library: Path, *, again: bool) -> None:
@@ -182,9 +182,9 @@ def _build(command: list[str], library: Path, *, again: bool) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o755)  # whatever the umask: `_refuse_what_others_can_write`
     except OSError as problem:
-        raise KernelError(f"{problem}; name a folder to build in with XDG_CACHE_HOME") from None
+        raise KernelError(f"{problem}; set XDG_CACHE_HOME to a writable folder") from None
     if not os.access(folder, os.W_OK):
-        raise KernelError(f"{folder} cannot be written to; name a folder to build in with XDG_CACHE_HOME")
+        raise KernelError(f"{folder} is not writable; set XDG_CACHE_HOME to a writable folder")
     refusal = _Refusal(library.with_suffix(".failed"), command[0])
     came = time.time()
     with _alone(library.with_suffix(".lock")):
@@ -204,7 +204,7 @@ def _build(command: list[str], library: Path, *, again: bool) -> None:
 
 
 class _Refusal:
-    """A note beside the cache's libraries: why this compiler could not build this source."""
+    """A note next to the cache's libraries: the reason why this compiler could not build this source."""
 
     def __init__(self, file: Path, program: str) -> None:
         self._file = file
@@ -212,7 +212,7 @@ class _Refusal:
         self._compiler = [program, place, Path(place).stat().st_mtime_ns if place else 0]
 
     def heed(self, *, since: float) -> None:
-        """Raise `KernelError` if there is a note from after the moment `since`."""
+        """Raise `KernelError` if a note is newer than `since`."""
         try:
             noted = parse_json(self._file.read_bytes())
             is_new = self._file.stat().st_mtime >= since
@@ -223,7 +223,7 @@ class _Refusal:
             raise KernelError(why, known=True)
 
     def note(self, why: str) -> None:
-        """Write the note, if the folder can be written to."""
+        """Write the note, if the folder is writable."""
         with suppress(OSError):
             self._file.write_text(json.dumps({"why": why, "compiler": self._compiler}), encoding="utf-8")
 
@@ -235,14 +235,14 @@ class _Refusal:
 
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """Let one process at a time in; if the file system has no locks, two may build the same.
+    """Let one process in at a time; if the file system does not support locks, two may build the same.
 
     Raises:
         KernelError: another process holds the lock for longer than a build may take.
     """
     try:
         lock = file.open("w")
-    except OSError:  # of somebody else, who left it: two may then build the same
+    except OSError:  # the file belongs to another user: two processes may then build the same
         yield
         return
     with lock:
@@ -251,7 +251,7 @@ def _alone(file: Path) -> Iterator[None]:
 
 
 def _wait_for(lock: IO[str]) -> None:
-    import fcntl  # Linux is all that comes here
+    import fcntl  # only reached on Linux
 
     deadline = time.monotonic() + BUILD_SECONDS
     while time.monotonic() < deadline:
@@ -259,15 +259,15 @@ def _wait_for(lock: IO[str]) -> None:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(0.1)
-        except OSError:  # no locks here
+        except OSError:  # locks are not supported
             return
     raise KernelError(f"another process has been building it for {BUILD_SECONDS} seconds")
 
 
 def _tell_building(folder: Path) -> None:
     _tell(
-        f"building the C++ kernel of attention, once, about half a minute; it is kept in {folder} ({COMPILE}=0 asks "
-        "for none)"
+        f"building the C++ kernel of attention, once, about half a minute; stored in {folder} ({COMPILE}=0 disables "
+        "it)"
     )
 
 
@@ -276,9 +276,9 @@ def _tell(line: str) -> None:
 
 
 def main() -> int:
-    """Build the kernel and return the exit status. Without a compiler that is 0, unless the kernel is insisted on."""
+    """Build the kernel and return the exit status. Without a compiler it is 0, unless the kernel is required."""
     if wish() is Wish.never:
-        print(f"precis: {COMPILE} asks for no C++ kernel")
+        print(f"precis: {COMPILE} disables the C++ kernel")
         return 0
     try:
         print(f"precis: the C++ kernel of attention is {load('disentangled')}")

@@ -1,10 +1,10 @@
-"""What disentangled attention is computed from, in one record that every way is given; and its position scores for a
-block of query rows, without a gather.
+"""The operands of disentangled attention, in one record for all paths; and its position scores for a block of query
+rows, without a gather.
 
-Distances along a row are consecutive, so a matmul against the table's rows in order of distance gives every score
-that is needed, only shifted by one from row to row; reading the result with another stride undoes the shift. Keys
-farther than the table reaches ("far") share one row on each side (`OffsetRows.ends`): for them content-to-position is
-one number a query and position-to-content one number a key.
+Distances along a row are consecutive, so a matmul with the table's rows in order of distance gives all
+required scores, shifted by one from row to row; reading the result with another stride undoes the shift. Keys
+beyond the table's reach ("far") share one row on each side (`OffsetRows.ends`): for them content-to-position is
+one number per query and position-to-content one number per key.
 
 Heads come first inside (h b n e): the rows of all documents then share one matmul with a head's table.
 """
@@ -19,14 +19,14 @@ from torch import Tensor
 from precis.nn.dropout import factors
 from precis.nn.relative_positions import OffsetRows
 
-# States whose products with a table are made by one matmul: more of them cost unused columns, fewer cost calls.
+# States per matmul with a table: more of them cost unused columns, fewer cost calls.
 _TILE = 64
 
 
 @final
 @dataclass(frozen=True)
 class Options:
-    """What has no gradient.
+    """The operands without gradients.
 
     Attributes:
         offsets: the table row of each distance.
@@ -44,10 +44,10 @@ class Options:
 @final
 @dataclass(frozen=True)
 class Operands:
-    """softmax(scale * q.k + position scores) @ v, before it is computed.
+    """The operands of softmax(scale * q.k + position scores) @ v.
 
     Attributes:
-        position_keys, position_queries: tables for content-to-position and position-to-content; None leaves that out.
+        position_keys, position_queries: tables for content-to-position and position-to-content; None omits that part.
     """
 
     queries: Float[Tensor, "b h n e"]
@@ -59,21 +59,21 @@ class Operands:
 
     @property
     def tensors(self) -> tuple[Tensor | None, ...]:
-        """What may have a gradient."""
+        """The tensors that may have a gradient."""
         return self.queries, self.keys, self.values, self.position_keys, self.position_queries
 
     @property
     def is_learning(self) -> bool:
-        """Whether a gradient is asked for."""
+        """True if a gradient is required."""
         return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in self.tensors)
 
     @property
     def is_of_one_type(self) -> bool:
-        """Whether all tensors have the type of the queries."""
+        """True if all tensors have the dtype of the queries."""
         return all(x is None or x.dtype == self.queries.dtype for x in self.tensors)
 
     def heads_first(self, group: slice) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values (h b n e) of some documents, contiguous."""
+        """Return queries, keys and values (h b n e) of some documents, contiguous."""
         queries, keys, values = (
             heads_first(x[group]).contiguous() for x in (self.queries, self.keys, self.values)
         )
@@ -85,7 +85,7 @@ def heads_first(states: Float[Tensor, "b h n e"]) -> Float[Tensor, "h b n e"]:
 
 
 def exact(dtype: torch.dtype) -> torch.dtype:
-    """The type of sums: at least fp32."""
+    """Return the dtype of sums: at least fp32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
@@ -109,7 +109,7 @@ class Tables:
 
     @classmethod
     def of(cls, operands: Operands, *, block: int) -> "Tables":
-        """Every distance that a block of so many query rows needs."""
+        """Collect every distance that a block of `block` query rows needs."""
         length, device = operands.keys.shape[-2], operands.keys.device
         offsets = operands.options.offsets
         reach = min(length - 1, offsets.buckets.saturation + block - 2)
@@ -149,7 +149,7 @@ class Band:
 
 
 def bands(length: int, *, block: int, saturation: int) -> list[Band]:
-    """The blocks of a sequence."""
+    """Cut a sequence into blocks."""
     return [
         Band(
             start,
@@ -162,37 +162,37 @@ def bands(length: int, *, block: int, saturation: int) -> list[Band]:
 
 
 def tiles(band: Band) -> list[tuple[int, int]]:
-    """The near keys in pieces."""
+    """Cut the near keys into pieces."""
     return [(k, min(k + _TILE, band.last)) for k in range(band.first, band.last, _TILE)]
 
 
 def strips(band: Band) -> list[Band]:
-    """The rows in pieces, with the same near keys."""
+    """Cut the rows into pieces, with the same near keys."""
     starts = range(band.start, band.stop, _TILE)
     return [Band(start, min(start + _TILE, band.stop), band.first, band.last) for start in starts]
 
 
 def room_for(spans: list[Band]) -> int:
-    """How many numbers a product with a table needs at most for a head and document, in any of these bands."""
+    """Return the maximum size of a product with a table, per head and document, over these bands."""
     widest = max(max(band.near, band.rows) for band in spans)
     tallest = min(_TILE, widest)
     return tallest * (widest + tallest - 1)
 
 
 def key_columns(tables: Tables, band: Band) -> slice:
-    """Distances between the band's rows and its near keys, in the descending table."""
+    """Return the distances between the band's rows and its near keys, in the descending table."""
     first = tables.reach - (band.stop - 1 - band.first)
     return slice(first, first + band.rows + band.near - 1)
 
 
 def query_columns(tables: Tables, band: Band, first: int, last: int) -> slice:
-    """Distances between the band's rows and the keys `first` to `last`, in the ascending table."""
+    """Return the distances between the band's rows and the keys `first` to `last`, in the ascending table."""
     lowest = tables.reach + band.start - (last - 1)
     return slice(lowest, lowest + band.rows + (last - first) - 1)
 
 
 def by_row(offsets: Float[Tensor, "h b i o"], near: int) -> Float[Tensor, "h b i j"]:
-    """View: element (i, j) is column j + (rows - 1 - i): scores of a row's keys by descending distance."""
+    """View element (i, j) as column j + (rows - 1 - i): scores of a row's keys by descending distance."""
     heads, batch, rows, columns = offsets.shape
     return offsets.as_strided(
         (heads, batch, rows, near),
@@ -202,7 +202,7 @@ def by_row(offsets: Float[Tensor, "h b i o"], near: int) -> Float[Tensor, "h b i
 
 
 def by_key(offsets: Float[Tensor, "h b j o"], rows: int) -> Float[Tensor, "h b i j"]:
-    """View: element (i, j) is column i + (keys - 1 - j) of key j: scores of a key's queries by ascending distance."""
+    """View element (i, j) as column i + (keys - 1 - j) of key j: scores of a key's queries by ascending distance."""
     heads, batch, keys, columns = offsets.shape
     return offsets.as_strided(
         (heads, batch, rows, keys),
@@ -216,11 +216,11 @@ def against_table(
     table: Float[Tensor, "h o e"],
     room: Float[Tensor, " numbers"] | None = None,
 ) -> Float[Tensor, "h b n o"]:
-    """Dot products of all documents' states with a table, one matmul a head.
+    """Compute dot products of all documents' states with a table, one matmul per head.
 
     Args:
-        room: memory for the products; if None, it is newly allocated. New memory of some MB can cost as much as
-            filling it: the system maps its pages one by one.
+        room: memory for the products; if None, it is allocated. Allocating some MB can cost as much as
+            filling them: the system maps the pages one by one.
     """
     heads, batch, count, width = states.shape
     flat, columns = states.reshape(heads, batch * count, width), table.shape[1]
@@ -240,10 +240,10 @@ def near_scores(
     out: Float[Tensor, "h b i j"],
     room: Float[Tensor, " numbers"] | None = None,
 ) -> None:
-    """Position scores of the band's rows and near keys, written into `out`.
+    """Write position scores of the band's rows and near keys to `out`.
 
     Args:
-        room: memory for one product at a time, `room_for` numbers a head and document; if None, it is allocated.
+        room: memory for one product at a time, `room_for` numbers per head and document; if None, it is allocated.
     """
     if tables.c2p is not None:
         for strip in strips(band):
@@ -260,7 +260,7 @@ def near_scores(
 
 
 def documents_at_a_time(*, batch: int, per_document: int, most: int) -> list[slice]:
-    """Groups of a batch whose scores stay in the processor's cache: at most `most` numbers, at least one document."""
+    """Group a batch so that scores stay in the processor's cache: at most `most` numbers, at least one document."""
     size = max(1, most // per_document)
     return [slice(start, min(start + size, batch)) for start in range(0, batch, size)]
 
@@ -268,7 +268,7 @@ def documents_at_a_time(*, batch: int, per_document: int, most: int) -> list[sli
 @final
 @dataclass(frozen=True, kw_only=True)
 class DocumentGroup:
-    """Some documents, heads first. Far scores have the past at index 0 and the future at index 1."""
+    """A group of documents, heads first. Far scores have the past at index 0 and the future at index 1."""
 
     queries: Float[Tensor, "h b n e"]
     keys: Float[Tensor, "h b n e"]
@@ -277,7 +277,7 @@ class DocumentGroup:
     far_of_key: Float[Tensor, "h b n 2"] | None
     tables: Tables
     hidden: Bool[Tensor, "b 1 n"] | None
-    empty: Bool[Tensor, "b 1 1"] | None  # documents without a token: all keys weigh the same
+    empty: Bool[Tensor, "b 1 1"] | None  # documents without a token: all keys have equal weight
     spans: list[Band]
     scratch: Float[Tensor, " numbers"]
     room: Float[Tensor, " numbers"]
@@ -288,7 +288,7 @@ class DocumentGroup:
     def of(
         cls, operands: Operands, group: slice, tables: Tables, *, block: int, seed: int = 0
     ) -> "DocumentGroup":
-        """The documents of a group, to be worked through in blocks of so many rows."""
+        """Prepare the documents of a group, in blocks of `block` rows."""
         queries, keys, values = operands.heads_first(group)
         heads, batch, length, _ = keys.shape
         options, c2p, p2c = operands.options, operands.position_keys, operands.position_queries
@@ -304,7 +304,7 @@ class DocumentGroup:
             far_of_key=against_table(keys, p2c[:, tables.ends]) if p2c is not None else None,
             tables=tables,
             hidden=None if valid is None else ~valid[:, None, :],
-            # asked before on the CPU, where asking costs nothing
+            # already checked on the CPU, where the check is free
             empty=None if valid is None or valid.device.type == "cpu" else ~valid.any(-1)[:, None, None],
             spans=spans,
             scratch=keys.new_empty(heads * batch * min(block, length) * length),
@@ -314,7 +314,7 @@ class DocumentGroup:
         )
 
     def scores(self, band: Band) -> Float[Tensor, "h b i n"]:
-        """All scores of a block of rows, in at least fp32. The tensor is used again by the next call."""
+        """Compute all scores of a block of rows, in at least fp32. The next call reuses the tensor."""
         heads, batch, length, _ = self.keys.shape
         scores = self.scratch[: heads * batch * band.rows * length].view(heads, batch, band.rows, length)
         near = scores[..., band.first : band.last]
@@ -342,7 +342,7 @@ class DocumentGroup:
             out.copy_(of_key[:, :, None, keys, side].expand_as(out))
 
     def factors(self, index: int, band: Band) -> Float[Tensor, "h b i n"] | None:
-        """What dropout multiplies the weights with, the same in both passes; None without dropout."""
+        """Return dropout's factors of the weights, the same in both passes; None without dropout."""
         if not self.options.dropout:
             return None
         heads, batch, length, _ = self.keys.shape

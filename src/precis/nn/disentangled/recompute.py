@@ -1,8 +1,8 @@
-"""Disentangled attention for training: scores are made again in the backward pass, a block of rows at a time.
+"""Disentangled attention for training: the backward pass recomputes scores, a block of rows at a time.
 
-Memory grows with the length and not with its square, and no gradient is scattered: what belongs to one distance is
-written along the same strided view that the forward pass reads, then one matmul sums it. The same numbers come out in
-every run. Kept between the passes are inputs, output, and each row's log-sum-exp (as FlashAttention does, Dao et al.
+Memory grows with the length and not with its square, and no gradient is scattered: the numbers of one distance are
+written along the same strided view that the forward pass reads, then one matmul sums them. Every run gives the same
+numbers. Stored between the passes are inputs, output, and each row's log-sum-exp (as in FlashAttention, Dao et al.
 2022, appendix B.4).
 """
 
@@ -37,8 +37,8 @@ _SCORES = 1 << 20
 
 
 def attend_recomputing(operands: Operands) -> Float[Tensor, "b h n e"]:
-    """Mixed values with gradients; every document has a valid key."""
-    # the options hold no tensor that a checkpoint frees
+    """Compute mixed values with gradients; every document must have a valid key."""
+    # the options contain no tensor that a checkpoint frees
     mixed: Tensor = _Recomputing.apply(*operands.tensors, operands.options)
     return mixed
 
@@ -83,7 +83,7 @@ def _forward(operands: Operands, seed: int) -> Attended:
 def _backward(
     operands: Operands, seed: int, gradient: Float[Tensor, "h b n e"], attended: Attended
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of the operands' tensors, in their order."""
+    """Compute gradients of the operands' tensors, in their order."""
     tables = Tables.of(operands, block=_BLOCK)
     total = Gradients.zeros(operands, tables)
     # D of FlashAttention's Eq. 4
@@ -118,7 +118,7 @@ def _groups(operands: Operands) -> list[slice]:
 @final
 @dataclass(frozen=True)
 class Gradients:
-    """Gradients of a whole batch; documents are added through `of_documents`. Sums are kept in at least fp32."""
+    """Gradients of a whole batch; documents are added through `of_documents`. Sums are in at least fp32."""
 
     operands: Operands
     tables: Tables
@@ -154,14 +154,14 @@ class Gradients:
     def of_documents(
         self, group: slice, asking: Float[Tensor, "h b n e"], asked: Float[Tensor, "h b n e"]
     ) -> "DocumentGradients":
-        """Sums for some rows of the batch, given their queries and keys."""
+        """Return sums for some rows of the batch, given their queries and keys."""
         kind = exact(asking.dtype)
         states = (torch.zeros_like(asking, dtype=kind) for _ in range(3))
         far = (asking.new_zeros(*asking.shape[:-1], 2, dtype=kind) for _ in range(2))
         return DocumentGradients(self, group, asking, asked, *states, *far)
 
     def finished(self) -> tuple[Tensor | None, ...]:
-        """Gradients of queries, keys, values, and the two tables by row."""
+        """Return gradients of queries, keys, values, and the two tables by row."""
         rows, given = self.tables.rows, self.operands
         return (
             self.queries,
@@ -174,13 +174,13 @@ class Gradients:
     def _by_row(
         self, table: Tensor | None, by_distance: Tensor | None, rows: Tensor, ends: Tensor | None
     ) -> Tensor | None:
-        """Distances that share a row of the table are summed."""
+        """Sum the distances that share a row of the table."""
         if table is None or by_distance is None or ends is None:
             return None
         rows, by_distance = torch.cat([rows, self.tables.ends]), torch.cat([by_distance, ends], dim=1)
         if table.device.type == "cpu":
             total = torch.zeros_like(table, dtype=by_distance.dtype).index_add_(1, rows, by_distance)
-        else:  # elsewhere index_add adds in any order, a matmul does not
+        else:  # elsewhere index_add sums in any order, a matmul does not
             total = F.one_hot(rows, table.shape[1]).to(by_distance.dtype).T @ by_distance
         return total.to(table.dtype)
 
@@ -188,7 +188,7 @@ class Gradients:
 @final
 @dataclass(frozen=True)
 class DocumentGradients:
-    """Gradients of some documents, heads first."""
+    """Gradients of a group of documents, heads first."""
 
     total: Gradients
     group: slice
@@ -207,7 +207,7 @@ class DocumentGradients:
         weights: Float[Tensor, "h b i n"],
         given: Float[Tensor, "h b i e"],
     ) -> None:
-        """Add what a block's scores and weights say, given the gradient of its output."""
+        """Add the gradients from a block's scores and weights, given the gradient of its output."""
         scale = self.total.operands.options.scale
         asking = self.asking[:, :, band.asking]
         _add_product(self.values, weights.transpose(-1, -2), given)
@@ -240,7 +240,7 @@ class DocumentGradients:
             _add_over_documents(total.p2c[:, columns], offsets, self.asked[:, :, first:last])
 
     def finish(self) -> None:
-        """Spread the sums over far keys, and put everything into the whole batch's gradients."""
+        """Distribute the sums over far keys, and write all sums to the whole batch's gradients."""
         total, ends = self.total, self.total.tables.ends
         for table, far, states, out, by_end in (
             (total.operands.position_keys, self.of_query, self.asking, self.queries, total.c2p_ends),
@@ -258,12 +258,12 @@ class DocumentGradients:
 
 
 def _add_table(offsets: Float[Tensor, "h b n o"], table: Float[Tensor, "h o e"], out: Tensor) -> None:
-    """out += offsets @ table, one matmul a head for all documents."""
+    """Add offsets @ table to `out`, one matmul per head for all documents."""
     out += torch.bmm(offsets.flatten(1, 2), table).view(out.shape)
 
 
 def _add_product(out: Float[Tensor, "h b i e"], left: Tensor, right: Tensor) -> None:
-    """out += left @ right for every head and document."""
+    """Add left @ right to `out` for every head and document."""
     if out.dtype == left.dtype:
         out.flatten(0, 1).baddbmm_(left.flatten(0, 1), right.flatten(0, 1))
     else:
@@ -273,5 +273,5 @@ def _add_product(out: Float[Tensor, "h b i e"], left: Tensor, right: Tensor) -> 
 def _add_over_documents(
     out: Float[Tensor, "h o e"], offsets: Float[Tensor, "h b n o"], states: Float[Tensor, "h b n e"]
 ) -> None:
-    """out += offsets^T @ states, summed over documents and positions."""
+    """Add offsets^T @ states to `out`, summed over documents and positions."""
     out += torch.bmm(offsets.flatten(1, 2).transpose(-1, -2), states.flatten(1, 2))

@@ -1,4 +1,4 @@
-// The backward pass: dS strip by strip, and gradients of all that went in.
+// The backward pass: dS strip by strip, and gradients of all inputs.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -11,12 +11,12 @@ namespace precis {
 namespace {
 
 struct Gradients {
-  Tensor q, k, v, c2p_table, p2c_table;  // of the tables: (pairs r wide), summed over documents at the end
+  Tensor q, k, v, c2p_table, p2c_table;  // tables: (pairs r wide), summed over documents at the end
 };
 
 float* for_pair(const Tensor& all, int64_t pair) { return all.data_ptr<float>() + pair * all.stride(0); }
 
-// Adds numbers to those places of `to` that stand under them, which fall by one at most.
+// Adds each number to the entry of `to` at its place; consecutive places fall by at most one.
 inline void add_at(const Lanes& given, const int32_t* place, float* to) {
   const int32_t highest = place[0], lowest = place[kLanes - 1];
   float* start = to + lowest;
@@ -26,7 +26,7 @@ inline void add_at(const Lanes& given, const int32_t* place, float* to) {
   }
 #if defined(__AVX512F__)
   const __m512i places = _mm512_loadu_si512(place);
-  __m512 sum = (__m512)given;  // of a run of one place, in its first lane, by doubling
+  __m512 sum = (__m512)given;  // sums each run of equal places into its first lane, by doubling
 #pragma GCC unroll 4
   for (int step = 1; step < kLanes; step *= 2) {
     const __mmask16 same = _mm512_mask_cmpeq_epi32_mask(0xffff >> step, places, _mm512_loadu_si512(place + step));
@@ -46,7 +46,7 @@ inline void add_at(const Lanes& given, const int32_t* place, float* to) {
 #endif
 }
 
-// dS to the products with the table: the way of scores backwards.
+// From dS to products with the table: the reverse of `Tile::scores`.
 struct Scatter {
   const Tile& tile;
   float *by_query, *by_key;
@@ -89,7 +89,7 @@ struct Scatter {
           if (p.has_c2p()) add_at(square[r], place, by_query + (i + r) * stride);
         }
         if (!p.has_p2c()) continue;
-        std::reverse(square, square + kLanes);  // the last query has the first place in the list
+        std::reverse(square, square + kLanes);  // the last query comes first in the list
         transpose(square);
         for (int64_t r = 0; r < kLanes; ++r) {
           const int32_t* place = tile.head.places(tile.start + i + kLanes - 1, key + c + r);
@@ -110,7 +110,7 @@ struct Scatter {
   }
 };
 
-// Gradients of products of rows x with some rows of a table, on to both: to_x (rows, wide), to_table (r, wide).
+// Propagates gradients of products of rows x with some rows of a table: to_x (rows, wide), to_table (r, wide).
 void through_table(const Head& head, const float* gradients, Range used, int64_t rows, const float* panels,
                    int64_t room, const Table& table, float* to_x, float* to_table) {
   const Problem& p = head.p;
@@ -169,7 +169,7 @@ struct Backward {
     }
   }
 
-  // Weights of a strip of keys, and with them dS (kRows, kPanel) and the gradients of keys and values.
+  // The weights of a strip of keys, and from them dS (kRows, kPanel) and the gradients of keys and values.
   void strip(Tile& tile, int64_t key, const float* agreement, float* ds) const {
     const Problem& p = head.p;
     const int64_t rows = tile.rows;
@@ -198,7 +198,7 @@ struct Backward {
     Scatter{tile, tile.room.by_query, head.room.by_key}.strip(key, ds);
   }
 
-  // to (keys, wide) += transposed strip @ rows of the tile, all as cells
+  // to (keys, wide) += transposed strip @ rows of the tile, in cells
   void to_their_keys(const Tile& tile, int64_t key, const float* strip, const float* panels, float* to) const {
     const int64_t wide = head.p.wide(), cells = head.p.halves ? (tile.rows + 1) / 2 : tile.rows;
     const int64_t room = head.p.halves ? kRows / 2 : kRows;
@@ -226,7 +226,7 @@ struct Backward {
     return s;
   }
 
-  // What all tiles have added up for keys and values.
+  // Writes the sums of all tiles for keys and values.
   void finish(const Matrix& to_keys, const Matrix& to_values) const {
     const Problem& p = head.p;
     const int64_t wide = p.wide();

@@ -1,19 +1,19 @@
 // Disentangled attention on the CPU: softmax(scale * q.k + c2p + p2c) @ v without a tensor of n x n scores.
 //
-// Tiles of queries meet blocks of keys under a running softmax (FlashAttention, Dao et al. 2022). What is added to a
-// score are two numbers out of products with the table, q_i . K_r[d] and k_j . Q_r[d] with d = delta(i, j): the first
-// are made for a tile of queries, the second once for all keys of a head. `places` has the table row of every distance
-// in descending order, so that pair (i, j) finds its row at n - 1 - i + j, and rows never rise along it.
+// Tiles of queries are combined with blocks of keys under a running softmax (FlashAttention, Dao et al. 2022). Each
+// score adds two numbers from products with the table, q_i . K_r[d] and k_j . Q_r[d] with d = delta(i, j): the first
+// are computed for a tile of queries, the second once for all keys of a head. `places` has the table row of every
+// distance in descending order, so that pair (i, j) finds its row at n - 1 - i + j, and rows never rise along it.
 //
-// Scores lie in strips of kPanel keys, (kRows, kPanel) numbers that stay in the first-level cache while they are made,
-// shifted and weighed. Strips whose pairs all have one row of the table cost what attention without positions does.
+// Scores are stored in strips of kPanel keys, (kRows, kPanel) numbers that stay in the first-level cache while they
+// are computed, shifted and weighted. Strips whose pairs share one table row cost as much as without positions.
 //
-// fp32 is computed as it is, bf16 too where the processor multiplies pairs of it (`halves`); else it becomes fp32
-// first.
+// fp32 is computed directly, and so is bf16 if the processor multiplies pairs of it (`halves`); else it is converted
+// to fp32 first.
 //
-// The backward pass reads the weights where the forward pass kept them, which short inputs can afford, or makes them
-// again from each row's highest score and the inverse of its sum. (Their one logarithm would cost digits where scores
-// are large.) A head is worked through in one order, whatever the threads, so that the same numbers come out.
+// The backward pass reads the weights if the forward pass kept them, as it does for short inputs. Otherwise it
+// recomputes them from each row's highest score and the inverse of its sum. (A single logarithm of both would lose
+// digits for large scores.) A head is processed in a fixed order, whatever the threads, so results are the same.
 
 #if !defined(__GNUC__) || defined(__clang__)
 #error "only GCC's OpenMP is known to share torch's threads"
@@ -35,7 +35,7 @@
 namespace precis {
 namespace {
 
-// With a dense last dimension, in fp32 or, where pairs are multiplied, in bf16 whose rows are whole pairs.
+// Returns a dense last dimension, in fp32 or, if pairs are multiplied, in bf16 with rows of whole pairs.
 Tensor readable(const Tensor& given, bool halves) {
   const Tensor x = halves ? given : given.to(at::kFloat);
   bool odd = x.stride(-1) != 1;
@@ -58,7 +58,7 @@ Table packed_table(const Problem& p, const Tensor& given, bool learning) {
   return found;
 }
 
-// The list of table rows with its ends drawn out, so that squares over the edge read what is there.
+// Reads the list of table rows and extends its ends, so that squares over the edge read valid memory.
 void read_places(Problem& p, const Tensor& places) {
   const int32_t* given = places.data_ptr<int32_t>();
   const int64_t count = places.numel();
@@ -81,8 +81,8 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const std::optiona
            const std::optional<Tensor>& p2c_table, const Tensor& places, const std::optional<Tensor>& valid) {
   TORCH_CHECK(q.dim() == 4 && q.sizes() == k.sizes() && q.sizes() == v.sizes(), "q, k and v: one shape (b h n e)");
   TORCH_CHECK(c2p_table || p2c_table, "one of the tables is needed");
-  const int threads = at::get_num_threads();  // first: in a new thread it is what tells OpenMP the number
-  TORCH_CHECK(omp_get_max_threads() == threads, "another OpenMP than torch's is at work");
+  const int threads = at::get_num_threads();  // first: in a new thread this sets OpenMP's number
+  TORCH_CHECK(omp_get_max_threads() == threads, "an OpenMP other than torch's is loaded");
   const int64_t rows = (c2p_table ? *c2p_table : *p2c_table).size(1);
   std::vector<Tensor> all{q, k, v};
   for (const auto& table : {c2p_table, p2c_table}) {
@@ -92,7 +92,7 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const std::optiona
   }
   for (const Tensor& x : all)
     TORCH_CHECK((x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && x.is_cpu() &&
-                    x.scalar_type() == q.scalar_type(), "one type, fp32 or bf16, on the CPU alone");
+                    x.scalar_type() == q.scalar_type(), "all inputs: one type, fp32 or bf16, on the CPU");
   TORCH_CHECK(places.scalar_type() == at::kInt && places.is_contiguous() && places.numel() == 2 * q.size(2) - 1,
               "places: int32 of 2n - 1 distances");
   TORCH_CHECK(!valid || (valid->is_contiguous() && valid->scalar_type() == at::kBool &&

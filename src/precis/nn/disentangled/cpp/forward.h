@@ -11,7 +11,7 @@
 namespace precis {
 namespace {
 
-// What the backward pass needs of each row of a head: weight = e^(score - highest) * share.
+// The backward pass's data of each row of a head: weight = e^(score - highest) * share.
 struct Sums {
   float *highest, *share;
   Sums(const Tensor& both, int64_t pair)  // (2 pairs n)
@@ -39,7 +39,7 @@ struct Running {
   }
   void begin_block() { std::fill_n(top, kRows, all(kLowest)); }
 
-  // Rows that found a higher score shrink what they have.
+  // Shrinks the sums of rows that found a higher score.
   void raise(int64_t rows, float* mixed, int64_t wide) {
     for (int64_t i = 0; i < rows; ++i) {
       const float most = largest(top[i]);
@@ -63,7 +63,7 @@ struct Running {
   }
 };
 
-// Weights of a tile's rows, which one block of keys made whole.
+// Keeps the weights of a tile's rows after one block with all keys.
 void keep(const Running& running, int64_t rows, int64_t count, const float* s, float* to) {
   float share[kRows];
   for (int64_t i = 0; i < rows; ++i) share[i] = 1.0f / sum_of(running.total[i]);
@@ -102,7 +102,7 @@ void forward_tile(const Head& head, int64_t index, const TileRoom& room, const M
   }
 }
 
-Tensor heads_inside(const Problem& p) {  // (b h n e) whose heads can be merged without a copy
+Tensor heads_inside(const Problem& p) {  // (b h n e) with heads that can be merged without a copy
   const auto row = p.heads * p.width;
   return at::empty_strided({p.batch, p.heads, p.length, p.width}, {p.length * row, p.width, row, 1}, at::kFloat);
 }
@@ -116,7 +116,7 @@ std::tuple<Tensor, Tensor, Tensor> forward_pass(const Problem& p, bool keeping) 
     const Matrix to = p.of(out, head.pair);
     forward_tile(head, tile, tiles.at(at::get_thread_num()), to, Sums(sums, head.pair), Kept(weights, head.pair));
   };
-  if (p.pairs() >= std::min<int64_t>(2 * threads, p.tiles())) {  // a thread for a head at a time
+  if (p.pairs() >= std::min<int64_t>(2 * threads, p.tiles())) {  // each thread processes one head at a time
     const auto rooms = head_rooms(p, std::min(threads, p.pairs()), false);
     at::parallel_for(0, p.pairs(), 1, [&](int64_t from, int64_t to) {
       for (int64_t pair = from; pair < to; ++pair) {

@@ -1,4 +1,4 @@
-// One head of one document: its keys and values packed, products with the table.
+// One head of one document: its packed keys and values, and products with the table.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 // One head of one document.
 struct Head {
   const Problem& p;
-  int64_t pair, end;  // end: behind the last valid key
+  int64_t pair, end;  // end: one past the last valid key
   const bool* valid;
   Matrix q, k, v;
   HeadRoom room;
@@ -24,7 +24,7 @@ struct Head {
 
   const int32_t* places(int64_t query, int64_t key) const { return p.places + p.length - 1 - query + key; }
 
-  // The table's rows that some queries use with all keys, or some keys with all queries: the list falls.
+  // The table rows of some queries with all keys, or of some keys with all queries: rows fall along the list.
   Range rows_for_queries(int64_t start, int64_t rows) const {
     const int64_t lowest = places(start, end - 1)[0], highest = places(start + rows - 1, 0)[0];
     return {lowest, highest - lowest + 1};
@@ -58,7 +58,7 @@ struct Head {
                     [&](int64_t i, int64_t many) { return rows_for_queries(start + i, many); });
   }
 
-  // Products of rows of x with those rows of the table that they use, which move along as x does, up or down.
+  // Products of rows of x with the table rows that they use; these move with x, up or down.
   template <typename Used>
   void against_table(const Matrix& x, const Table& table, float* out, const Used& used) const {
     const float* columns = p.packed(table.columns, p.heads, pair);
@@ -85,7 +85,7 @@ struct Head {
     }
   }
 
-  // Which of `rows` rows use some of the table's kLanes rows from `row` on, whole groups of them.
+  // The range of rows, in whole groups, that use some of the table's kLanes rows from `row` on.
   template <typename Used>
   static Range users(int64_t rows, int64_t row, const Used& used) {
     int64_t first = rows, last = 0;
@@ -98,7 +98,7 @@ struct Head {
     return {first, std::max<int64_t>(last - first, 0)};
   }
 
-  // All pairs of some queries and a strip of keys have one row of the table (rows fall along the list, so its ends
+  // True if all pairs of some queries and a strip of keys share one table row (rows fall along the list, so its ends
   // decide), and no key is hidden.
   bool is_far(int64_t start, int64_t rows, int64_t key) const {
     return places(start + rows - 1, key)[0] == places(start, key + kPanel - 1)[0] && all_valid(key);

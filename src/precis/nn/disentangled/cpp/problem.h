@@ -1,4 +1,4 @@
-// What a call is about: inputs, tables, the list of places, dropout; and how its matrices are read.
+// The problem of one call: inputs, tables, the list of places, dropout; and access to its matrices.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,13 +15,13 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t kRows = 64;    // queries of a tile
-constexpr int64_t kBlock = 256;  // keys between two looks at the running maximum
+constexpr int64_t kBlock = 256;  // keys between two updates of the running maximum
 constexpr int64_t kKept = 512;   // tokens of the longest input whose weights are kept
-constexpr int64_t kSkew = 16;    // rows of tiles are longer by this: 2^k bytes apart they would share cache sets
+constexpr int64_t kSkew = 16;    // extra length of tile rows: at a distance of 2^k bytes they would share cache sets
 constexpr float kHidden = -1e30f;
 constexpr float kLowest = -std::numeric_limits<float>::max();
 
-// Which weights dropout takes away: a hash of (seed, head, query, key), the same in both passes.
+// The weights that dropout removes: a hash of (seed, head, query, key), the same in both passes.
 struct Dropout {
   uint64_t seed;
   uint32_t below;  // of 2^32
@@ -57,16 +57,16 @@ struct Table {
 };
 
 struct Problem {
-  int64_t batch, heads, length, width, table;  // table: rows of it that are used
+  int64_t batch, heads, length, width, table;  // table: number of its rows in use
   Tensor q, k, v;
   Table c2p, p2c;
   std::vector<int32_t> all_places;  // with kRows more at either end
   const int32_t* places;
-  bool halves;              // q, k, v and the tables are bf16 and multiplied as such
+  bool halves;              // q, k, v and the tables are bf16 and multiplied directly
   int64_t stride;           // of products with the table, in numbers
-  bool gradual;             // rows fall by one at most from one distance to the next, as most buckets do
+  bool gradual;             // rows fall by at most one from one distance to the next, as in most buckets
   const bool* valid;        // (batch, length), or null
-  std::vector<int64_t> ends;  // of a document: behind its last valid key
+  std::vector<int64_t> ends;  // of a document: one past its last valid key
   float scale;
   Dropout dropout;
 
@@ -83,7 +83,7 @@ struct Problem {
     const auto b = pair / heads, h = pair % heads;
     return {x.data_ptr<float>() + b * x.stride(0) + h * x.stride(1), length, width, x.stride(2)};
   }
-  // The same of what was given: a row has `cells()` numbers of fp32 or pairs of bf16.
+  // The same for inputs: a row has `cells()` numbers of fp32 or pairs of bf16.
   Matrix given(const Tensor& x, int64_t pair) const {
     if (!halves) return of(x, pair);
     const auto start = pair / heads * x.stride(0) + pair % heads * x.stride(1);
@@ -96,7 +96,7 @@ struct Problem {
   }
   int64_t cells() const { return halves ? width / 2 : width; }
 
-  // Rows of a given matrix, packed as fp32 or, where `pairs`, as pairs of rows of bf16.
+  // Packs rows of an input matrix as fp32 or, with `pairs`, as pairs of bf16 rows.
   void pack(const Matrix& x, int64_t start, int64_t count, int64_t room, bool pairs, float* panels) const {
     const auto* numbers = reinterpret_cast<const at::BFloat16*>(x.data);
     if (pairs)

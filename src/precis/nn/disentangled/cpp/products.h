@@ -1,11 +1,11 @@
 // Matrix products on small tiles: a few rows of the left matrix times a panel of the right one, sums in registers.
 //
-// A panel holds kPanel columns of a matrix, one row after the other, so that its reader meets memory in order. Matrices
-// are packed into panels once for a head of a document; products then reach nine tenths of what a core can multiply,
-// also where a matrix has but 32 rows.
+// A panel has kPanel columns of a matrix, one row after the other, for sequential reads. Matrices
+// are packed into panels once per head of a document; products then reach nine tenths of a core's peak,
+// even for a matrix of 32 rows.
 //
-// A cell of a matrix is a number of fp32 or a pair of bf16: pairs stand where neighbours along the sum meet, so that
-// the processor's product of pairs takes them as they lie. Sums are fp32.
+// A cell of a matrix is a number of fp32 or a pair of bf16: a pair holds neighbours along the sum, so that
+// the processor's product of pairs reads them directly. Sums are fp32.
 #pragma once
 
 #include <c10/util/BFloat16.h>
@@ -19,12 +19,12 @@ namespace {
 
 constexpr int64_t kPanel = 2 * kLanes;
 #if defined(__AVX512F__)
-constexpr int kGroup = 8;  // rows of the left matrix whose sums are in registers at a time
+constexpr int kGroup = 8;  // rows of the left matrix with sums in registers at a time
 #else
 constexpr int kGroup = 6;
 #endif
 
-// AVX512-BF16 is asked for at run time: one library serves processors with it and without.
+// AVX512-BF16 is detected at run time: one library serves processors with and without it.
 #if defined(__AVX512F__)
 #define PRECIS_PAIRS __attribute__((target("avx512bf16")))
 inline bool multiplies_pairs() { return __builtin_cpu_supports("avx512bf16"); }
@@ -42,18 +42,18 @@ struct Matrix {
   Matrix some(int64_t start, int64_t count) const { return {data + start * stride, count, columns, stride}; }
 };
 
-// The left matrix: cell (i, e) stands at data[i * row + e * step].
+// The left matrix: cell (i, e) is data[i * row + e * step].
 struct Left {
   const float* data;
   int64_t row, step;
   Left from(int64_t i) const { return {data + i * row, row, step}; }
 };
 
-// What sums begin with: nothing, what is there, or a number for each row; `rows` also keeps each row's highest sums.
+// Initial value of sums: zero, the output, or a number per row; `rows` also tracks each row's highest sums.
 enum class Begin { zero, there, rows };
 
 struct Ends {
-  const float* first = nullptr;  // a number for each row
+  const float* first = nullptr;  // a number per row
   Lanes* top = nullptr;
 };
 
@@ -118,8 +118,8 @@ PRECIS_PAIRS __attribute__((noinline)) void product(int64_t rows, int64_t depth,
                                                          ends);
 }
 
-// Rows `start` to `start + count` of x (n, width) as columns of panels [n / kPanel][width][kPanel], the last filled up
-// with zeros; `start` is a multiple of kPanel.
+// Packs rows `start` to `start + count` of x (n, width) as columns of panels [n / kPanel][width][kPanel], the last one
+// padded with zeros; `start` is a multiple of kPanel.
 inline void pack_columns(const Matrix& x, int64_t start, int64_t count, float* panels) {
   for (int64_t row = start; row < start + count; row += kLanes) {
     const int64_t here = std::min(kLanes, start + count - row);
@@ -140,8 +140,8 @@ inline void pack_columns(const Matrix& x, int64_t start, int64_t count, float* p
     store(panels + done / kPanel * kPanel * x.columns + e * kPanel + done % kPanel, Lanes{});
 }
 
-// Rows `start` to `start + count` of x (n, width) as rows of panels [width / kPanel][room][kPanel] of fp32, filled up
-// with zeros to the next multiple of kPanel both ways.
+// Packs rows `start` to `start + count` of x (n, width) as rows of panels [width / kPanel][room][kPanel] of fp32,
+// padded with zeros to the next multiple of kPanel in both dimensions.
 template <typename Number>
 inline void pack_rows(const Number* x, int64_t stride, int64_t width, int64_t start, int64_t count, int64_t room,
                       float* panels) {
@@ -158,7 +158,7 @@ inline void pack_rows(const Number* x, int64_t stride, int64_t width, int64_t st
     }
 }
 
-// The same where a cell is a pair of neighbouring rows: panels [width / kPanel][room / 2][kPanel]; `start` is even.
+// The same with a pair of neighbouring rows as a cell: panels [width / kPanel][room / 2][kPanel]; `start` is even.
 inline void pack_row_pairs(const c10::BFloat16* x, int64_t stride, int64_t width, int64_t start, int64_t count,
                            int64_t room, float* panels) {
   const uint16_t none[kPanel] = {};
@@ -178,7 +178,7 @@ inline void pack_row_pairs(const c10::BFloat16* x, int64_t stride, int64_t width
     }
 }
 
-// Numbers as bf16, `count` of them a multiple of kPanel.
+// Converts `count` numbers, a multiple of kPanel, to bf16.
 PRECIS_PAIRS inline void to_pairs([[maybe_unused]] const float* from, int64_t count, [[maybe_unused]] float* to) {
   for (int64_t i = 0; i < count; i += kPanel) {
 #if defined(__AVX512F__)
@@ -187,7 +187,7 @@ PRECIS_PAIRS inline void to_pairs([[maybe_unused]] const float* from, int64_t co
   }
 }
 
-// Two rows of kPanel numbers as a row of kPanel cells of bf16.
+// Converts two rows of kPanel numbers to a row of kPanel cells of bf16.
 PRECIS_PAIRS inline void pair_rows([[maybe_unused]] const float* low, [[maybe_unused]] const float* high,
                                    [[maybe_unused]] float* to) {
 #if defined(__AVX512F__)

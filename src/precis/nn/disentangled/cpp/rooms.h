@@ -1,4 +1,4 @@
-// Memory that threads write on.
+// Working memory of threads.
 #pragma once
 
 #include <algorithm>
@@ -11,22 +11,22 @@
 namespace precis {
 namespace {
 
-// A head's keys and values, packed, and products of its keys with the table: what its tiles share. Below them what the
-// backward pass needs: keys as rows, values as columns, gradients of keys and values (n, wide) and of those products.
+// A head's packed keys and values, and products of its keys with the table: shared by its tiles. Below them the data
+// of the backward pass: keys as rows, values as columns, gradients of keys and values (n, wide) and of those products.
 struct HeadRoom {
   float *keys, *values, *of_key;
   float *key_rows, *key_pairs, *value_columns, *to_keys, *to_values, *by_key;
 };
 
-// A tile's products with the table, scores, mixed values, and its queries times the scale as near and far keys meet
-// them; below, the same for gradients.
+// A tile's products with the table, scores, mixed values, and its scaled queries for near and far keys;
+// below, the same for gradients.
 struct TileRoom {
   float *of_query, *scores, *mixed, *asking, *far, *paired;
   float *more, *dropped, *query_rows, *given_rows, *by_query, *query_pairs, *met_pairs, *ds_pairs;
 };
 
-// Memory to write on, lent again from call to call: the system hands out fresh pages one fault at a time. What is small
-// enough to be kept stays until the process ends.
+// Working memory, reused from call to call: the system maps fresh pages one fault at a time. Small slabs
+// are kept until the process ends.
 class Slab {
  public:
   explicit Slab(int64_t count) {
@@ -62,13 +62,13 @@ class Slab {
     return only;
   }
   static std::vector<Tensor>& spare() {
-    static auto* all = new std::vector<Tensor>;  // never destroyed: torch's allocator may go first
+    static auto* all = new std::vector<Tensor>;  // never destroyed: torch's allocator may be destroyed first
     return *all;
   }
   Tensor memory_;
 };
 
-// Rooms for several at once on one slab.
+// Several rooms on one slab.
 template <typename Room>
 class Rooms {
  public:
@@ -86,7 +86,7 @@ class Rooms {
  private:
   static std::vector<int64_t> begins(const std::vector<int64_t>& counts) {
     std::vector<int64_t> places{0};
-    for (int64_t count : counts) places.push_back(places.back() + up(count, 16));  // cache lines of their own
+    for (int64_t count : counts) places.push_back(places.back() + up(count, 16));  // separate cache lines
     places.back() += 16;
     return places;
   }

@@ -9,12 +9,12 @@
 namespace precis {
 namespace {
 
-// A tile of queries on its way along the keys.
+// A tile of queries while it moves along the keys.
 struct Tile {
   const Head& head;
   int64_t start, rows;
   const TileRoom& room;
-  int32_t far = -1;  // the table's row that room.far is made for; -1: none yet
+  int32_t far = -1;  // the table row of room.far; -1: none yet
 
   Tile(const Head& head, int64_t index, const TileRoom& room) : head(head), room(room) {
     std::tie(start, rows) = std::make_tuple(head.p.tile(index).start, head.p.tile(index).count);
@@ -27,7 +27,7 @@ struct Tile {
     head.queries_against_table(start, rows, room.of_query);
   }
 
-  // Row i of queries that ask: made of the query's numbers and of as many others.
+  // Row i of `asking`: computed from the query's numbers and equally many others.
   template <typename Make>
   void fill(int64_t i, float* asking, const Make& make, const float* others) const {
     const Problem& p = head.p;
@@ -42,7 +42,7 @@ struct Tile {
       write(to, mine, others);
   }
 
-  // s (kRows, kPanel): scores of a strip of keys; `top`: each row's highest so far, lane by lane
+  // s (kRows, kPanel): scores of a strip of keys; `top`: each row's highest so far, per lane
   void scores(int64_t key, float* s, Lanes* top) {
     if (head.is_far(start, rows, key))
       far_scores(key, s, top);
@@ -50,7 +50,7 @@ struct Tile {
       near_scores(key, s, top);
   }
 
-  // One row of the table for all pairs: sums begin at q.K_r, and scale * q + Q_r asks instead of scale * q.
+  // One table row for all pairs: sums start at q.K_r, with queries scale * q + Q_r instead of scale * q.
   void far_scores(int64_t key, float* s, Lanes* top) {
     const Problem& p = head.p;
     const int32_t row = head.places(start, key)[0];
@@ -66,7 +66,7 @@ struct Tile {
                             head.room.keys + key * p.cells(), s, kPanel, {first, top});
   }
 
-  // Asks the memory for what a strip of keys has to do with this tile's distances, while something else is computed.
+  // Prefetches the products of a strip of keys with this tile's distances, during other computation.
   void expect(int64_t key, const float* products) const {
     for (int64_t c = 0; head.p.has_p2c() && c < kPanel; ++c) {
       const float* mine = products + (key + c) * head.p.skewed();
@@ -92,7 +92,7 @@ struct Tile {
       }
   }
 
-  // Numbers with places that fall by one at most lie within kLanes, so one load and a shuffle find them.
+  // Numbers whose places fall by at most one are within kLanes, so one load and a shuffle find them.
   void for_keys(int64_t query, int64_t key, Lanes* added) const {
     if (!head.p.has_p2c() || !head.p.gradual) {
       std::fill_n(added, kLanes, Lanes{});
@@ -101,7 +101,7 @@ struct Tile {
     const int64_t stride = head.p.skewed();
     const int32_t* place = head.places(query, key);
     const float* theirs = head.room.of_key + key * stride;
-    Lanes square[kLanes];  // a key's numbers for as many queries, the last first
+    Lanes square[kLanes];  // a key's numbers for kLanes queries, the last first
 #pragma GCC unroll 16
     for (int64_t c = 0; c < kLanes; ++c, ++place, theirs += stride)
       square[c] = __builtin_shuffle(load<Lanes>(theirs + *place), load<Picks>(place - (kLanes - 1)) - *place);
@@ -162,7 +162,7 @@ struct Tile {
                               panels + e * p.padded() + (first + j) * kPanel, out + e, p.wide());
   }
 
-  // The same with weights and values of bf16; all keys of the block meet at once.
+  // The same with weights and values of bf16; all keys of the block are multiplied at once.
   void mix_pairs(const float* strips, int64_t first, int64_t count, const float* panels, float* out) const {
     const Problem& p = head.p;
     const int64_t cells = up(count, kPanel) / 2, stride = cells + kSkew;

@@ -1,4 +1,4 @@
-// Vectors of as many numbers as one register of this processor holds: e^x, maxima, sums and transposed squares.
+// Vectors of one register of this processor: e^x, maxima, sums and transposed squares.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ inline void store(Number* to, const Vector& vector) {
   std::memcpy(to, &vector, sizeof(vector));
 }
 
-// Not by adding to zero: these may be the bits of two bf16 numbers, which an addition would round or flush.
+// Does not add to zero: x may be the bits of two bf16 numbers, which an addition would round or flush.
 inline Lanes all(float x) {
 #if defined(__AVX512F__)
   return (Lanes)_mm512_set1_ps(x);
@@ -94,7 +94,7 @@ inline Lanes exponential(const Lanes& x) {
 
 inline float exponential(float x) { return exponential(all(x))[0]; }
 
-// Row r of t becomes column r: squares of s x s change places with those across the diagonal.
+// Transposes t: swaps squares of s x s with those across the diagonal.
 inline void transpose(Lanes t[kLanes]) {
 #pragma GCC unroll 4
   for (int step = 1; step < kLanes; step *= 2) {
