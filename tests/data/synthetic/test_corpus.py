@@ -424,7 +424,7 @@ def test_articles_agree_with_the_sound_that_follows() -> None:
 @pytest.mark.parametrize(
     ("how", "problem"),
     [
-        ("towns", "'towns' is no way to draw a slot; known: person,"),
+        ("towns", "'towns' does not draw a slot; known functions: person,"),
         ("number(1, 2).real", "is no way"),
         ("one_of()", "no way"),
     ],

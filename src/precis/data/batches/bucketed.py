@@ -71,7 +71,7 @@ def collate(
     pad_token_id: int,
     tell_lengths: bool = False,
 ) -> Batch:
-    """Collate the rows `indices` into one batch, right-padded to its longest row.
+    """Put the rows `indices` into one batch, right-padded to its longest row.
 
     Args:
         tell_lengths: set `Batch.source_lengths`.
@@ -108,8 +108,8 @@ def in_order(dataset: TokenizedPairs, *, batch_size: int, pad_token_id: int) -> 
 class BucketedBatches:
     """An endless, random-access sequence of shuffled batches of rows of similar length.
 
-    All ranks build the same global batches, and each takes rows rank, rank + world_size, ... of each. Training thus
-    sees the same batches with any number of processes.
+    All ranks build the same global batches, and each rank takes every world_size-th row of a batch, starting at row `rank`.
+    Training thus sees the same batches with any number of processes.
 
     Args:
         batch_size: rows in a batch; give either this or `batch_tokens`.

@@ -97,7 +97,7 @@ class PreTrainingBatch(Moves):
 class RowBatches:
     """Base of endless, random-access sequences of batches of packed text.
 
-    With several ranks, each takes rows rank, rank + world_size, ... of the global batch.
+    With several ranks, each takes every world_size-th row of the global batch, starting at row `rank`.
 
     Raises:
         UserError: the batch size is too small for the ranks.
@@ -213,7 +213,7 @@ class MassBatch(Moves):
 
     @property
     def source_lengths(self) -> tuple[int, ...]:
-        """n for each row, since there is no padding."""
+        """n for each row, since rows are not padded."""
         rows, length = self.input_ids.shape
         return (length,) * rows
 

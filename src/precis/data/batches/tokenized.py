@@ -107,7 +107,7 @@ class TokenizedPairs:
             max_source, max_target: limits in tokens, control tokens included; at least 2.
             decoder_start_token_id: the model's decoder start token.
             instruction: text to put before every document, with a space between.
-            segmenter: assigns a segment to each source token; if None, there are no segments.
+            segmenter: assigns a segment to each source token; if None, rows get none.
             skip: called with the index and the problem of a pair with a text that gives no tokens; the pair is
                 skipped. If None, this is an error.
 
@@ -134,9 +134,7 @@ class TokenizedPairs:
                     what = "summary" if has_document else "document"
                     problem = f"{pair_name(index, pair)}: the {what} gives no tokens"
                     if skip is None:
-                        raise UserError(
-                            f"{problem}; remove the pair, or skip such pairs with --skip-bad"
-                        )
+                        raise UserError(f"{problem}; remove the pair, or skip such pairs with --skip-bad")
                     kept = list(range(len(sources))) if kept is None else kept
                     skip(index, problem)
                     continue
@@ -145,7 +143,7 @@ class TokenizedPairs:
                 sources.add(source, None if segmenter is None else segmenter.units(pair.document))
                 targets.add(target)
         if not len(sources):
-            raise UserError("there are no pairs to tokenize")
+            raise UserError("zero pairs to tokenize; give at least one")
         return cls(
             sources=sources.ragged(),
             targets=targets.ragged(),

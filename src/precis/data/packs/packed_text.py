@@ -69,7 +69,7 @@ class PackedText:
                 f"{folder}: no such folder; make a pack with `precis data pack FILES --out {folder}`"
             )
         if look_at(place / PACK_FILE) is None:
-            raise UserError(f"{folder}: not a pack ({PACK_FILE} is missing); make one with `precis data pack`")
+            raise UserError(f"{folder}: not a pack (it lacks {PACK_FILE}); make one with `precis data pack`")
         if verify:
             check_sealed(place)
         try:

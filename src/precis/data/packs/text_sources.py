@@ -48,7 +48,7 @@ def text_files(sources: Iterable[str | Path], *, report: TextReport | None = Non
         report: receives the files of folders that are not read, summaries included.
 
     Raises:
-            UserError: a source does not exist, its kind is unknown, or a folder contains nothing readable.
+        UserError: a source does not exist, its kind is unknown, or a folder contains nothing readable.
     """
     endings = (_TEXT, *known_endings())
     files: list[Path] = []
@@ -111,7 +111,7 @@ def read_texts(
 
     Columns of parallel texts, "de+en", give one document with a line for each; every second row has the reverse order.
     A model can then fill masks in one text from the other (translation language modelling, XLM, arXiv:1901.07291,
-    section 3.3), as in Z-Code++ (section 3.1). Languages and positions have no separate embeddings.
+    section 3.3), as in Z-Code++ (section 3.1). Languages and positions do not get separate embeddings.
 
     Raises:
         UserError: a row cannot be read or lacks the column (with `skip_bad` it is skipped and reported).
