@@ -108,7 +108,7 @@ def in_order(dataset: TokenizedPairs, *, batch_size: int, pad_token_id: int) -> 
 class BucketedBatches:
     """An endless, random-access sequence of shuffled batches of rows of similar length.
 
-    All ranks build the same global batches, and each rank takes every world_size-th row of a batch, starting at row `rank`.
+    All ranks build the same global batches. Each takes every world_size-th row of a batch, starting at row `rank`.
     Training thus sees the same batches with any number of processes.
 
     Args:
