@@ -309,9 +309,7 @@ def _statistics(counts: Sequence[str], jar: Path) -> NDArray[np.float64]:
     try:
         rows = np.array([line.split() for line in counts], dtype=np.float64).reshape(-1, _COUNTS)
     except ValueError as error:
-        raise RunError(
-            f"{jar}: answers {counts[0]!r}, which is not METEOR 1.5's {_COUNTS} counts"
-        ) from error
+        raise RunError(f"{jar}: answers {counts[0]!r}, which is not METEOR 1.5's {_COUNTS} counts") from error
     whole = (rows[:, 20] == 1) & (rows[:, 21] == rows[:, 0]) & (rows[:, 22] == rows[:, 1])
     rows[whole, 20] = 0
     return rows
