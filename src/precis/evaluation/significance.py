@@ -1,4 +1,4 @@
-"""Uncertainty of scores over test sets and runs: percentile bootstrap, Student's t over runs, paired test of two systems.
+"""Uncertainty of scores over test sets and runs: percentile bootstrap, Student's t over runs, paired tests of systems.
 
 Efron (1979) for the bootstrap; Koehn (2004), "Statistical significance tests for machine translation
 evaluation", for resampling test sets. The same seed draws the same examples for every metric and system, so
