@@ -59,9 +59,7 @@ def agreement(
     """
     bootstrap = bootstrap or Bootstrap()
     if not len(metric) == len(human) == len(judged.documents) == len(judged.systems):
-        raise UserError(
-            f"the metric has {len(metric)} values for {len(human)} human scores; give one for each"
-        )
+        raise UserError(f"the metric has {len(metric)} values for {len(human)} human scores; align them")
     kept = np.isfinite(metric) & np.isfinite(human)
     ours, theirs = metric[kept], human[kept]
     _, systems = np.unique(np.array(judged.systems)[kept], return_inverse=True)

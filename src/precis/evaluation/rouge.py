@@ -10,7 +10,7 @@ Tokens, n-gram counts and F1 are the package's. All figures equal the package's 
 
 Bit-parallel rows replace a Python table for longest common subsequences: Hyyrö (2004), "Bit-parallel LCS-length
 computation revisited". Column j of the usual table is bit j of one integer, so a row costs one addition, however
-long the candidate is: texts of 300 words are scored about ten times faster. The choice among several longest
+long the candidate is. Texts of 300 words are scored about ten times faster. The choice among several longest
 subsequences changes the union of ROUGE-Lsum, so the backtracking makes the same choices as rouge-score.
 """
 

@@ -61,7 +61,7 @@ def bleu(
 
     Args:
         tokenize: sacrebleu's name of a tokenizer; if None, 13a, or zh if most letters of the references are in scripts
-            without spaces, where 13a would treat a whole sentence as one word.
+            without spaces. There 13a would treat a whole sentence as one word.
 
     Raises:
         UserError: the lengths differ or are zero, or an example lacks a reference.

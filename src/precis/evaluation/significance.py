@@ -68,7 +68,7 @@ class Bootstrap(Settings):
         """Test whether the means of `a` and `b`, both (n,) over the same examples, differ.
 
         The p-value is the share of resampled differences, centred on 0, that are at least as large as the observed
-        one (with one added to both counts, so that it is never 0).
+        one. One is added to both counts, so that it is never 0.
 
         Raises:
             UserError: the lengths differ.
@@ -91,8 +91,8 @@ class Bootstrap(Settings):
     def runs_interval(self, values: NDArray[np.float64]) -> Interval:
         """Return the mean of `values` (r, n), r runs on the same n examples, with an interval over runs and examples.
 
-        Examples are resampled; for runs a deviation is drawn from Student's t with r - 1 degrees of freedom, times the
-        standard error of the mean over runs. Resampling a few runs is not enough: a mean of three draws out of three
+        Examples are resampled. For runs a deviation is drawn from Student's t with r - 1 degrees of freedom, times the
+        standard error of the mean over runs. Resampling a few runs is not enough. A mean of three draws out of three
         stays within their range, which contains the true mean in three cases of four. For a comparison, pass
         differences of paired runs. With one run the interval covers only other examples, not other runs.
         """

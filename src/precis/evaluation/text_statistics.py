@@ -71,7 +71,7 @@ def extractive_fragments(summary: Sequence[str], source: Source) -> list[int]:
     """Return the lengths of the fragments of `summary`, a list of words, that are copied from the document.
 
     Grusky et al. (2018), Figure 3: from left to right, take the longest match anywhere in the document and consume
-    it; skip a word without a match. Candidates come from an index of word pairs, which gives the same fragments as
+    it. Skip a word without a match. Candidates come from an index of word pairs, which gives the same fragments as
     the paper's scan of the whole document.
     """
     fragments = []

@@ -232,9 +232,9 @@ def _by_length(sources: Indices, targets: Indices, *, batches: float) -> Indices
     """Order rows so that neighbours have similar sources and, within that, similar targets.
 
     The rows are sorted by source and split into groups of a few batches. Each group is sorted by target, in ascending
-    and descending order alternately, so that target lengths do not jump between groups. 1.5 sqrt(batches) groups need
-    the least padding, on chat summaries and on short structured inputs. Short targets are not sorted: they need little
-    padding. They may also be label words, and whole batches would then hold a single label.
+    and descending order alternately, so that target lengths do not jump between groups. The number of groups,
+    1.5 sqrt(batches), needs the least padding on chat summaries and on short structured inputs. Short targets are not
+    sorted: they need little padding. They may also be label words, and whole batches would then hold a single label.
     """
     by_source = np.argsort(sources, kind="stable")
     if targets.max() <= _SHORT:

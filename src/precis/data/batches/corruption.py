@@ -1,7 +1,7 @@
 """Corruption of token ids for pre-training: masked tokens, spans, gap sentences and MASS spans.
 
 Rows are full blocks of equal length: [CLS], text, [SEP]. Randomness is an argument: each row of ids comes with a
-row of numbers in [0, 1), which determines its corruption completely, whatever the other rows of a batch.
+row of numbers in [0, 1). These determine its corruption completely, whatever the other rows of a batch.
 """
 
 from collections.abc import Sequence

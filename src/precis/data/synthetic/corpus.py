@@ -66,7 +66,7 @@ MOST_TURNS = 14
 
 
 def make_pairs(count: int, *, seed: int, kind: Kind = "mixed") -> Iterator[Pair]:
-    """Yield the first ``count`` pairs of the corpus ``seed``; pair i is the same for any count.
+    """Make the first ``count`` pairs of the corpus ``seed``; pair i is the same for any count.
 
     "mixed" alternates reports and dialogues.
 

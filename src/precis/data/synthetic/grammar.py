@@ -28,8 +28,8 @@ in ``passing`` are for side remarks, and each frame draws them again. The frames
 Indented lines continue the frame above; one that starts with ``a)`` is a turn of the speaker in slot ``a``.
 In a text, ``{slot}`` and ``{slot.form}`` insert a drawn value, ``{slot:one/many}`` the word that agrees with a drawn
 number, and ``[a|b]`` a random choice (which may be nested). ``<fact: text>`` and ``<!fact: text>`` insert text only if
-the story tells the fact, or does not. Extra spaces are removed at the end. Anything more
-needs a slot, by design. Unknown slots and facts and unclosed brackets are errors when the file is read.
+the story tells the fact, or does not. Extra spaces are removed at the end. Anything more needs a slot, by design.
+Unknown slots and facts and unclosed brackets are errors when the file is read.
 """
 
 from __future__ import annotations

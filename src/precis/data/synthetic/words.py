@@ -1,6 +1,6 @@
 """Names and numbers of the synthetic corpus: everything that a model has to copy.
 
-Names are combined from word parts, so that the sets are large and open: a held-out text nearly always
+Names are combined from word parts, so that the sets are large and open. A held-out text nearly always
 contains names that are absent from training. Any likeness to a real person, place or company is chance.
 """
 

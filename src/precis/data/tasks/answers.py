@@ -1,6 +1,6 @@
 """Answers of a task that a model chooses or measures instead of writing: classes or numbers.
 
-A classifier reads the texts of an example without labels: [CLS] text [SEP], or [CLS] first [SEP] second [SEP].
+A classifier reads the texts of an example without their names: [CLS] text [SEP], or [CLS] first [SEP] second [SEP].
 """
 
 from __future__ import annotations
