@@ -69,5 +69,5 @@ def test_rows_without_a_value_are_left_out_and_what_cannot_be_told_is_none() -> 
     assert found["h"]["m"].spearman.mean == pytest.approx(1.0)
     assert found["h"]["m"].system_tau is None
     assert found["h"]["flat"].kendall is None
-    with pytest.raises(UserError, match="4 values, and there are 3"):
+    with pytest.raises(UserError, match="4 values for 3 human scores"):
         agreement(metric, np.ones(3), judged)

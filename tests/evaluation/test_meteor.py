@@ -88,7 +88,7 @@ def test_nltk_looks_synonyms_up_by_stems_and_misses_those_that_are_no_words(thes
 def test_a_missing_wordnet_is_said_and_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_wordnet", lambda: None)
     assert synonyms_at_hand() == "none"
-    with pytest.raises(UserError, match=r"nltk does not find WordNet; fetch it with .* NLTK_DATA"):
+    with pytest.raises(UserError, match=r"nltk does not find WordNet; download it with .* NLTK_DATA"):
         Meteor(synonyms="wordnet")
 
 
@@ -152,7 +152,7 @@ def test_impossible_numbers_are_refused(wrong: dict[str, float]) -> None:
 def test_nothing_to_score_is_refused() -> None:
     with pytest.raises(UserError, match="at least one"):
         Meteor()([], [])
-    with pytest.raises(UserError, match="no reference"):
+    with pytest.raises(UserError, match="lacks a reference"):
         Meteor().score(["a"], [[]])
 
 

@@ -91,11 +91,11 @@ def test_the_signature_names_the_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"counts": _COUNTS[:2]}, "stopped before it had answered"),
-        ({"counts": ["0.5"] * 4}, "answers '0.5', which are not METEOR 1.5's 23 counts"),
-        ({"counts": ["no number"] * 4}, "which are not METEOR 1.5's 23 counts"),
-        ({"scores": [*_SCORES[:-1], "0.38"]}, "says 0.38 of counts that give 0.3708.*; is it METEOR 1.5"),
-        ({"scores": _SCORES[:-1]}, "stopped before it had answered"),
+        ({"counts": _COUNTS[:2]}, "stopped before it answered"),
+        ({"counts": ["0.5"] * 4}, "answers '0.5', which is not METEOR 1.5's 23 counts"),
+        ({"counts": ["no number"] * 4}, "which is not METEOR 1.5's 23 counts"),
+        ({"scores": [*_SCORES[:-1], "0.38"]}, "returns 0.38 for counts that give 0.3708.*; use METEOR 1.5"),
+        ({"scores": _SCORES[:-1]}, "stopped before it answered"),
     ],
 )
 def test_a_program_that_is_not_meteor_is_found_out(
@@ -106,7 +106,7 @@ def test_a_program_that_is_not_meteor_is_found_out(
 
 
 def test_a_missing_jar_and_a_missing_java_are_said(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.jar: no such file; it should be METEOR's"):
+    with pytest.raises(UserError, match=r"none\.jar: no such file; pass METEOR's"):
         MeteorTool(jar=tmp_path / "none.jar")
     jar = tool(tmp_path).jar
     with pytest.raises(UserError, match=r"METEOR 1\.5 needs Java, and 'no-such-java' cannot be started"):

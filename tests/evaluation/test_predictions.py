@@ -71,7 +71,7 @@ def test_reading_leaves_a_torn_last_line_out(tmp_path: Path) -> None:
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     _write(tmp_path / "p.jsonl", 2)
-    with pytest.raises(UserError, match="made with beams=4, now it is 1"):
+    with pytest.raises(UserError, match="made with beams=4, but now it is 1"):
         _write(tmp_path / "p.jsonl", 4, made_by={"model": "runs/a", "beams": 1})
 
 
@@ -95,7 +95,7 @@ def test_marks_of_units_are_no_part_of_an_example(tmp_path: Path) -> None:
 
 def test_fewer_examples_than_predictions_are_refused(tmp_path: Path) -> None:
     _write(tmp_path / "p.jsonl", 3)
-    with pytest.raises(UserError, match="3 predictions, but there are 2 examples"):
+    with pytest.raises(UserError, match="3 predictions for 2 examples"):
         _write(tmp_path / "p.jsonl", 2, pairs=_PAIRS[:2])
 
 

@@ -218,7 +218,7 @@ def test_tasks_count_alike_however_often_they_were_run() -> None:
 
 def test_points_that_average_other_tasks_are_refused() -> None:
     runs = [run("a", 5, 10.0, task="x"), run("a", 5, 40.0, task="y"), run("b", 10, 10.0, task="x")]
-    with pytest.raises(UserError, match="b at 10 has no run of y"):
+    with pytest.raises(UserError, match="b at 10 lacks runs of y"):
         curves(runs, "rougeL")
 
 
@@ -228,5 +228,5 @@ def test_a_level_is_a_line_of_its_own() -> None:
 
 
 def test_a_missing_metric_is_named_with_the_run() -> None:
-    with pytest.raises(UserError, match=r"a 1: has no score 'rouge2'.*rougeL"):
+    with pytest.raises(UserError, match=r"a 1: lacks the score 'rouge2'.*rougeL"):
         curves([run("a", 1, 30.0)], "rouge2")

@@ -208,7 +208,7 @@ def test_baselines_can_be_chosen_or_left_out() -> None:
 
 
 def test_bad_requests_are_refused() -> None:
-    with pytest.raises(UserError, match="no pairs"):
+    with pytest.raises(UserError, match="zero pairs"):
         evaluate({"a": []}, [])
     with pytest.raises(UserError, match="'a' has 1 predictions for 6 pairs"):
         evaluate({"a": ["x"]}, _PAIRS)

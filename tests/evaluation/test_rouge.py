@@ -159,7 +159,7 @@ def test_unknown_choices_are_refused_with_what_is_known(settings_: dict[str, obj
     ("predictions", "references", "message"),
     [
         (["a"], [], "1 predictions for 0 examples"),
-        (["a"], [[]], "example 1 has no reference"),
+        (["a"], [[]], "example 1 lacks a reference"),
         (["a"], ["a"], "give a list of texts"),
     ],
 )

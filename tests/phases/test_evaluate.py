@@ -120,7 +120,7 @@ def test_our_own_predictions_are_scored_on_the_pairs_that_they_were_made_for_alo
         given_predictions(file, others)
     with pytest.raises(UserError, match="made for example"):
         given_predictions(file, [replace(PAIRS[0], id="another"), *PAIRS[1:]])
-    with pytest.raises(UserError, match="5 predictions, and there are 4"):
+    with pytest.raises(UserError, match="5 predictions for 4 examples"):
         given_predictions(file, PAIRS[:4])
 
 

@@ -211,7 +211,7 @@ def test_weights_and_a_temperature_are_not_both_taken(
 def test_another_models_vocabulary_serves_both_phases(texts: Path, tmp_path: Path) -> None:
     """As mT5's: it has an end mark and neither [CLS] nor [MASK] nor sentinels."""
     theirs, ours = save("t5", tmp_path / "theirs"), tmp_path / "ours"
-    with pytest.raises(UserError, match=r"the tokenizer has no \[CLS\]"):
+    with pytest.raises(UserError, match=r"the tokenizer lacks \[CLS\]"):
         make_pack([texts / "en"], tmp_path / "pack", tokenizer=str(theirs))
     assert main(["tokenizer", "--from", str(theirs), "--out", str(ours)]) == 0
     make_pack([texts / "en"], tmp_path / "pack", tokenizer=str(ours), dev_share=0.2)

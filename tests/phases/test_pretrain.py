@@ -147,7 +147,7 @@ def test_other_settings_and_other_corpora_are_refused(tmp_path: Path, packed: Pa
         )
     with pytest.raises(UserError, match="no such folder; make a pack"):
         pretrain(small(), corpora={str(tmp_path / "none"): 1.0}, out=tmp_path / "other")
-    with pytest.raises(UserError, match="is no pack"):
+    with pytest.raises(UserError, match="not a pack"):
         pretrain(small(), corpora={str(tmp_path): 1.0}, out=tmp_path / "other")
 
 

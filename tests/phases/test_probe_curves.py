@@ -214,5 +214,5 @@ def test_levels_alone_are_no_curve(tmp_path: Path) -> None:
 
 def test_an_unknown_metric_is_refused(tmp_path: Path) -> None:
     runs = read_runs([run(tmp_path / "a", layers=SingleLayer(index=0))], BY_LAYER)
-    with pytest.raises(UserError, match="no score 'rougel'"):
+    with pytest.raises(UserError, match="lacks the score 'rougel'"):
         draw_runs(runs, BY_LAYER, tmp_path / "out", metrics=["rougel"])

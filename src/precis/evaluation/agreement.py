@@ -1,7 +1,7 @@
-"""How well metrics agree with people who judged the same summaries.
+"""Agreement of metrics with human judgements of the same summaries.
 
 Spearman's rho and Kendall's tau (tau-b, for ties) over all summaries, and Kendall's tau of the systems' means.
-Intervals come from drawing documents: summaries of one document are not independent.
+Intervals resample documents, because summaries of one document are not independent.
 Deutsch et al. (2021), "A Statistical Analysis of Summarization Evaluation Metrics Using Resampling Methods".
 """
 
@@ -19,15 +19,15 @@ from precis.evaluation.significance import Bootstrap, Interval
 
 Column = NDArray[np.float64]
 _FEWEST_SYSTEMS = 3
-_FEW = 100  # values whose pairs are looked at faster than they are sorted
+_FEW = 100  # values below which comparing pairs is faster than sorting
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Holds correlations of one metric with one human score, -1 to 1; None if undefined.
+    """Correlations of one metric with one human score, -1 to 1; None if undefined.
 
     Attributes:
-        summaries: that have both.
+        summaries: number of summaries with both scores.
         system_tau: None below three systems.
     """
 
@@ -37,13 +37,13 @@ class Agreement:
     system_tau: Interval | None
 
     def to_dict(self) -> dict[str, object]:
-        """JSON-ready."""
+        """Return a JSON-ready dictionary."""
         return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """Which document and which system each of n summaries belongs to."""
+    """The document and the system of each of n summaries."""
 
     documents: Sequence[str]
     systems: Sequence[str]
@@ -52,14 +52,14 @@ class Judged:
 def agreement(
     metric: Column, human: Column, judged: Judged, *, bootstrap: Bootstrap | None = None
 ) -> Agreement:
-    """Compare a metric (n) with a human score (n); rows with NaN in either are left out.
+    """Compare a metric (n) with a human score (n); rows with NaN in either are ignored.
 
     Raises:
         UserError: the columns differ in length.
     """
     bootstrap = bootstrap or Bootstrap()
     if not len(metric) == len(human) == len(judged.documents) == len(judged.systems):
-        raise UserError(f"a metric has {len(metric)} values, and there are {len(human)} human scores")
+        raise UserError(f"the metric has {len(metric)} values for {len(human)} human scores; align them")
     kept = np.isfinite(metric) & np.isfinite(human)
     ours, theirs = metric[kept], human[kept]
     _, systems = np.unique(np.array(judged.systems)[kept], return_inverse=True)
@@ -78,14 +78,14 @@ def agreement(
 
 
 def spearman(ours: Column, theirs: Column) -> float:
-    """Spearman's rho; NaN if either is constant. The same as scipy's, in less time."""
+    """Compute Spearman's rho, as scipy does but faster; NaN if either column is constant."""
     if len(ours) < 2 or _constant(ours) or _constant(theirs):
         return float("nan")
     return float(np.corrcoef(stats.rankdata(ours), stats.rankdata(theirs))[0, 1])
 
 
 def kendall(ours: Column, theirs: Column) -> float:
-    """Kendall's tau-b; NaN if either is constant. The same as scipy's; of few values, pair by pair, in less time."""
+    """Compute Kendall's tau-b, as scipy does; NaN if either is constant. For few values, comparing pairs is faster."""
     if len(ours) < 2 or _constant(ours) or _constant(theirs):
         return float("nan")
     if len(ours) > _FEW:
@@ -98,7 +98,7 @@ def kendall(ours: Column, theirs: Column) -> float:
 
 
 def system_tau(ours: Column, theirs: Column, systems: NDArray[np.int64]) -> float:
-    """Kendall's tau-b of the systems' means; NaN below three systems."""
+    """Compute Kendall's tau-b of the systems' means; NaN below three systems."""
     present = np.unique(systems)
     if len(present) < _FEWEST_SYSTEMS:
         return float("nan")
@@ -114,7 +114,7 @@ def _constant(values: Column) -> bool:
 def _interval(
     statistic: Callable[[NDArray[np.int64]], float], rows: Sequence[NDArray[np.int64]], bootstrap: Bootstrap
 ) -> Interval | None:
-    """The figure of all rows, with an interval over documents; draws in which it cannot be told are left out."""
+    """Compute a figure of all rows with an interval over documents; undefined draws are ignored."""
     if not rows:
         return None
     whole = statistic(np.concatenate(rows))
@@ -138,7 +138,7 @@ def agreements(
     *,
     bootstrap: Bootstrap | None = None,
 ) -> dict[str, dict[str, Agreement]]:
-    """Human score -> metric -> how they agree, metrics in order of Spearman's rho."""
+    """Return human score -> metric -> agreement, metrics in order of Spearman's rho."""
 
     def rho(row: tuple[str, Agreement]) -> float:
         return -2.0 if row[1].spearman is None else row[1].spearman.mean

@@ -1,7 +1,7 @@
 """Exact match and F1 of answers, by the rules of SQuAD's official script (Rajpurkar et al., 2016, version 1.1).
 
-Answers are lower-cased; ASCII punctuation and the words "a", "an" and "the" go; white space is made single. Exact match
-is 1 where the texts are then equal; F1 is that of their words, as bags. The best of several references counts.
+Answers are lower-cased. ASCII punctuation and the words "a", "an" and "the" are removed; white space is collapsed.
+Exact match is 1 if the texts are then equal; F1 compares their words as bags. The best of several references counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True, kw_only=True)
 class MeanScore:
-    """The mean of a score of each example, (n,) in 0..100."""
+    """The mean of a per-example score, (n,) in 0..100."""
 
     signature: str
     examples: NDArray[np.float64] = field(repr=False)
@@ -33,30 +33,30 @@ class MeanScore:
         return float(self.examples.mean())
 
     def resampled(self, rows: NDArray[np.int64]) -> float:
-        """The score of the examples `rows`, which may repeat."""
+        """Return the score of the examples `rows`, which may repeat."""
         return float(self.examples[rows].mean())
 
 
 def exact_match(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
-    """Share of predictions, 0..100, that equal a reference after normalization.
+    """Compute the share of predictions, 0..100, that equal a reference after normalization.
 
     Raises:
-        UserError: the two differ in length, are empty, or an example has no reference.
+        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     return _best("exact_match", _equal, predictions, references)
 
 
 def answer_f1(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
-    """Mean F1 of words, 0..100, each prediction with its nearest reference.
+    """Compute the mean F1 of words, 0..100, each prediction with its best reference.
 
     Raises:
-        UserError: the two differ in length, are empty, or an example has no reference.
+        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     return _best("answer_f1", _f1, predictions, references)
 
 
 def normalized(answer: str) -> str:
-    """The answer as SQuAD's script compares it."""
+    """Normalize an answer by the rules of SQuAD's script."""
     bare = answer.lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 

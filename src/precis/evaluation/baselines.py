@@ -1,8 +1,8 @@
-"""What any model must beat, the first or the longest units, and what copying whole units could reach.
+"""Baselines that any model must beat (the first or the longest units), and the bound of copying whole units.
 
-A unit is a line (a dialogue's turn) where the document has several lines, else a sentence. Units are joined
-by line breaks, so ROUGE-Lsum sees each as a sentence. Speaker names stay in: with names LEAD-3 on SAMSum's
-test set gives ROUGE-1/2/L 31.3/8.7/24.2, without them 23.9/9.2/19.7.
+A unit is a line (a dialogue's turn) if the document has several lines, else a sentence. Line breaks join units, so
+ROUGE-Lsum sees each as a sentence. Units keep speaker names: with names LEAD-3 on SAMSum's test set gives ROUGE-1/2/L
+31.3/8.7/24.2, without them 23.9/9.2/19.7.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from precis.evaluation.rouge import Rouge
 
 
 def split_units(document: str) -> list[str]:
-    """The lines of `document` that hold text, stripped; the sentences when it has only one such line."""
+    """Return the stripped non-empty lines of `document`, or its sentences if it has only one such line."""
     lines = [line.strip() for line in document.splitlines() if line.strip()]
     return lines if len(lines) > 1 else split_sentences(document)
 
 
 def lead(document: str, k: int = 3) -> str:
-    """The first `k` units."""
+    """Return the first `k` units."""
     return "\n".join(split_units(document)[: _at_least_one(k)])
 
 
 def longest(document: str, k: int = 3, *, order: Literal["length", "document"] = "length") -> str:
-    """The `k` units with most characters (speaker's name included), of equals the earlier one.
+    """Return the `k` units with the most characters (speaker's name included); the earlier one wins a tie.
 
-    They come longest first: so LONGEST-3 gives ROUGE-1/2/L 32.3/10.3/22.8 on SAMSum's test set.
-    `order="document"` puts them back in place, which raises ROUGE-2 there to 10.4 and ROUGE-L to 24.6.
+    They come longest first: LONGEST-3 then gives ROUGE-1/2/L 32.3/10.3/22.8 on SAMSum's test set.
+    `order="document"` restores their order, which raises ROUGE-2 there to 10.4 and ROUGE-L to 24.6.
     """
     units = split_units(document)
     chosen = sorted(range(len(units)), key=lambda i: -len(units[i]))[: _at_least_one(k)]
@@ -49,12 +49,12 @@ def longest(document: str, k: int = 3, *, order: Literal["length", "document"] =
 def oracle(
     document: str, references: Sequence[str], *, rouge: Rouge | None = None, max_units: int | None = None
 ) -> str:
-    """The units, in document order, that a greedy search finds best for the references.
+    """Return the units that a greedy search finds best for the references, in document order.
 
-    Each step adds the unit that most raises ROUGE-1 F1 + ROUGE-2 F1, tokens being those of `rouge`; it ends
-    when none does or after `max_units`. Bigrams across units are not counted while searching. With several
-    references the search runs for each and the best selection wins, as the score takes the best reference.
-    Greedy is near the best extract, not always it. Empty when document and references share nothing.
+    Each step adds the unit that most raises ROUGE-1 F1 + ROUGE-2 F1 on the tokens of `rouge`. The search ends
+    when no unit does, or after `max_units`. It ignores bigrams across units. With several references it runs for
+    each, and the best selection wins, since the score takes the best reference. A greedy extract is near the best
+    one, but not always equal. It is empty if document and references share nothing.
     """
     rouge = rouge or Rouge()
     units = split_units(document)
@@ -66,7 +66,7 @@ def oracle(
 
 
 def best_units(units: Sequence[str], references: Sequence[str], *, rouge: Rouge) -> list[int]:
-    """The places of the units that the search of `oracle` chooses, in order; it sees the references."""
+    """Return the sorted indices of the units that the search of `oracle` chooses; it reads the references."""
     tokens = [rouge.tokenize(unit) for unit in units]
     found = [_greedy(tokens, rouge.tokenize(reference), len(units)) for reference in references]
     return sorted(max(found, key=lambda result: result[0], default=(0.0, []))[1])
@@ -74,19 +74,19 @@ def best_units(units: Sequence[str], references: Sequence[str], *, rouge: Rouge)
 
 @dataclass(frozen=True)
 class _GramCounts:
-    """The n-grams that units share with a reference, flat: `unit[e]` holds `gram[e]` `count[e]` times.
+    """The n-grams that units share with a reference, flat: `unit[e]` contains `gram[e]` `count[e]` times.
 
-    All work is on these entries, so a step of the search is linear in them however long the document is.
+    All computation is on these entries, so a step of the search is linear in their number for any document length.
     """
 
     unit: NDArray[np.int64]
     gram: NDArray[np.int64]
     count: NDArray[np.int64]
     sizes: NDArray[np.int64]  # (units,) n-grams in each unit, shared or not
-    wanted: NDArray[np.int64]  # (grams,) how often the reference holds each
+    wanted: NDArray[np.int64]  # (grams,) occurrences in the reference
 
     def f1(self, left: NDArray[np.int64], chosen_size: int) -> NDArray[np.float64]:
-        """(units,) F1 after adding each unit to a selection of `chosen_size` n-grams that lacks `left`."""
+        """Compute (units,) F1 after adding each unit to a selection of `chosen_size` n-grams that lacks `left`."""
         total = int(self.wanted.sum())
         gains = np.bincount(self.unit, np.minimum(self.count, left[self.gram]), minlength=len(self.sizes))
         hits = total - int(left.sum()) + gains
@@ -100,7 +100,7 @@ class _GramCounts:
 
 
 def _greedy(units: Sequence[Sequence[str]], reference: Sequence[str], limit: int) -> tuple[float, list[int]]:
-    """The score reached and the units chosen, in the order of choice."""
+    """Return the score reached and the units chosen, in the order of choice."""
     orders = [
         _count([Counter(unit) for unit in units], Counter(reference)),
         _count([Counter(pairwise(unit)) for unit in units], Counter(pairwise(reference))),
@@ -166,7 +166,7 @@ class Lead(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Longest(Settings):
-    """LONGEST-k: the k units with most characters."""
+    """LONGEST-k: the k units with the most characters."""
 
     units: int = 3
     order: Literal["length", "document"] = "length"
@@ -182,7 +182,7 @@ class Longest(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Oracle(Settings):
-    """ORACLE: the extract nearest to the references, which it reads."""
+    """ORACLE: the extract closest to the references, which it reads."""
 
     max_units: int | None = None
     reads_references: ClassVar[bool] = True

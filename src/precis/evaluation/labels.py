@@ -1,8 +1,8 @@
-"""Scores of tasks with a label or a number for an answer, by scikit-learn and scipy; all times 100, as GLUE prints.
+"""Scores of tasks with labels or numbers as answers, by scikit-learn and scipy; all times 100, as in GLUE.
 
-Predictions are texts, as a decoder writes them. A text that is no label of the references counts as wrong, as in T5:
-it is a class of its own. A text that is no number counts as -1. F1 is that of one class, which GLUE calls positive.
-Where a figure is not defined (every prediction or every reference the same), it is 0, as in scikit-learn.
+Predictions are texts, as a decoder writes them. A text that is not a label of the references counts as wrong, as in T5:
+it forms a separate class. A text that is not a number counts as -1. F1 is that of one class, which GLUE calls positive.
+An undefined figure (every prediction or every reference the same) counts as 0, as in scikit-learn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Statistic = Callable[[_Values, _Values], float]  # references, predictions
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFigure:
-    """A figure of the whole set, -100..100, computed anew for any of its examples."""
+    """A figure of the whole set, -100..100, which can be recomputed for any of its examples."""
 
     signature: str
     wanted: _Values = field(repr=False)
@@ -41,22 +41,22 @@ class CorpusFigure:
 
     @property
     def examples(self) -> None:
-        """The figure of the set is no mean of its examples'."""
+        """None: the figure of the set is not a mean over examples."""
         return None
 
     def resampled(self, rows: NDArray[np.int64]) -> float:
-        """The figure of the examples `rows`, which may repeat."""
+        """Compute the figure of the examples `rows`, which may repeat."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that a figure is not defined, which gives 0
+            warnings.simplefilter("ignore")  # about an undefined figure, which counts as 0
             figure = float(self.statistic(self.wanted[rows], self.given[rows]))
         return 100 * figure if np.isfinite(figure) else 0.0
 
 
 def accuracy(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
-    """Share of predictions that equal a reference, white space at the ends apart; 0..100.
+    """Compute the share of predictions that equal a reference, ignoring white space at the ends; 0..100.
 
     Raises:
-        UserError: the two differ in length, are empty, or an example has no reference.
+        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     check_scored("accuracy", predictions, references)
     equal = [
@@ -67,10 +67,10 @@ def accuracy(predictions: Sequence[str], references: Sequence[Sequence[str]]) ->
 
 
 def matthews(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """Matthews correlation of labels; the first reference counts.
+    """Compute the Matthews correlation of labels; the first reference counts.
 
     Raises:
-        UserError: the two differ in length, are empty, or an example has no reference.
+        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     from sklearn.metrics import matthews_corrcoef
 
@@ -85,10 +85,10 @@ def matthews(predictions: Sequence[str], references: Sequence[Sequence[str]]) ->
 
 
 def f1_of(positive: str, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """F1 of the class `positive`; the first reference counts.
+    """Compute F1 of the class `positive`; the first reference counts.
 
     Raises:
-        UserError: the two differ in length, are empty, or an example has no reference.
+        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     from sklearn.metrics import f1_score
 
@@ -103,19 +103,19 @@ def f1_of(positive: str, predictions: Sequence[str], references: Sequence[Sequen
 
 
 def pearson(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """Pearson's correlation of numbers; the first reference counts.
+    """Compute Pearson's correlation of numbers; the first reference counts.
 
     Raises:
-        UserError: the two differ in length, are empty, or a reference is missing or no number.
+        UserError: the lengths differ or are zero, or a reference is missing or not a number.
     """
     return _correlation("pearson", "pearsonr", predictions, references)
 
 
 def spearman(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """Spearman's rank correlation of numbers; the first reference counts.
+    """Compute Spearman's rank correlation of numbers; the first reference counts.
 
     Raises:
-        UserError: the two differ in length, are empty, or a reference is missing or no number.
+        UserError: the lengths differ or are zero, or a reference is missing or not a number.
     """
     return _correlation("spearman", "spearmanr", predictions, references)
 
@@ -141,7 +141,7 @@ def _correlation(
 
 
 def _labels(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[_Values, _Values]:
-    """Labels of references and predictions as arrays of texts; what no reference says is one class, ""."""
+    """Return labels of references and predictions as arrays of texts; predictions with unknown labels become ""."""
     wanted = [first.strip() for first, *_ in references]
     known = set(wanted)
     return np.array(wanted), np.array([text.strip() if text.strip() in known else "" for text in predictions])

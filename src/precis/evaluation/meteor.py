@@ -1,23 +1,23 @@
-"""METEOR in two editions, whose figures are not to be compared with each other.
+"""METEOR in two editions, whose figures are not comparable with each other.
 
 `Meteor`: Banerjee and Lavie (2005), "METEOR: an automatic metric for MT evaluation", by nltk. Words of a prediction are
-aligned with those of a reference, first equal ones, then equal stems (Porter), then synonyms (WordNet). With m matches
+aligned with those of a reference: first equal ones, then equal stems (Porter), then synonyms (WordNet). With m matches
 in c runs, P = m / predicted words and R = m / reference words,
 
     score = (1 - gamma (c / m)^beta) * P R / (alpha P + (1 - alpha) R)
 
-where alpha = 0.9, beta = 3 and gamma = 0.5 are the 2005 paper's and nltk's. WordNet is data that nltk downloads
-(`python -m nltk.downloader wordnet`, found through $NLTK_DATA). Where it is absent, words and stems are matched alone;
-the signature says which. nltk looks synonyms up by stem, and so misses words whose stem is no word ("large", "larg");
-that is left as it is, so that figures are nltk's.
+where alpha = 0.9, beta = 3 and gamma = 0.5 are the values of the 2005 paper and of nltk. WordNet is data that nltk
+downloads (`python -m nltk.downloader wordnet`, found through $NLTK_DATA). Without it, only words and stems are matched;
+the signature shows which. nltk looks synonyms up by stem, and so misses words whose stem is not a word ("large",
+"larg"). This is left unchanged, so that figures equal nltk's.
 
 `MeteorTool`: METEOR 1.5 (Denkowski and Lavie, 2014, "Meteor universal"), by its authors' Java program, with tuned
-weights, function words and paraphrases; its figures are lower. Papers on question generation print this one
-(ProphetNet's Tables 3 and 4, through UniLM's scripts). The program is not part of precis: name its file,
-`meteor-1.5.jar`, which lies beside its `data/` in the archive that the authors give out and in the package
-`pycocoevalcap` of PyPI. It is started as those scripts start it (`-stdio -l en -norm`). For each example it gives 23
-counts, of which the score of any set of examples is a function: see `_score`. So the bootstrap needs no further run.
-What the program says of the whole set is compared with that function each time.
+weights, function words and paraphrases; its figures are lower. Papers on question generation report this one
+(ProphetNet's Tables 3 and 4, through UniLM's scripts). The program is not part of precis. Pass its file,
+`meteor-1.5.jar`, next to its `data/` in the authors' archive and in the package `pycocoevalcap` of PyPI. It is started
+as in those scripts (`-stdio -l en -norm`). It returns 23 counts for each example. The score of any set of examples is a
+function of these (see `_score`), so the bootstrap needs no further run. The program's own total is compared with that
+function each time.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ Synonyms = Literal["wordnet", "none"]
 _TOKENIZER = Tokenizer13a()
 _JAVA_OPTIONS, _OPTIONS = ("-Xmx2G", "-jar"), ("-", "-", "-stdio", "-l", "en", "-norm")
 _COUNTS = 23
-_ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75  # 1.5's own for English
+_ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75  # the values of version 1.5 for English
 _WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])  # exact, stem, synonym, paraphrase
 _LEAST_AGREEMENT = 1e-6
 
 
 def synonyms_at_hand() -> Synonyms:
-    """ "wordnet" where nltk finds its data, else "none"."""
+    """Return "wordnet" if nltk finds its data, else "none"."""
     return "none" if _wordnet() is None else "wordnet"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Meteor(Settings):
-    """How METEOR is computed; every choice is part of `signature`.
+    """METEOR by nltk; `signature` records every setting.
 
     Args:
         alpha: weight of recall against precision in their harmonic mean, 0 to 1.
-        beta: exponent of the penalty for matches that are torn apart.
-        gamma: the most that the penalty takes away, 0 to 1.
-        synonyms: whether words that share a WordNet synset match; `synonyms_at_hand()` says what is possible here.
+        beta: exponent of the penalty for scattered matches.
+        gamma: the largest penalty, 0 to 1.
+        synonyms: whether words that share a WordNet synset match; `synonyms_at_hand()` returns what is possible here.
 
     Raises:
-        UserError: a number is out of its range, or WordNet is asked for and not there.
+        UserError: a number is out of its range, or WordNet is requested but missing.
     """
 
     alpha: float = 0.9
@@ -84,13 +84,13 @@ class Meteor(Settings):
             raise UserError(f"METEOR: beta={self.beta} must be 0 or more")
         if self.synonyms == "wordnet" and _wordnet() is None:
             raise UserError(
-                "METEOR: nltk does not find WordNet; fetch it with `python -m nltk.downloader wordnet`, or point "
-                "NLTK_DATA to the folder that holds corpora/wordnet"
+                "METEOR: nltk does not find WordNet; download it with `python -m nltk.downloader wordnet`, or set "
+                "NLTK_DATA to the folder that contains corpora/wordnet"
             )
 
     @property
     def signature(self) -> str:
-        """All that a reader needs to compute the same figures, in sacrebleu's `key:value|...` form."""
+        """All settings needed to reproduce the figures, in sacrebleu's `key:value|...` form."""
         match = "exact,porter"
         if self.synonyms == "wordnet":
             match += f",wordnet-{_wordnet().get_version()}"
@@ -108,31 +108,31 @@ class Meteor(Settings):
         return "|".join(["meteor", *(f"{key}:{value}" for key, value in fields.items())])
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
-        """The score of a test set, as `precis.evaluation.scoring.evaluate` asks for it.
+        """Score a test set, in the form that `precis.evaluation.scoring.evaluate` needs.
 
         Raises:
-            UserError: there is no prediction; or as `score`.
+            UserError: the predictions are empty; or as for `score`.
         """
         check_scored("METEOR", predictions, references)
         return MeanScore(signature=self.signature, examples=self.score(predictions, references))
 
     def score(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-        """METEOR * 100 of each prediction, its best reference counting.
+        """Compute METEOR * 100 of each prediction against its best reference.
 
         Args:
             predictions: n texts; an empty one scores 0.
-            references: for each prediction its references, at least one.
+            references: the references of each prediction, at least one.
 
         Returns:
             (n,) in 0..100.
 
         Raises:
-            UserError: the two differ in length, or an example has no reference.
+            UserError: the lengths differ, or an example lacks a reference.
         """
         from nltk.translate.meteor_score import meteor_score
 
         check_parallel(predictions, references)
-        # What nltk asks of WordNet; without words of its own, words and stems are matched alone.
+        # The part of WordNet that nltk uses; without synsets, only words and stems match.
         wordnet = SimpleNamespace(synsets=_synsets if self.synonyms == "wordnet" else _no_synsets)
         scores = [
             meteor_score(
@@ -150,16 +150,16 @@ class Meteor(Settings):
 
 
 def _words(text: str) -> list[str]:
-    """Punctuation marks are words of their own, as in METEOR 1.5."""
+    """Split a text into words; punctuation marks are separate words, as in METEOR 1.5."""
     return _TOKENIZER(text).split()
 
 
 @cache
 def _wordnet() -> Any:
-    """nltk's reader, or None where its data are not there.
+    """Return nltk's reader, or None if its data are missing.
 
     Raises:
-        UserError: they are incomplete.
+        UserError: the data are incomplete.
     """
     from nltk.corpus import wordnet
 
@@ -169,8 +169,8 @@ def _wordnet() -> Any:
         return None
     except OSError as error:
         raise UserError(
-            f"METEOR: the WordNet that nltk finds is incomplete ({error}); fetch it again with `python -m "
-            "nltk.downloader wordnet`, or remove it to match words and stems alone"
+            f"METEOR: the WordNet that nltk finds is incomplete ({error}); download it again with `python -m "
+            "nltk.downloader wordnet`, or delete it to match only words and stems"
         ) from error
     return wordnet
 
@@ -190,7 +190,7 @@ class MeteorToolScore:
 
     Attributes:
         score: 0..100.
-        statistics: (n, 23), the program's counts: words of prediction and reference, function words of both; for each
+        statistics: (n, 23), the program's counts: words of prediction and reference; their function words; for each
             of the four matchers matched content words of both and function words of both; chunks; matches of both.
     """
 
@@ -200,20 +200,20 @@ class MeteorToolScore:
 
     @property
     def examples(self) -> NDArray[np.float64]:
-        """The score of each example alone, (n,)."""
+        """The score of each example by itself, (n,)."""
         return np.array([_score(row) for row in self.statistics])
 
     def resampled(self, rows: NDArray[np.int64]) -> float:
-        """The score of the examples `rows`, which may repeat."""
+        """Return the score of the examples `rows`, which may repeat."""
         return _score(self.statistics[rows].sum(axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeteorTool:
-    """The program in the file `jar`; `java` starts it.
+    """The program in the file `jar`, started by `java`.
 
     Raises:
-        UserError: there is no such file.
+        UserError: the file does not exist.
     """
 
     jar: Path
@@ -221,11 +221,11 @@ class MeteorTool:
 
     def __post_init__(self) -> None:
         if not self.jar.is_file():
-            raise UserError(f"{self.jar}: no such file; it should be METEOR's meteor-1.5.jar")
+            raise UserError(f"{self.jar}: no such file; pass METEOR's meteor-1.5.jar")
 
     @property
     def signature(self) -> str:
-        """The digest is the jar's SHA-256."""
+        """Settings of the program; the digest is the jar's SHA-256."""
         digest = hashlib.sha256(self.jar.read_bytes()).hexdigest()[:12]
         return f"meteor|java:{self.jar.name}|digest:{digest}|lang:en|norm:yes|refs:max"
 
@@ -233,8 +233,8 @@ class MeteorTool:
         """Score a test set; each example's best reference counts.
 
         Raises:
-            UserError: there is no prediction, an example has no reference, or the program cannot be started.
-            RunError: it stops, or answers otherwise than METEOR 1.5 does.
+            UserError: the predictions are empty, an example lacks a reference, or the program cannot be started.
+            RunError: the program stops, or its output is not that of METEOR 1.5.
         """
         check_scored("METEOR", predictions, references)
         requests = [
@@ -247,7 +247,7 @@ class MeteorTool:
         statistics = _statistics(counts, self.jar)
         score = _score(statistics.sum(axis=0))
         if not abs(float(told) * 100 - score) <= _LEAST_AGREEMENT:
-            raise RunError(f"{self.jar}: says {told} of counts that give {score / 100}; is it METEOR 1.5?")
+            raise RunError(f"{self.jar}: returns {told} for counts that give {score / 100}; use METEOR 1.5")
         return MeteorToolScore(score=score, signature=self.signature, statistics=statistics)
 
     def _started(self) -> subprocess.Popen[str]:
@@ -267,7 +267,7 @@ class MeteorTool:
 
 
 def _answer(process: subprocess.Popen[str], request: str) -> str:
-    """One line for one line."""
+    """Send one line and return one line."""
     _write(process, request)
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -277,7 +277,7 @@ def _answer(process: subprocess.Popen[str], request: str) -> str:
 
 
 def _last_answer(process: subprocess.Popen[str], request: str, *, count: int) -> list[str]:
-    """All that the program says to its last request: here the score of each example, then that of all."""
+    """Return the program's whole answer to its last request: the score of each example, then the total."""
     _write(process, request)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -290,14 +290,14 @@ def _last_answer(process: subprocess.Popen[str], request: str, *, count: int) ->
 
 def _write(process: subprocess.Popen[str], request: str) -> None:
     assert process.stdin is not None
-    with suppress(BrokenPipeError):  # reading says so
+    with suppress(BrokenPipeError):  # reading reports it
         process.stdin.write(request + "\n")
         process.stdin.flush()
 
 
 def _stopped(process: subprocess.Popen[str]) -> RunError:
     process.kill()
-    return RunError("METEOR's Java program stopped before it had answered")
+    return RunError("METEOR's Java program stopped before it answered")
 
 
 def _one_line(text: str) -> str:
@@ -305,21 +305,20 @@ def _one_line(text: str) -> str:
 
 
 def _statistics(counts: Sequence[str], jar: Path) -> NDArray[np.float64]:
-    """(n, 23). Where all words match in one run, the program counts no chunk, so that nothing is taken off."""
+    """Parse (n, 23). If all words match in one run, the program counts zero chunks, which means no penalty."""
     try:
         rows = np.array([line.split() for line in counts], dtype=np.float64).reshape(-1, _COUNTS)
     except ValueError as error:
-        raise RunError(
-            f"{jar}: answers {counts[0]!r}, which are not METEOR 1.5's {_COUNTS} counts"
-        ) from error
+        raise RunError(f"{jar}: answers {counts[0]!r}, which is not METEOR 1.5's {_COUNTS} counts") from error
     whole = (rows[:, 20] == 1) & (rows[:, 21] == rows[:, 0]) & (rows[:, 22] == rows[:, 1])
     rows[whole, 20] = 0
     return rows
 
 
 def _score(counts: NDArray[np.float64]) -> float:
-    """100 times (1 - gamma (c / m)^beta) P R / (alpha P + (1 - alpha) R), where P and R count a match with the weight
-    of its matcher, a content word delta, a function word 1 - delta.
+    """Compute 100 times (1 - gamma (c / m)^beta) P R / (alpha P + (1 - alpha) R).
+
+    P and R weight a match by its matcher, content words by delta and function words by 1 - delta.
     """
     words, functions = counts[0:2], counts[2:4]  # (prediction, reference)
     matches = counts[4:20].reshape(4, 2, 2)  # matcher, content or function, prediction or reference

@@ -1,11 +1,10 @@
-"""Predictions on disk, one JSON line each, written as they come: a killed evaluation goes on where it
-stopped.
+"""Predictions on disk, one JSON line each, written one by one: an interrupted evaluation resumes from them.
 
-The first line says what made them; each further line names its example and a digest of its document. Both
-are checked before anything is appended, so the summaries of two models or of two test sets are never mixed.
+The first line records how they were made; each further line names its example and a digest of its document. Both
+are checked before any append, so summaries of two models or of two test sets never mix.
 
-Each line ends with a seal: a digest of this line and of the seal before it. A line that was changed, removed or put in
-is found by whoever reads the file, finished or not. Lines without a seal (an earlier version's) are read as they are.
+Each line ends with a seal: a digest of this line and of the seal before it. Every read checks the seals, so it finds a
+line that was changed, removed or inserted. Lines without a seal (an earlier version's) are read unchecked.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from precis.files import appending, refuse_link, write_whole
 from precis.untrusted import MIB, JsonError, look_at, open_regular, parse_json
 
 _FORMAT = "precis-predictions-2"
-_UNSEALED = "precis-predictions-1"  # as 2, without the seals
+_UNSEALED = "precis-predictions-1"  # the same without seals
 _BEGINNING = b'{"format": "precis-predictions-'
 _NO_SEAL = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """One summary. `tokens_read` < `document_tokens` says that the model did not see the whole document."""
+    """One summary. `tokens_read` < `document_tokens` means that the model did not read the whole document."""
 
     id: str
     prediction: str
@@ -45,18 +44,18 @@ class Prediction:
 
 
 class PredictionWriter:
-    """Appends predictions for `pairs`, in their order, and flushes each.
+    """Writer that appends predictions for `pairs`, in their order, and flushes each.
 
     with PredictionWriter(path, pairs, made_by={"model": name, "beams": 4}) as writer:
         for pair in pairs[writer.done :]:
             writer.append(...)
 
     Args:
-        path: a file that may hold the beginning of the same work; a torn last line (kill) is removed.
-        made_by: JSON-ready facts that decide the predictions (model, settings); they must equal the file's.
+        path: a file that may contain the start of the same work; a torn last line (after a kill) is removed.
+        made_by: JSON-ready facts that determine the predictions (model, settings); they must equal the file's.
 
     Raises:
-        UserError: the file was made by something else, for other examples, or is no predictions file.
+        UserError: the file has other settings or other examples, or is not a predictions file.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class PredictionWriter:
         """Write the prediction for the next pair.
 
         Raises:
-            UserError: every pair has its prediction already.
+            UserError: every pair already has a prediction.
         """
         if self.done == len(self._keys):
             raise UserError(f"{self.path} already holds all {self.done} predictions")
@@ -103,10 +102,10 @@ class PredictionWriter:
             self._seal = _seal(self._seal, record)
             record = {**record, "seal": self._seal}
         line = (json.dumps(record, ensure_ascii=False) + "\n").encode()
-        write_whole(self.path, self._file, line)  # a torn line is cut off by whoever goes on
+        write_whole(self.path, self._file, line)  # the next resume cuts off a torn line
 
     def _resume(self) -> int:
-        """Check what the file holds, cut a torn last line off, and count the predictions."""
+        """Check the contents of the file, cut off a torn last line, and count the predictions."""
         refuse_link(self.path)
         if look_at(self.path) is None:
             return 0
@@ -119,11 +118,11 @@ class PredictionWriter:
                 self._check_made_by(header["made_by"])
                 if len(records) > len(self._keys):
                     raise UserError(
-                        f"{self.path} holds {len(records)} predictions, but there are {len(self._keys)} examples"
+                        f"{self.path} holds {len(records)} predictions for {len(self._keys)} examples"
                     )
                 _check_examples(self.path, records, self._keys)
         except UserError as error:
-            raise UserError(f"{error}; delete the file or write elsewhere") from None
+            raise UserError(f"{error}; delete the file or choose another one") from None
         cut_torn_line(self.path)
         return len(records)
 
@@ -132,33 +131,33 @@ class PredictionWriter:
         for name in sorted({*found, *wanted}):
             if found.get(name) != wanted.get(name):
                 raise UserError(
-                    f"{self.path} was made with {name}={found.get(name)!r}, now it is {wanted.get(name)!r}"
+                    f"{self.path} was made with {name}={found.get(name)!r}, but now it is {wanted.get(name)!r}"
                 )
 
 
 def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> list[Prediction]:
-    """The predictions in a file, in order. A torn last line, left by a kill, is left out.
+    """Read the predictions in a file, in order; ignore a torn last line, left by a kill.
 
     Args:
-        pairs: the examples that they must have been made for, one each; if None, they may be any.
+        pairs: the examples that they must be for, one each; if None, they are not checked.
 
     Raises:
-        UserError: the file is missing, holds something else, or was made for other examples; the row is
-            named.
+        UserError: the file is missing, is not a predictions file, or belongs to other examples; the message
+            names the row.
     """
     if look_at(Path(path)) is None:
         raise UserError(f"{path}: no such predictions file")
     _, records = _read(Path(path))
     if pairs is not None:
         if len(records) != len(pairs):
-            raise UserError(f"{path}: has {len(records)} predictions, and there are {len(pairs)} examples")
+            raise UserError(f"{path}: has {len(records)} predictions for {len(pairs)} examples")
         _check_examples(Path(path), records, [_key(pair, row) for row, pair in enumerate(pairs)])
     names = Prediction.__dataclass_fields__
     return [Prediction(**{name: record[name] for name in names}) for record in records]
 
 
 def is_predictions(path: Path) -> bool:
-    """Whether a file begins as `PredictionWriter` begins one; one that a kill left empty or torn counts."""
+    """Check for the header of `PredictionWriter`; a file that a kill left empty or torn also counts."""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -173,7 +172,7 @@ def _key(pair: Pair, row: int) -> tuple[str, str]:
 def _check_examples(
     path: Path, records: Sequence[Mapping[str, Any]], keys: Sequence[tuple[str, str]]
 ) -> None:
-    """Each record must have been made for the example of its place."""
+    """Check that each record was made for the example at its position."""
     for row, (record, (identity, digest)) in enumerate(zip(records, keys, strict=False), start=2):
         if (record["id"], record["document"]) != (identity, digest):
             found, wanted = named([record["id"]]), named([identity])
@@ -183,7 +182,7 @@ def _check_examples(
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut off what follows the last line break: a line that a kill left unfinished."""
+    """Cut off the text after the last line break: a line that a kill left unfinished."""
     whole = place = 0
     with open_regular(path) as file:
         while chunk := file.read(MIB):
@@ -196,7 +195,7 @@ def cut_torn_line(path: Path) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    # what follows the last line break is torn
+    # text after the last line break is torn
     lines = ((row, line) for row, line in numbered_lines(path) if line.endswith(b"\n"))
     rows = [_parse(path, row, line) for row, line in lines]
     if not rows:
@@ -227,12 +226,12 @@ def _check_seals(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         seal = _seal(seal, {name: value for name, value in record.items() if name != "seal"})
         if record.get("seal") != seal:
             raise UserError(
-                f"{path}, row {row}: has changed since it was written, or a row before it is gone"
+                f"{path}, row {row}: has changed since it was written, or an earlier row is missing"
             )
 
 
 def _seal(before: str, record: Mapping[str, Any]) -> str:
-    """The digest of a record and of all before it."""
+    """Return the digest of a record and of all before it."""
     text = json.dumps([before, record], ensure_ascii=True, sort_keys=True)
     return xxhash.xxh3_128(text.encode()).hexdigest()
 

@@ -1,7 +1,7 @@
-"""Probes as pictures: attention maps, spectra of prefixes, and scores of many runs as curves.
+"""Plots of probes: attention maps, spectra of prefixes, and scores of many runs as curves.
 
-Layers are counted from 1, as in "Discourse-Aware Prompt Design for Text Generation". Its Figures 4 and 8 are averages
-over tasks; seeds are repeated runs of one task.
+Layers are counted from 1, as in "Discourse-Aware Prompt Design for Text Generation". Its Figures 4 and 8 average over
+tasks; seeds are repeated runs of one task.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from precis.evaluation.report import title_of
 from precis.files import replacing
 
 Maps = Mapping[int, AttentionMap]
-"""By layer, from 1."""
+"""Attention maps by layer, from 1."""
 
-_WIDTH = 14.0  # inches that panels side by side may take
+_WIDTH = 14.0  # most inches of panels next to each other
 _DPI = 130
 _MARKERS = "osD^vP*X"
-_MOST_LABELS = 64  # tokens named on an axis; of more, evenly spaced ones
-_LABEL = 0.13  # inches that a token's name takes
+_MOST_LABELS = 64  # most tokens labelled on an axis; beyond that, evenly spaced ones
+_LABEL = 0.13  # inches of a token's label
 
 
 @final
 @dataclass(frozen=True)
 class ScoreInterval:
-    """A score with its interval, where one is known."""
+    """A score with its interval, if known."""
 
     mean: float
     low: float | None = None
@@ -47,12 +47,12 @@ class ScoreInterval:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What one run scored.
+    """The scores of one run.
 
     Attributes:
-        line: what it belongs to: a method.
-        x: where it stands on the x-axis; if None, it is a level to compare with, the same for all x.
-        metrics: score by name.
+        line: the line that it belongs to: a method.
+        x: its position on the x-axis; if None, it is a reference level, the same for all x.
+        metrics: scores by name.
         task: runs of different tasks are averaged; runs of the same are repetitions.
         name: for messages.
     """
@@ -70,9 +70,9 @@ class Point:
     """A point of a curve.
 
     Attributes:
-        low, high: where there is one run of a task, its interval; of several, the lowest and the highest mean. Over
-            tasks these are averaged like the mean. Both are None for a single run without interval.
-        runs: how many it is the mean of.
+        low, high: a task's interval if it has one run, else the lowest and the highest mean. Like the mean, they are
+            averaged over tasks. Both are None for a single run without interval.
+        runs: number of runs in the mean.
     """
 
     x: float | None
@@ -85,7 +85,7 @@ class Point:
 @final
 @dataclass(frozen=True)
 class Curve:
-    """One line of one metric; its points from the left, a level (x is None) being a curve of its own."""
+    """One line of one metric, with points from the left; a level (x is None) is a separate curve."""
 
     line: str
     metric: str
@@ -93,12 +93,12 @@ class Curve:
 
     @property
     def is_level(self) -> bool:
-        """Whether it is the same for all x."""
+        """True if the curve is the same for all x."""
         return self.points[0].x is None
 
 
 def curves(measured: Sequence[Measured], metric: str) -> tuple[Curve, ...]:
-    """The lines of one metric, in the order in which they are met.
+    """Build the lines of one metric, in order of first appearance.
 
     Args:
         measured: runs, at least one.
@@ -108,7 +108,7 @@ def curves(measured: Sequence[Measured], metric: str) -> tuple[Curve, ...]:
     """
     for run in measured:
         if metric not in run.metrics:
-            raise UserError(f"{run.name}: has no score {metric!r}{nearest(metric, run.metrics)}")
+            raise UserError(f"{run.name}: lacks the score {metric!r}{nearest(metric, run.metrics)}")
     tasks = {run.task for run in measured}
     places: dict[tuple[str, bool], dict[float | None, list[Measured]]] = {}
     for run in measured:
@@ -119,8 +119,8 @@ def curves(measured: Sequence[Measured], metric: str) -> tuple[Curve, ...]:
             if missing:
                 where = line if x is None else f"{line} at {x:g}"
                 raise UserError(
-                    f"{where} has no run of {', '.join(sorted(missing)) or 'an unnamed task'}, which other points "
-                    "average in; give that run too, or draw the tasks apart"
+                    f"{where} lacks runs of {', '.join(sorted(missing)) or 'an unnamed task'}, which other points "
+                    "average in; add them, or plot the tasks separately"
                 )
     return tuple(
         Curve(line, metric, tuple(_point(x, found[x], metric) for x in sorted(found, key=lambda x: x or 0.0)))
@@ -166,12 +166,12 @@ def draw_maps(
     query_tokens: Sequence[str] = (),
     key_tokens: Sequence[str] = (),
 ) -> None:
-    """Heat maps of layers beside each other (Figures 1 and 6), on one colour scale.
+    """Draw heat maps of layers next to each other (Figures 1 and 6), on one colour scale.
 
     Args:
-        title: what they are of.
-        queries, keys: what the axes count: "source token".
-        query_tokens, key_tokens: the tokens themselves, named along the axes; if empty, positions are.
+        title: the title of the figure.
+        queries, keys: the units of the axes: "source token".
+        query_tokens, key_tokens: token labels for the axes; if empty, they show positions.
     """
     width = max(3.4, _LABEL * min(len(key_tokens), _MOST_LABELS) + 1.0)
     height = max(3.1, _LABEL * min(len(query_tokens), _MOST_LABELS) + 1.0)
@@ -179,7 +179,7 @@ def draw_maps(
     rows = -(-len(maps) // columns)
     figure = Figure(figsize=(width * columns + 0.9, height * rows + 0.7), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).flat
-    # A few strong columns would leave the rest black: a square-root scale, and the strongest thousandth saturated.
+    # A few strong columns would leave the rest black: use a square-root scale and saturate the strongest thousandth.
     top = max(float(np.quantile(m.weights, 0.999)) for m in maps.values())
     norm = PowerNorm(0.5, vmin=0.0, vmax=max(top, 1e-6))
     image = None
@@ -201,7 +201,7 @@ def draw_maps(
 
 def _heat(axes: Any, found: AttentionMap, norm: PowerNorm) -> Any:
     rows, columns = found.weights.shape
-    # the first input token is 1; prefix columns stand left of it
+    # the first input token is 1; prefix columns are left of it
     extent = (0.5 - found.prefix, columns - found.prefix + 0.5, rows + 0.5, 0.5)
     image = axes.imshow(
         found.weights, norm=norm, aspect="auto", extent=extent, interpolation="nearest", cmap="viridis"
@@ -218,7 +218,7 @@ def _heat(axes: Any, found: AttentionMap, norm: PowerNorm) -> Any:
 def _name_tokens(
     axes: Any, found: AttentionMap, query_tokens: Sequence[str], key_tokens: Sequence[str]
 ) -> None:
-    """Name tokens along the axes; prefix columns keep their numbers."""
+    """Label tokens along the axes; prefix columns keep their numbers."""
     if query_tokens:
         places = _evenly(len(query_tokens))
         axes.set_yticks([n + 1 for n in places], [_plain(query_tokens[n]) for n in places], fontsize=7)
@@ -235,7 +235,7 @@ def _evenly(count: int) -> range:
 
 
 def draw_shares(shares: Mapping[str, Mapping[int, float]], file: Path, *, title: str) -> None:
-    """The share of attention on the prefix over the layers, a line a site."""
+    """Draw the share of attention on the prefix over the layers, one line per site."""
     figure = Figure(figsize=(5.4, 3.8), layout="constrained")
     axes = figure.subplots()
     for (site, values), marker in zip(shares.items(), _MARKERS, strict=False):
@@ -249,10 +249,10 @@ def draw_shares(shares: Mapping[str, Mapping[int, float]], file: Path, *, title:
 
 
 def draw_spectra(panels: Mapping[str, Mapping[str, Spectrum]], file: Path, *, title: str) -> None:
-    """Cumulative spectra (Figure 7): a panel for lower and for upper layers, a line an adapter.
+    """Draw cumulative spectra (Figure 7): a panel each for lower and upper layers, one line per adapter.
 
     Args:
-        panels: panel title -> adapter -> spectrum; one without matrices is named and not drawn.
+        panels: panel title -> adapter -> spectrum; one without matrices is only named in the legend.
     """
     figure = Figure(figsize=(4.6 * len(panels), 4.0), layout="constrained")
     every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -269,14 +269,14 @@ def draw_spectra(panels: Mapping[str, Mapping[str, Spectrum]], file: Path, *, ti
 
 
 def _whole_numbers(axes: Any, *, columns: int) -> None:
-    """Lines over whole numbers, with a legend below."""
+    """Format an axis of whole numbers, with a legend below."""
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, fontsize=8)
 
 
 def _spectrum(axes: Any, adapter: str, found: Spectrum, number: int) -> None:
-    """Lines often lie on each other: open markers of falling size, so that those below are seen."""
+    """Draw a spectrum; lines often coincide, so open markers of decreasing size keep lower ones visible."""
     if not found.matrices:
         axes.plot([], [], " ", label=_plain(f"{adapter} (no weight)"))
         return
@@ -295,11 +295,11 @@ def _spectrum(axes: Any, adapter: str, found: Spectrum, number: int) -> None:
 
 
 def draw_curves(curves: Sequence[Sequence[Curve]], file: Path, *, xlabel: str, logarithmic: bool) -> None:
-    """Scores over an axis (Figures 3, 4 and 8): a panel a metric, a line a method, bars for intervals.
+    """Draw scores over an axis (Figures 3, 4 and 8): a panel per metric, a line per method, bars for intervals.
 
     Args:
-        curves: those of each metric; all metrics have the same lines.
-        logarithmic: whether places on the x-axis are ratios.
+        curves: the curves of each metric; all metrics have the same lines.
+        logarithmic: whether positions on the x-axis are ratios.
     """
     figure = Figure(figsize=(5.0 * len(curves), 4.4), layout="constrained")
     for axes, lines in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves, strict=True):
@@ -341,7 +341,7 @@ def _line(axes: Any, line: Curve, *, color: str, marker: str) -> None:
 
 
 def _apart(places: Sequence[float], *, logarithmic: bool) -> list[float]:
-    """The places whose ticks have room beside the one before."""
+    """Choose the positions whose ticks have room after the previous one."""
     where = [math.log(x) if logarithmic else x for x in places]
     room = 0.06 * (where[-1] - where[0]) if where else 0.0
     shown: list[int] = []
@@ -352,19 +352,19 @@ def _apart(places: Sequence[float], *, logarithmic: bool) -> list[float]:
 
 
 def _head(figure: Figure, title: str, *, size: int = 11) -> None:
-    """A title in as many lines as the width of the figure asks for."""
+    """Set a title, wrapped to the width of the figure."""
     letters = int(figure.get_figwidth() * 125 / size)
     figure.suptitle(textwrap.fill(_plain(title), letters), fontsize=size)
 
 
 def _plain(text: str) -> str:
-    """A name as matplotlib shows it: "$" would begin a formula, and "_" would hide it from a legend."""
+    """Escape a name for matplotlib: "$" would start a formula, and "_" would hide it from a legend."""
     text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 
 def _save(figure: Figure, file: Path) -> None:
-    """Draw into a file that replaces the old one."""
+    """Save a figure; it replaces the old file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(file) as stream:
         figure.savefig(stream, format="png", dpi=_DPI)

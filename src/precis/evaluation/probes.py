@@ -1,8 +1,8 @@
-"""Where attention goes: mean matrices with prefix and input columns, and spectra of the prefix columns.
+"""Attention probes: mean matrices with prefix and input columns, and spectra of the prefix columns.
 
 "Discourse-Aware Prompt Design for Text Generation": Figures 1 and 6 (sections 4 and A.4) average a layer's matrices
-over heads; Figure 7 (sections 6.3 and A.7) takes singular values of the prefix columns. The paper prints neither how
-texts of different length are averaged nor what padding does; each is said below.
+over heads; Figure 7 (sections 6.3 and A.7) takes singular values of the prefix columns. The paper does not state how it
+averages texts of different length or treats padding. The docstrings below define both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 MOST = 0.9
-"""The share of the spectrum that `Spectrum.rank` counts components for."""
+"""The share of the spectrum that `Spectrum.rank` components contain."""
 
 
 @final
@@ -28,7 +28,7 @@ class AttentionMap:
 
     Attributes:
         weights: (i, p+j), prefix columns first, in [0, 1].
-        documents: (i), how many documents each row is the mean of.
+        documents: (i), the number of documents that each row averages.
         prefix: p, which may be 0.
     """
 
@@ -38,18 +38,18 @@ class AttentionMap:
 
     @property
     def prefix_share(self) -> float:
-        """The part of all attention that goes to prefix columns, each token of each document alike: 0 to 1."""
+        """The share of all attention that goes to prefix columns, with equal weight for all tokens: 0 to 1."""
         mass = self.documents @ self.weights
         return float(mass[: self.prefix].sum() / mass.sum())
 
 
 @final
 class MeanAttention:
-    """Averages one attention's matrices over heads and documents.
+    """The average of one attention's matrices over heads and documents.
 
-    A row of the mean is taken over the documents that have this query. A key that one of them has not counts as 0
-    there, which is the weight that padding has: so rows sum to 1, as those of each document do (to less where TruncSA
-    cuts weights off and renormalises nothing). Queries of padding are left out.
+    A row averages the documents that have this query. A key that one of them lacks counts as 0, the weight of padding.
+    Rows therefore sum to 1, as in each document (or to less if TruncSA drops weights, without renormalizing).
+    Queries of padding are ignored.
 
     Args:
         prefix: number of prefix columns, p.
@@ -67,11 +67,11 @@ class MeanAttention:
         queries: Int[Tensor, " b"],
         keys: Int[Tensor, " b"],
     ) -> None:
-        """Take a batch.
+        """Add a batch.
 
         Args:
-            queries: tokens of each row that ask; there may be more rows: padding, or ProphetNet's predicting streams.
-            keys: tokens of each row that are attended to, the prefix not counted.
+            queries: query tokens of each row; further rows are padding, or ProphetNet's predicting streams.
+            keys: key tokens of each row, without the prefix.
 
         Raises:
             ValueError: a row has more tokens than its matrix.
@@ -86,7 +86,7 @@ class MeanAttention:
             self._documents[:asking] += 1
 
     def result(self) -> AttentionMap:
-        """The mean of what was added."""
+        """Return the mean of the added matrices."""
         return AttentionMap(self._sum / self._documents[:, None], self._documents.copy(), self._prefix)
 
     def _grow(self, rows: int, columns: int) -> None:
@@ -98,15 +98,15 @@ class MeanAttention:
 @final
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Singular values of prefix attention, means over matrices (one a document, head and layer).
+    """Singular values of prefix attention, averaged over matrices (one per document, head and layer).
 
     Attributes:
         values: (p), largest first.
         cumulative: (p), the sum of the first k values as a share of all: Figure 7's y-axis, rising to 1. Each matrix is
-            normalised before the mean is taken.
+            normalized before averaging.
         energy: (p), the same of squared values.
-        matrices: how many they are means of.
-        empty: matrices without any weight on the prefix, which have no spectrum and are in no mean.
+        matrices: number of matrices in the mean.
+        empty: matrices without any weight on the prefix, which lack a spectrum and do not enter the mean.
     """
 
     values: NDArray[np.float64]
@@ -117,7 +117,7 @@ class Spectrum:
 
     @property
     def rank(self) -> int | None:
-        """Components that hold 90% of the spectrum; None if no matrix has one."""
+        """Number of components that hold 90% of the spectrum; None without matrices."""
         if not self.matrices:
             return None
         return int(np.argmax(self.cumulative >= MOST - 1e-12)) + 1
@@ -125,9 +125,9 @@ class Spectrum:
 
 @final
 class MeanSpectrum:
-    """Averages the spectra of one attention over heads and documents.
+    """The average of one attention's spectra over heads and documents.
 
-    A text of fewer tokens than the prefix has columns gives fewer singular values; those that it lacks count as 0.
+    A text with fewer tokens than prefix columns gives fewer singular values; the missing ones count as 0.
 
     Args:
         prefix: number of prefix columns, at least 1.
@@ -139,7 +139,7 @@ class MeanSpectrum:
         self._matrices = self._empty = 0
 
     def add(self, weights: Float[Tensor, "b h i p+j"], *, queries: Int[Tensor, " b"]) -> None:
-        """Take a batch; `queries` as `MeanAttention.add` has it.
+        """Add a batch; `queries` is as in `MeanAttention.add`.
 
         Raises:
             ValueError: a row has more tokens than its matrix.
@@ -153,27 +153,27 @@ class MeanSpectrum:
             self._sums += np.stack([seen, cumulative(seen), cumulative(seen**2)]).sum(1)
 
     def result(self) -> Spectrum:
-        """The mean of what was added."""
+        """Return the mean of the added spectra."""
         values, shares, energy = self._sums / max(1, self._matrices)
         return Spectrum(values, shares, energy, matrices=self._matrices, empty=self._empty)
 
 
 def singular_values(matrices: Float[Tensor, "h i p"]) -> NDArray[np.float64]:
-    """(h, p), largest first, of each matrix; zeros where i is less than p."""
+    """Compute (h, p) singular values of each matrix, largest first; zeros if i is less than p."""
     found = torch.linalg.svdvals(matrices.double()).cpu().numpy()
     return np.pad(found, ((0, 0), (0, matrices.shape[-1] - found.shape[-1])))
 
 
 def cumulative(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of the first 1, 2, ... values of each row (r p) as shares of their sum, which is not 0."""
+    """Compute sums of the first 1, 2, ... values of each row (r p) as shares of their sum, which must not be 0."""
     return values.cumsum(-1) / values.sum(-1, keepdims=True)
 
 
 def pooled(spectra: Sequence[Spectrum]) -> Spectrum:
-    """Several layers as one: the mean over all their matrices.
+    """Combine several layers into one: the mean over all their matrices.
 
     Args:
-        spectra: spectra of equally long prefixes, at least one.
+        spectra: spectra of prefixes of equal length, at least one.
     """
     matrices = sum(spectrum.matrices for spectrum in spectra)
 

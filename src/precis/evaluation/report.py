@@ -1,4 +1,4 @@
-"""The scores of models and baselines on the same examples: tables for the terminal, Markdown, and files."""
+"""Scores of models and baselines on the same examples: tables for the terminal, Markdown, and files."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from precis.evaluation.significance import Bootstrap, Interval, PairedTest
 from precis.files import replacing, write_file
 
 Kind = Literal["model", "baseline", "bound"]
-REFERENCES = "references"  # the row of the first references' own length, novelty and copying
-_DECIMALS = 4  # of scores on disk: more would be noise
+REFERENCES = "references"  # the row for length, novelty and copying of the first references
+_DECIMALS = 4  # of scores on disk; more would be noise
 _METRICS = {
     "rougeL": "ROUGE-L",
     "rougeLsum": "ROUGE-Lsum",
@@ -64,7 +64,7 @@ _TEST = "same examples; p: paired bootstrap, two-sided, not corrected for the nu
 
 
 class Corpus(Protocol):
-    """A score of a whole test set, 0..100, that can be computed for any of its examples again."""
+    """A score of a whole test set, 0..100, which can be recomputed for any of its examples."""
 
     @property
     def score(self) -> float: ...
@@ -74,7 +74,7 @@ class Corpus(Protocol):
 
     @property
     def examples(self) -> NDArray[np.float64] | None:
-        """The score of each example alone, (n,), where there is such a score."""
+        """The score of each example by itself, (n,), or None if undefined."""
 
     def resampled(self, rows: NDArray[np.int64]) -> float: ...
 
@@ -84,13 +84,13 @@ class SystemScores:
     """One row of the report.
 
     Attributes:
-        kind: "model" for what was given, "baseline" for what needs no training, "bound" for what reads the
+        kind: "model" for given systems, "baseline" for those without training, "bound" for those that read the
             references.
-        metrics: ROUGE types (mean F1 * 100), then "bleu" and others when asked for, each with its interval.
+        metrics: ROUGE types (mean F1 * 100), then "bleu" and other requested ones, each with its interval.
         statistics: means of `shape_statistics`.
-        empty: predictions without text; each scores 0.
+        empty: number of predictions without text; each scores 0.
         examples: scores and statistics of each example, arrays (n,).
-        corpus: the metrics that are no mean of examples, by name.
+        corpus: the metrics that are not means over examples, by name.
     """
 
     name: str
@@ -105,7 +105,7 @@ class SystemScores:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Scores of all systems on the same pairs, with what is needed to compute them again."""
+    """Scores of all systems on the same pairs, with everything needed to reproduce them."""
 
     systems: Sequence[SystemScores]  # models in the order given, then baselines
     reference_statistics: Mapping[str, float]
@@ -118,16 +118,16 @@ class Report:
     )  # by system and REFERENCES
 
     def system(self, name: str) -> SystemScores:
-        """Raises UserError when no system has that name."""
+        """Return a system by name; raise `UserError` if the name is unknown."""
         for system in self.systems:
             if system.name == name:
                 return system
         raise UserError(
-            f"no system {name!r} in this report; there are {', '.join(s.name for s in self.systems)}"
+            f"no system {name!r} in this report; it contains {', '.join(s.name for s in self.systems)}"
         )
 
     def compare(self, first: str, second: str) -> dict[str, PairedTest]:
-        """For each metric the difference first - second on the same examples, its interval and p-value."""
+        """Compute the difference first - second of each metric on the same examples, its interval and p-value."""
         a, b = self.system(first), self.system(second)
         bootstrap, count = self.intervals, len(self.pairs)
         return {
@@ -139,18 +139,18 @@ class Report:
 
     @cached_property
     def differences(self) -> dict[str, dict[str, PairedTest]]:
-        """Each further model minus the first, by its name, as `compare` gives it; baselines are left out."""
+        """Each further model minus the first, by name, from `compare`; baselines are left out."""
         models = [system.name for system in self.systems if system.kind == "model"]
         return {name: self.compare(name, models[0]) for name in models[1:]}
 
     @property
     def has_intervals(self) -> bool:
-        """Whether there are examples to draw from: of one alone every draw is the same."""
+        """True if there are several examples; with one, every resample is the same."""
         return len(self.pairs) > 1
 
     @property
     def remarks(self) -> list[str]:
-        """Return the lines to print below the table: the notes, then the signatures."""
+        """The lines to print below the table: the notes, then the signatures."""
         return [*self.notes, *self.signatures.values()]
 
     @property
@@ -158,14 +158,14 @@ class Report:
         return list(self.systems[0].metrics) if self.systems else []
 
     def table(self) -> Table:
-        """The scores for the terminal: models in bold above the baselines; see `remarks`.
+        """Return the scores for the terminal: models in bold above the baselines; see `remarks`.
 
         Each cell holds the score above its interval, so that five measures fit 80 columns.
         """
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
         table.add_column("system", overflow="fold")
         for measure in self._measures:
-            known = measure in _METRICS  # a name that the user brought may be of any length
+            known = measure in _METRICS  # a user's own name may have any length
             table.add_column(escape(title_of(measure)), justify="right", overflow="fold", no_wrap=known)
         table.add_column("words", justify="right", overflow="fold")
         for previous, system in zip([None, *self.systems], self.systems, strict=False):
@@ -180,7 +180,7 @@ class Report:
         return table
 
     def differences_table(self) -> Table:
-        """The `differences` for the terminal: one measure a line, with interval and p-value."""
+        """Return the `differences` for the terminal: one measure per line, with interval and p-value."""
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, caption_justify="left", caption=_TEST)
         for heading in ("system", "measure"):
             table.add_column(heading, overflow="fold")
@@ -192,7 +192,7 @@ class Report:
 
     @cached_property
     def faithful_intervals(self) -> dict[str, dict[str, Interval]]:
-        """For each system, the figures of `faithful` with intervals over the examples that have one."""
+        """The figures of `faithful` by system, with intervals over the examples that have one."""
         return {
             name: {
                 column: self.intervals.interval(known)
@@ -203,7 +203,7 @@ class Report:
         }
 
     def _faithful_rows(self) -> tuple[list[str], list[list[str]]]:
-        """Headings, and a row a system."""
+        """Return headings, and one row per system."""
         columns = list(dict.fromkeys(c for found in self.faithful_intervals.values() for c in found))
         rows = []
         for name, found in self.faithful_intervals.items():
@@ -212,7 +212,7 @@ class Report:
         return [_FAITHFUL.get(column, column) for column in columns], rows
 
     def faithful_table(self) -> Table:
-        """Marks a summary and what judges say, for the terminal."""
+        """Return marks per summary and judges' scores, for the terminal."""
         headings, rows = self._faithful_rows()
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
         table.add_column("system", overflow="fold")
@@ -224,7 +224,7 @@ class Report:
         return table
 
     def markdown(self) -> str:
-        """Scores, shape of the summaries, differences, notes and signatures, for a file or a page."""
+        """Return scores, shape of the summaries, differences, notes and signatures, for a file or a page."""
         scores = [
             [_named(system), _KINDS[system.kind]]
             + [str(i) if self.has_intervals else f"{i.mean:.1f}" for i in system.metrics.values()]
@@ -253,7 +253,7 @@ class Report:
         return "\n\n".join(parts) + "\n"
 
     def _difference_rows(self) -> list[tuple[str, str, str, str]]:
-        """System, measure, difference with its interval, p."""
+        """Return system, measure, difference with its interval, p."""
         rows = []
         for name, tests in self.differences.items():
             for measure, test in tests.items():
@@ -264,8 +264,8 @@ class Report:
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: per system the metrics (mean, low, high), statistics and empties; differences of the models;
-        signatures; notes. With one example, low, high and p_value are None.
+        """Return a JSON-ready dictionary: per system the metrics (mean, low, high), statistics and empties;
+        differences of the models; signatures; notes. With one example, low, high and p_value are None.
         """
         return {
             "examples": len(self.pairs),
@@ -308,9 +308,9 @@ class Report:
         }
 
     def write(self, folder: str | Path) -> None:
-        """Write `scores.json`, `table.md` and `examples.jsonl` (all scores, an example a line).
+        """Write `scores.json`, `table.md` and `examples.jsonl` (all scores, one example per line).
 
-        A kill leaves each file as it was or as it is to be, and what cannot be told of them leaves none.
+        A kill leaves each file either old or new. All values are computed first, so an error writes nothing.
         """
         markdown = self.markdown()
         scores = json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
@@ -335,7 +335,7 @@ class Report:
             yield {"row": row + 1, "id": pair.id, "references": list(pair.all_references), "systems": systems}
 
     def _faithful_example(self, system: str, row: int) -> dict[str, Any]:
-        """Marks and figures of one summary, if somebody asked."""
+        """Return the marks and figures of one summary, if they were requested."""
         if system not in self.faithful:
             return {}
         found = self.faithful[system]
@@ -354,7 +354,7 @@ def _faithful_cell(interval: Interval | None, *, several: bool) -> str:
 
 
 def title_of(measure: str) -> str:
-    """What a measure is called: "ROUGE-L". A scorer that the user brought keeps its name."""
+    """Return the name of a measure: "ROUGE-L". A user's scorer keeps its name."""
     return _METRICS.get(measure, measure)
 
 

@@ -1,17 +1,17 @@
-"""ROUGE by Google's `rouge-score` package, with what users miss: split sentences, any script, a signature.
+"""ROUGE by Google's `rouge-score` package, plus sentence splitting, support for any script, and a signature.
 
-Lin (2004), "ROUGE: a package for automatic evaluation of summaries". Two traps are closed here. ROUGE-Lsum
-compares line by line and rouge-score expects the caller to have put sentences on lines; without that it
-silently equals ROUGE-L. And rouge-score's own tokenizer keeps only `[a-z0-9]`: other scripts score 0 even
-on identical text.
+Lin (2004), "ROUGE: a package for automatic evaluation of summaries". This module avoids two traps. ROUGE-Lsum
+compares line by line, and rouge-score expects the caller to put sentences on lines; without that it silently
+equals ROUGE-L. And rouge-score's own tokenizer keeps only `[a-z0-9]`: other scripts score 0 even on identical
+text.
 
 Tokens, n-gram counts and F1 are the package's. All figures equal the package's to the last bit
 (tests/evaluation/test_rouge.py).
 
-Longest common subsequences are found by bit-parallel rows instead of a Python table: Hyyrö (2004), "Bit-parallel
-LCS-length computation revisited". Column j of the usual table is bit j of one integer, so a row costs one addition
-however long the candidate is: texts of 300 words are scored about ten times faster. Which of several longest
-subsequences is read out decides the union of ROUGE-Lsum, so the read-out takes rouge-score's turns.
+Bit-parallel rows replace a Python table for longest common subsequences: Hyyrö (2004), "Bit-parallel LCS-length
+computation revisited". Column j of the usual table is bit j of one integer, so a row costs one addition, however
+long the candidate is. Texts of 300 words are scored about ten times faster. The choice among several longest
+subsequences changes the union of ROUGE-Lsum, so the backtracking makes the same choices as rouge-score.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ TokenizerName = Literal["rouge-score", "unicode", "unicode-tr"]
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
-# Above this share of letters that rouge-score's tokenizer throws away, a report carries a warning.
+# Above this share of letters that rouge-score's tokenizer drops, a report has a warning.
 NON_LATIN_WARNING = 0.10
 
-# References with a larger share of letters other than a to z are not English: English ones have one in a thousand
-# (names, "café"), German and Spanish ones more than ten.
+# References with a larger share of letters outside a to z are not English: in English it is one in a thousand
+# (names, "café"), in German and Spanish more than ten.
 _NOT_ENGLISH = 0.005
 
 _DOTLESS = ("tr", "az")  # languages in which I and i are two letters
@@ -52,21 +52,21 @@ _DOTLESS = ("tr", "az")  # languages in which I and i are two letters
 
 @dataclass(frozen=True, kw_only=True)
 class Rouge(Settings):
-    """Computes ROUGE; every choice is part of `signature`.
+    """ROUGE; `signature` records every setting.
 
     Args:
-        types: which measures, of "rouge1".."rouge9", "rougeL" (the text as one sequence) and "rougeLsum"
-            (sentence by sentence, union LCS).
-        stemmer: Porter-stem words of more than three letters (English; with the Unicode tokenizer, ASCII
-            words only).
+        types: measures among "rouge1".."rouge9", "rougeL" (the text as one sequence) and "rougeLsum" (sentence
+            by sentence, union LCS).
+        stemmer: whether to Porter-stem words of more than three letters (English; with the Unicode tokenizer, only
+            ASCII words).
         tokenizer: "rouge-score", the package's own (`[a-z0-9]+`, comparable with published figures), or
-            "unicode" (letters, digits and marks of any script; one token a character in unspaced scripts).
-            They agree on ASCII. "unicode-tr" is the latter with the lower case of Turkish: I is ı, İ is i.
-        split: how ROUGE-Lsum finds sentences. "precis-rules": a text of one line is split by
-            `split_sentences`, a text of several lines is taken as split. "newline": lines as given, which is
-            what rouge-score does alone.
-        references: several references of one example count by the "max" of each measure (rouge-score's
-            `score_multi`; each measure may take its maximum at another reference) or by their "mean".
+            "unicode" (letters, digits and marks of any script; one token per character in unspaced scripts).
+            They agree on ASCII. "unicode-tr" is the latter with Turkish lower-casing: I is ı, İ is i.
+        split: how ROUGE-Lsum finds sentences. "precis-rules": `split_sentences` splits a text of one line; a
+            text of several lines counts as split. "newline": lines as given, the behaviour of rouge-score
+            itself.
+        references: with several references per example, take the "max" of each measure (rouge-score's
+            `score_multi`; each measure may take its maximum at another reference) or their "mean".
 
     Examples:
         >>> rouge = Rouge(types=("rouge1", "rougeL"), stemmer=False)
@@ -85,7 +85,7 @@ class Rouge(Settings):
         _check_choice("split", self.split, ("precis-rules", "newline"))
         _check_choice("references", self.references, ("max", "mean"))
         if not self.types:
-            raise UserError(f"no ROUGE type was asked for; known: {', '.join(ROUGE_TYPES)}")
+            raise UserError(f"no ROUGE type given; known: {', '.join(ROUGE_TYPES)}")
         for name in self.types:
             counted = len(name) == 6 and name[:5] == "rouge" and name[5] in "123456789"
             if not counted and name not in ROUGE_TYPES:
@@ -103,11 +103,11 @@ class Rouge(Settings):
     ) -> Rouge:
         """Choose ROUGE for these references: rouge-score's tokens and stems for English, else Unicode words.
 
-        Training and `precis evaluate` both ask here, so that their figures agree.
+        Training and `precis evaluate` both call this, so that their figures agree.
 
         Args:
             language: language of the texts, as an ISO 639-1 code; if None, the references' letters decide.
-            tokenizer, stemmer: are kept where they are given.
+            tokenizer, stemmer: override the choice.
         """
         english = language == "en" if language else beyond_ascii_share(references) <= _NOT_ENGLISH
         words: TokenizerName = "unicode-tr" if language in _DOTLESS else "unicode"
@@ -119,7 +119,7 @@ class Rouge(Settings):
 
     @property
     def signature(self) -> str:
-        """All that a reader needs to compute the same figures, in sacrebleu's `key:value|...` form."""
+        """All settings needed to reproduce the figures, in sacrebleu's `key:value|...` form."""
         fields = {
             "types": ",".join(name.removeprefix("rouge") for name in self.types),
             "stem": "porter" if self.stemmer else "no",
@@ -136,11 +136,11 @@ class Rouge(Settings):
         return _Tokenizer(self.tokenizer, stemmer=self.stemmer)
 
     def tokenize(self, text: str) -> list[str]:
-        """The tokens that are compared."""
+        """Return the tokens to compare."""
         return self._tokenizer.tokenize(text)
 
     def lines(self, text: str) -> str:
-        """`text` with one sentence a line, as ROUGE-Lsum wants it; the other measures see no difference."""
+        """Put one sentence of `text` on each line, as ROUGE-Lsum requires; other measures do not change."""
         if self.split == "newline" or "\n" in text.strip():
             return text
         return "\n".join(split_sentences(text))
@@ -148,17 +148,17 @@ class Rouge(Settings):
     def score(
         self, predictions: Sequence[str], references: Sequence[Sequence[str]]
     ) -> dict[str, NDArray[np.float64]]:
-        """F1 * 100 of each prediction.
+        """Compute F1 * 100 of each prediction.
 
         Args:
             predictions: n texts; an empty one scores 0.
-            references: for each prediction its references, at least one.
+            references: the references of each prediction, at least one.
 
         Returns:
-            For each type an array (n,) in 0..100.
+            An array (n,) in 0..100 for each type.
 
         Raises:
-            UserError: the two differ in length, or an example has no reference.
+            UserError: the lengths differ, or an example lacks a reference.
         """
         check_parallel(predictions, references)
         combine = max if self.references == "max" else _mean
@@ -170,7 +170,7 @@ class Rouge(Settings):
         return scores
 
     def _f1(self, target: str, prediction: str) -> dict[str, float]:
-        """F1 of each type, 0..1. rouge-score counts n-grams; the LCS is the same as its own."""
+        """Compute F1 of each type, 0..1. rouge-score counts n-grams; the LCS equals its own."""
         result = {
             name: score.fmeasure for name, score in self._ngram_scorer.score(target, prediction).items()
         }
@@ -199,7 +199,7 @@ def _f1(hits: int, wanted: int, given: int) -> float:
 
 
 class _Tokenizer:
-    """rouge-score's own tokens, or words of any script, whose ASCII words are stemmed as rouge-score does."""
+    """Tokenizer: rouge-score's own, or words of any script, with ASCII words stemmed as in rouge-score."""
 
     def __init__(self, name: TokenizerName, *, stemmer: bool) -> None:
         self._is_unicode = name != "rouge-score"
@@ -219,7 +219,7 @@ class _Tokenizer:
 
 
 class RememberingStemmer:
-    """Porter's stems as nltk finds them, several times faster."""
+    """nltk's Porter stemmer with a cache, several times faster."""
 
     def stem(self, word: str) -> str:
         return _porter_stem(word)
@@ -234,7 +234,7 @@ _PORTER = tokenizers.porter.PorterStemmer()
 
 
 def check_parallel(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    """Raise `UserError` unless every prediction has its references, each a list of at least one text."""
+    """Raise `UserError` unless every prediction has references, each a list of at least one text."""
     if len(predictions) != len(references):
         raise UserError(
             f"{len(predictions)} predictions for {len(references)} examples; "
@@ -244,11 +244,11 @@ def check_parallel(predictions: Sequence[str], references: Sequence[Sequence[str
         if isinstance(targets, str):
             raise UserError(f"references of example {row} are one text; give a list of texts: [text]")
         if not targets:
-            raise UserError(f"example {row} has no reference; leave it out or give it one")
+            raise UserError(f"example {row} lacks a reference; add one or remove the example")
 
 
 def check_scored(name: str, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    """`check_parallel`, and raise `UserError` if there is no prediction, of which the score `name` is not defined."""
+    """Call `check_parallel`, and raise `UserError` without predictions, since the score `name` is then undefined."""
     check_parallel(predictions, references)
     if not predictions:
         raise UserError(f"{name} needs at least one prediction")
@@ -264,17 +264,16 @@ def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
 
 
 def lcs_length(reference: Tokens, candidate: Tokens) -> int:
-    """The length of the longest common subsequence."""
+    """Compute the length of the longest common subsequence."""
     rows = _rows(reference, _positions(candidate), len(candidate))
     return len(candidate) - rows[-1].bit_count()
 
 
 def union_hits(references: Sequence[Tokens], candidates: Sequence[Tokens]) -> int:
-    """The matches of summary-level LCS (Lin 2004, section 3.2) between sentences of a reference and of a
-    candidate.
+    """Count the matches of summary-level LCS (Lin 2004, section 3.2) between sentences of reference and candidate.
 
-    For each reference sentence the union of its longest common subsequences with every candidate sentence,
-    where no token of either side is counted twice (ROUGE-1.5.5 and rouge-score).
+    Each reference sentence contributes the union of its longest common subsequences with all candidate sentences.
+    No token of either side counts twice (ROUGE-1.5.5 and rouge-score).
     """
     left_in_reference = Counter(token for sentence in references for token in sentence)
     left_in_candidate = Counter(token for sentence in candidates for token in sentence)
@@ -294,7 +293,7 @@ def union_hits(references: Sequence[Tokens], candidates: Sequence[Tokens]) -> in
 
 
 def _positions(candidate: Tokens) -> dict[str, int]:
-    """For each token the bits of the places where it stands."""
+    """Return each token's positions as bits."""
     bits: dict[str, int] = {}
     for place, token in enumerate(candidate):
         bits[token] = bits.get(token, 0) | 1 << place
@@ -302,7 +301,7 @@ def _positions(candidate: Tokens) -> dict[str, int]:
 
 
 def _rows(reference: Tokens, positions: Mapping[str, int], width: int) -> list[int]:
-    """Row i of the table t for the first i reference tokens; bit j is 0 where t[i][j + 1] = t[i][j] + 1."""
+    """Return row i of the table t for the first i reference tokens; bit j is 0 if t[i][j + 1] = t[i][j] + 1."""
     full = (1 << width) - 1
     rows = [full]
     for token in reference:
@@ -313,7 +312,7 @@ def _rows(reference: Tokens, positions: Mapping[str, int], width: int) -> list[i
 
 
 def _read_out(reference: Tokens, candidate: Tokens, positions: Mapping[str, int]) -> set[int]:
-    """The reference indices of the subsequence that rouge-score's `_backtrack_norec` finds."""
+    """Return the reference indices of the subsequence that rouge-score's `_backtrack_norec` finds."""
     if positions.keys().isdisjoint(reference):
         return set()
     rows = _rows(reference, positions, len(candidate))
@@ -324,7 +323,7 @@ def _read_out(reference: Tokens, candidate: Tokens, positions: Mapping[str, int]
         if reference[i - 1] == candidate[j - 1]:
             chosen.add(i - 1)
             i, j = i - 1, j - 1
-        # t[i][j - 1] > t[i - 1][j]: more zeros, so fewer ones beside the one column less.
+        # t[i][j - 1] > t[i - 1][j]: more zeros, so fewer ones apart from the one column less.
         elif j - 1 - (rows[i] & (below >> 1)).bit_count() > j - (rows[i - 1] & below).bit_count():
             j -= 1
         else:

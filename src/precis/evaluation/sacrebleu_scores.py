@@ -1,9 +1,9 @@
-"""BLEU, chrF and TER of a whole test set by sacrebleu, kept as sentence statistics so that a bootstrap is cheap.
+"""BLEU, chrF and TER of a whole test set by sacrebleu, stored as sentence statistics for a cheap bootstrap.
 
 BLEU: Papineni et al. (2002), with exponential smoothing (Post, 2018). chrF: Popovic (2015), F-score of character
-n-grams up to 6, beta 2, no word n-grams. TER: Snover et al. (2006), edits and shifts a word of the reference; lower is
-better, and a bad text can exceed 100. All are sacrebleu's defaults, which the signature states. Of several references
-chrF takes the nearest, TER the least edits over the mean length.
+n-grams up to 6, beta 2, no word n-grams. TER: Snover et al. (2006), edits and shifts per reference word; lower is
+better, and a bad text can exceed 100. All settings are sacrebleu's defaults, which the signature states. With several
+references, chrF takes the nearest, TER the fewest edits over the mean length.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _UNSPACED = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class SummedScore:
-    """A figure that sacrebleu forms of sums over sentences.
+    """A figure that sacrebleu computes from sums over sentences.
 
     Attributes:
-        score: 0..100; TER may be above.
-        statistics: (n, k), a row an example; k and their meaning are sacrebleu's.
+        score: 0..100; TER may be higher.
+        statistics: (n, k), one row per example; sacrebleu defines k and their meaning.
     """
 
     score: float
@@ -42,11 +42,11 @@ class SummedScore:
 
     @property
     def examples(self) -> None:
-        """The figure of the set is no mean of its examples'."""
+        """None: the figure of the set is not a mean over examples."""
         return None
 
     def resampled(self, rows: NDArray[np.int64]) -> float:
-        """The figure of the examples `rows`, which may repeat."""
+        """Compute the figure of the examples `rows`, which may repeat."""
         return float(self.metric._compute_score_from_stats(self.statistics[rows].sum(axis=0).tolist()).score)
 
 
@@ -57,14 +57,14 @@ def bleu(
     tokenize: Literal["13a", "intl", "char", "zh", "none"] | None = None,
     lowercase: bool = False,
 ) -> SummedScore:
-    """sacrebleu's `corpus_bleu`; examples may have different numbers of references.
+    """Compute sacrebleu's `corpus_bleu`; examples may have different numbers of references.
 
     Args:
-        tokenize: sacrebleu's name of a tokenizer; if None, 13a, or zh where most letters of the references are of
-            scripts without spaces: there 13a would take a whole sentence for one word.
+        tokenize: sacrebleu's name of a tokenizer; if None, 13a, or zh if most letters of the references are in scripts
+            without spaces. There 13a would treat a whole sentence as one word.
 
     Raises:
-        UserError: the two differ in length, are empty, or an example has no reference.
+        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     if tokenize is None:
         tokenize = "zh" if _is_unspaced(references) else "13a"
@@ -72,21 +72,21 @@ def bleu(
 
 
 def chrf(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> SummedScore:
-    """sacrebleu's `corpus_chrf`; examples may have different numbers of references.
+    """Compute sacrebleu's `corpus_chrf`; examples may have different numbers of references.
 
     Raises:
-        UserError: the two differ in length, are empty, or an example has no reference.
+        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     return _summed("chrf", CHRF(), predictions, references)
 
 
 def ter(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> SummedScore:
-    """sacrebleu's `corpus_ter`; examples may have different numbers of references.
+    """Compute sacrebleu's `corpus_ter`; examples may have different numbers of references.
 
-    Where most letters of the references are of scripts without spaces, each is a word.
+    If most letters of the references are in scripts without spaces, each letter is a word.
 
     Raises:
-        UserError: the two differ in length, are empty, or an example has no reference.
+        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     unspaced = _is_unspaced(references)
     return _summed("ter", TER(normalized=unspaced, asian_support=unspaced), predictions, references)
@@ -100,9 +100,9 @@ def _summed(
     name: str, metric: Metric, predictions: Sequence[str], references: Sequence[Sequence[str]]
 ) -> SummedScore:
     check_scored(name, predictions, references)
-    # sacrebleu takes one list for each reference position; None stands where an example has fewer.
+    # sacrebleu takes one list for each reference position; None fills in if an example has fewer.
     streams = [list(stream) for stream in zip_longest(*references)]
-    # The statistics are private there; a test holds that they give the public figure exactly.
+    # The statistics are private there; a test checks that they give the public figure exactly.
     rows = metric._extract_corpus_statistics(list(predictions), streams)
     whole = metric._aggregate_and_compute(rows)
     return SummedScore(

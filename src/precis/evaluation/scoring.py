@@ -1,4 +1,4 @@
-"""Scores models and baselines on the same examples, each figure with its interval, each scorer named."""
+"""Scoring of models and baselines on the same examples, with an interval for each figure and named scorers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from precis.evaluation.significance import Bootstrap
 from precis.evaluation.text_statistics import shape_statistics
 
 Scorer = Callable[[Sequence[str], Sequence[Sequence[str]]], Corpus]
-_ABOUT_MARKS = f"Names, numbers, negations: marks a summary. {HINT[0].upper()}{HINT[1:]}."
+_ABOUT_MARKS = f"Names, numbers, negations: marks per summary. {HINT[0].upper()}{HINT[1:]}."
 _NO_SCORERS: Mapping[str, Scorer] = MappingProxyType({})
 
 
@@ -41,18 +41,18 @@ def evaluate(
     """Score predictions and baselines on the same pairs.
 
     Args:
-        systems: name -> predictions, one a pair, in the order of `pairs`; empty ones score 0 and are counted.
+        systems: name -> predictions, one per pair, in the order of `pairs`; empty ones score 0 and are counted.
         pairs: documents with their references (`all_references`).
-        rouge: how ROUGE is computed; if None, as suits the language of the references (`Rouge.suited`).
-        with_rouge: report ROUGE, which says nothing about labels and numbers.
-        with_bleu: corpus BLEU as well (sacrebleu, 13a).
+        rouge: ROUGE settings; if None, chosen by the language of the references (`Rouge.suited`).
+        with_rouge: report ROUGE, which is meaningless for labels and numbers.
+        with_bleu: also report corpus BLEU (sacrebleu, 13a).
         scorers: further scores of the whole corpus by name, such as {"meteor": Meteor()}.
         baselines: systems to compare with; () for none.
         intervals: samples, level and seed of the bootstrap.
-        faithful: marks each summary as well, and asks these judges; None for neither.
+        faithful: judges to run in addition to marking each summary; None for neither.
 
     Raises:
-        UserError: no pairs, a system with another number of predictions, or a name used twice.
+        UserError: zero pairs, a system with another number of predictions, or a name used twice.
 
     Examples:
         >>> pairs = list(precis.read_pairs("pairs", split="test"))
@@ -61,7 +61,7 @@ def evaluate(
         100.0
     """
     if not pairs:
-        raise UserError("nothing to evaluate: there are no pairs")
+        raise UserError("zero pairs to evaluate; give at least one")
     references = [pair.all_references for pair in pairs]
     rouge = rouge or Rouge.suited(text for texts in references for text in texts)
     intervals = intervals or Bootstrap()
@@ -107,11 +107,11 @@ def evaluate(
 def _predictions(
     systems: Mapping[str, Sequence[str]], pairs: Sequence[Pair], baselines: Sequence[Baseline], rouge: Rouge
 ) -> dict[str, tuple[Kind, Sequence[str]]]:
-    """What each row is and predicts: the given systems, checked, then the baselines."""
+    """Return the kind and predictions of each row: the given systems, checked, then the baselines."""
     rows: dict[str, tuple[Kind, Sequence[str]]] = {}
     for name, predictions in systems.items():
         if name == REFERENCES:
-            raise UserError(f"a system cannot be called {name!r}: that row is the references' own; rename it")
+            raise UserError(f"a system cannot be called {name!r}: the references use that name; rename it")
         if len(predictions) != len(pairs):
             raise UserError(f"system {name!r} has {len(predictions)} predictions for {len(pairs)} pairs")
         rows[name] = ("model", predictions)
@@ -126,12 +126,12 @@ def _predictions(
 def _notes(
     systems: Sequence[SystemScores], pairs: Sequence[Pair], rouge: Rouge | None, intervals: Bootstrap
 ) -> list[str]:
-    """What a reader must know before comparing the figures."""
+    """Return the facts that a reader needs before comparing the figures."""
     notes = [
         f"{len(pairs)} examples; intervals: {intervals.level:.0%} percentile bootstrap over examples, "
         f"{intervals.samples} samples, seed {intervals.seed}."
         if len(pairs) > 1
-        else "1 example: no intervals; score more to know how far a figure would move."
+        else "1 example: no intervals; score more examples to estimate how far a figure would vary."
     ]
     several = sum(len(pair.all_references) > 1 for pair in pairs)
     if several and rouge is not None:

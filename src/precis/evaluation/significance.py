@@ -1,5 +1,4 @@
-"""How far a score would move on another test set or in another run: percentile bootstrap, Student's t over runs, and
-the paired test of two systems.
+"""Uncertainty of scores over test sets and runs: percentile bootstrap, Student's t over runs, paired tests of systems.
 
 Efron (1979) for the bootstrap; Koehn (2004), "Statistical significance tests for machine translation
 evaluation", for resampling test sets. The same seed draws the same examples for every metric and system, so
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from precis.config import Settings
 from precis.errors import UserError
 
-# Rows that are drawn at once are bounded, so that 1,000 samples of a large test set fit in memory.
+# The rows drawn at once are bounded, so that 1,000 samples of a large test set fit in memory.
 _CELLS_AT_ONCE = 4_000_000
 
 Statistic = Callable[[NDArray[np.int64]], float]
@@ -25,7 +24,7 @@ Statistic = Callable[[NDArray[np.int64]], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """`mean` is the figure on all examples; `low` and `high` are percentiles of the resampled figures."""
+    """An interval: `mean` is the figure on all examples, `low` and `high` are percentiles of the resampled figures."""
 
     mean: float
     low: float
@@ -39,7 +38,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """`difference` is a - b with its interval; `p_value` is two-sided, for the claim that both are equal."""
+    """A paired test: `difference` is a - b with its interval; `p_value` is two-sided, for the claim of equality."""
 
     difference: Interval
     p_value: float
@@ -47,7 +46,7 @@ class PairedTest:
 
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap(Settings):
-    """How many resamples, what share of them the interval holds, and the seed of its own generator.
+    """Bootstrap settings: the number of resamples, the level of the interval, and the seed of its own generator.
 
     Every method raises `UserError` without an example or a sample, and for a level outside (0, 1).
     """
@@ -57,22 +56,22 @@ class Bootstrap(Settings):
     seed: int = 0
 
     def interval(self, values: NDArray[np.float64]) -> Interval:
-        """The mean of `values` (n,), one an example, with its percentile interval."""
+        """Return the mean of `values` (n,), one per example, with its percentile interval."""
         resampled = self._resampled_means(values)
         return self._interval(float(np.mean(values)), resampled)
 
     def corpus_interval(self, statistic: Statistic, n: int) -> Interval:
-        """`interval` for a corpus figure (BLEU): `statistic` maps row indices (n,) to that figure."""
+        """Return `interval` for a corpus figure (BLEU): `statistic` maps row indices (n,) to that figure."""
         return self._interval(statistic(np.arange(n)), self.resampled(statistic, n))
 
     def paired(self, a: NDArray[np.float64], b: NDArray[np.float64]) -> PairedTest:
-        """Is the mean of `a` different from that of `b`, both (n,) over the same examples?
+        """Test whether the means of `a` and `b`, both (n,) over the same examples, differ.
 
-        The p-value is the share of resampled differences, centred on 0, that are at least as large as the one
-        observed (with one added to both counts, so that it is never 0).
+        The p-value is the share of resampled differences, centred on 0, that are at least as large as the observed
+        one. One is added to both counts, so that it is never 0.
 
         Raises:
-            UserError: the two differ in length.
+            UserError: the lengths differ.
         """
         if len(a) != len(b):
             raise UserError(f"a paired test needs the same examples on both sides, got {len(a)} and {len(b)}")
@@ -81,21 +80,21 @@ class Bootstrap(Settings):
         return self._paired(float(differences.mean()), resampled)
 
     def corpus_paired(self, a: Statistic, b: Statistic, n: int) -> PairedTest:
-        """`paired` for figures of the whole corpus, such as `SummedScore.resampled`."""
+        """Run `paired` for figures of the whole corpus, such as `SummedScore.resampled`."""
         everything = np.arange(n)
         return self._paired(a(everything) - b(everything), self.resampled(a, n) - self.resampled(b, n))
 
     def resampled(self, statistic: Statistic, n: int) -> NDArray[np.float64]:
-        """`statistic` of each draw of n rows; the same draws for the same n and seed."""
+        """Compute `statistic` for each draw of n rows; the draws are the same for the same n and seed."""
         return np.array([statistic(rows) for block in self._draws(n) for rows in block])
 
     def runs_interval(self, values: NDArray[np.float64]) -> Interval:
-        """The mean of `values` (r, n), r runs on the same n examples, with an interval for other runs and examples.
+        """Return the mean of `values` (r, n), r runs on the same n examples, with an interval over runs and examples.
 
-        Examples are resampled; for runs a deviation is drawn from Student's t with r - 1 degrees of freedom, times the
-        standard error of the mean over runs. Resampling a handful of runs would not do: a mean of three draws out of
-        three never leaves them, and their range holds the true mean in three cases of four. Give differences of paired
-        runs for a comparison. With one run the interval says nothing about what another run would give.
+        Examples are resampled. For runs a deviation is drawn from Student's t with r - 1 degrees of freedom, times the
+        standard error of the mean over runs. Resampling a few runs is not enough. A mean of three draws out of three
+        stays within their range, which contains the true mean in three cases of four. For a comparison, pass
+        differences of paired runs. With one run the interval covers only other examples, not other runs.
         """
         values = np.asarray(values, dtype=np.float64)
         if values.ndim != 2 or not values.size:
@@ -108,7 +107,7 @@ class Bootstrap(Settings):
         )
 
     def corpus_runs_interval(self, scores: Sequence[float], resampled: NDArray[np.float64]) -> Interval:
-        """`runs_interval` for a figure of the whole corpus (BLEU).
+        """Return `runs_interval` for a figure of the whole corpus (BLEU).
 
         Args:
             scores: (r) each run's figure.
@@ -119,7 +118,7 @@ class Bootstrap(Settings):
         return self._interval(float(figures.mean()), means + self._between_runs(figures, len(means)))
 
     def _between_runs(self, means: NDArray[np.float64], samples: int) -> NDArray[np.float64]:
-        """Deviations of the mean over runs (r) that other runs would bring; of one run nothing is known."""
+        """Draw deviations of the mean over runs (r) that other runs would cause; zeros for one run."""
         runs = len(means)
         if runs == 1:
             return np.zeros(samples)
@@ -144,7 +143,7 @@ class Bootstrap(Settings):
         return np.concatenate([values[rows].mean(axis=1) for rows in self._draws(len(values))])
 
     def _draws(self, n: int) -> Iterator[NDArray[np.int64]]:
-        """Draws of n row indices with replacement, in blocks (block, n)."""
+        """Yield draws of n row indices with replacement, in blocks (block, n)."""
         if n == 0:
             raise UserError("a bootstrap interval needs at least one example")
         if self.samples < 1:
@@ -156,4 +155,4 @@ class Bootstrap(Settings):
 
 
 OVER_RUNS = Bootstrap(samples=10_000)
-"""What `runs_interval` wants: Student's t has long tails."""
+"""The settings for `runs_interval`: Student's t has long tails."""

@@ -1,8 +1,8 @@
-"""The scores that a task of the table may name in `metrics`.
+"""The scores that a task may name in `metrics`.
 
-A name is one of ROUGE's types ("rougeL"; "rouge" stands for all of `ROUGE_TYPES`), of `SCORERS`, or "f1:LABEL".
-"question_bleu" disregards case, as papers on question generation do. METEOR is nltk's, with WordNet's synonyms where
-they are at hand; the signature says which.
+A name is a ROUGE type ("rougeL"; "rouge" means all of `ROUGE_TYPES`), a key of `SCORERS`, or "f1:LABEL".
+"question_bleu" ignores case, as papers on question generation do. METEOR is nltk's, with WordNet's synonyms if
+available; the signature shows which.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _OF_LABELS = {"accuracy", "matthews"}
 
 
 def rouge_types(metrics: Sequence[str]) -> tuple[str, ...]:
-    """The types of ROUGE among a task's metrics; all where there are no metrics."""
+    """Return the ROUGE types among a task's metrics, or all types if the list is empty."""
     if not metrics or "rouge" in metrics:
         return ROUGE_TYPES
     return tuple(name for name in metrics if name.startswith("rouge"))
 
 
 def task_scorers(metrics: Sequence[str]) -> dict[str, Scorer]:
-    """The scorers of a task's metrics by the name in the report, ROUGE apart.
+    """Return the scorers of a task's metrics by the name in the report, without ROUGE.
 
     Raises:
         UserError: a metric is unknown.
@@ -66,31 +66,31 @@ def task_scorers(metrics: Sequence[str]) -> dict[str, Scorer]:
 
 
 def label_measure(metrics: Sequence[str]) -> str | None:
-    """The first score of a task whose answers are labels or numbers; None for any other task."""
+    """Return the first score of a task whose answers are labels or numbers; None for any other task."""
     return metrics[0] if metrics and metrics[0] in _OF_LABELS | {"pearson"} else None
 
 
 def has_labels(metrics: Sequence[str]) -> bool:
-    """Whether a task's answers are labels, so that the most frequent one is a system to beat."""
+    """Check whether a task's answers are labels, so that the most frequent one is a baseline."""
     return not _OF_LABELS.isdisjoint(metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Majority(Settings):
-    """Says the same label of every example: the most frequent one of the references that are scored on."""
+    """Baseline that predicts the same label for every example: the most frequent one in the scored references."""
 
     label: str
     reads_references: bool = False
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> Majority:
-        """The most frequent label; of several, the first in the alphabet.
+        """Find the most frequent label; the alphabetically first one wins a tie.
 
         Raises:
-            UserError: there are no pairs.
+            UserError: the list of pairs is empty.
         """
         if not pairs:
-            raise UserError("there are no labels to count")
+            raise UserError("zero pairs to count labels in; give at least one")
         counts = Counter(pair.all_references[0] for pair in pairs)
         return cls(label=min(counts, key=lambda label: (-counts[label], label)))
 
@@ -99,5 +99,5 @@ class Majority(Settings):
         return "MAJORITY"
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
-        """The label."""
+        """Return the label."""
         return self.label

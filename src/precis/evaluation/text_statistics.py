@@ -1,7 +1,7 @@
-"""What a summary looks like beside its document: length, new n-grams, repetition, and how much is copied.
+"""Statistics of a summary relative to its document: length, new n-grams, repetition, and how much is copied.
 
-Words are `unicode_words`: lower-cased, no punctuation, no stemming, any script. An empty summary, or one
-too short to hold an n-gram, scores 0 in what it cannot have.
+Words are `unicode_words`: lower-cased, no punctuation, no stemming, any script. An empty summary, or one too short to
+contain an n-gram, scores 0 in the undefined statistics.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ STATISTICS = (
 
 
 def shape_statistics(systems: Mapping[str, Sequence[str]], documents: Sequence[str]) -> dict[str, Shape]:
-    """For each system's summaries of the same documents, arrays (n,); each document is read once:
+    """Compute arrays (n,) for each system's summaries of the same documents; each document is read once:
 
-    - `length`: words as a reader counts them (`count_words`).
+    - `length`: words in the usual sense (`count_words`).
     - `novelty_1`, `novelty_2`, `novelty_3`: percent of the summary's n-grams that are not in the document.
     - `repetition`: percent of the summary's trigrams that occurred earlier in the same summary.
     - `coverage` (0..1) and `density` (>= 0, in words): Grusky et al. (2018), "Newsroom", section 4: the
-      share of words that lie in fragments copied from the document, and the mean over words of their
-      fragment's length.
+      share of words in fragments copied from the document, and the mean over words of their fragment's
+      length.
     - `compression` (>= 0): words of the document per word of the summary (the same section).
 
     Raises:
-        UserError: a system has another number of summaries than there are documents.
+        UserError: a system's summaries and the documents differ in number.
     """
     result: dict[str, Shape] = {}
     for system, predictions in systems.items():
@@ -57,7 +57,7 @@ def shape_statistics(systems: Mapping[str, Sequence[str]], documents: Sequence[s
 
 
 class Source:
-    """A document prepared for being compared with summaries."""
+    """A document prepared for comparison with summaries."""
 
     def __init__(self, document: str) -> None:
         self.words = unicode_words(document)
@@ -68,11 +68,11 @@ class Source:
 
 
 def extractive_fragments(summary: Sequence[str], source: Source) -> list[int]:
-    """The lengths of the fragments of `summary`, a list of words, that are copied from the document.
+    """Return the lengths of the fragments of `summary`, a list of words, that are copied from the document.
 
-    Grusky et al. (2018), Figure 3: from left to right, the longest match anywhere in the document; what is
-    matched is consumed, a word that is nowhere is stepped over. Candidates come from an index of word
-    pairs, which gives the same fragments as the paper's scan of the whole document.
+    Grusky et al. (2018), Figure 3: from left to right, take the longest match anywhere in the document and consume
+    it. Skip a word without a match. Candidates come from an index of word pairs, which gives the same fragments as
+    the paper's scan of the whole document.
     """
     fragments = []
     start = 0

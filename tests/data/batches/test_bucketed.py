@@ -140,7 +140,7 @@ class TestTokenizedPairs:
             tokenize("ours", [Pair("w1", "w2"), Pair("", "w2")], instruction="w9 w8")
 
     def test_nothing_to_tokenize_and_tiny_limits_are_refused(self) -> None:
-        with pytest.raises(UserError, match="there are no pairs"):
+        with pytest.raises(UserError, match="zero pairs to tokenize"):
             tokenize("ours", [])
         with pytest.raises(UserError, match="max_target=1: both must be 2 or more"):
             tokenize("ours", self.pairs, max_target=1)

@@ -124,5 +124,5 @@ def test_random_numbers_are_uniform_and_belong_to_a_position() -> None:
 
 
 def test_a_corpus_without_a_block_is_refused() -> None:
-    with pytest.raises(UserError, match="not a single full block"):
+    with pytest.raises(UserError, match="does not fill a single block"):
         PackedRows([(Numbers(0), 1.0)], seed=0)

@@ -87,14 +87,14 @@ def _other_tokenizer(folder: Path) -> None:
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda pack: (pack / "tokens.bin").unlink(), "tokens.bin: is missing"),
-    "short": (lambda pack: (pack / "tokens.bin").write_bytes(b"ab"), "tokens.bin: has 2 bytes and should"),
+    "short": (lambda pack: (pack / "tokens.bin").write_bytes(b"ab"), "tokens.bin: has 2 bytes instead of"),
     "flipped": (lambda pack: _flip(pack / "tokens.bin"), "tokens.bin: is damaged"),
     "offsets": (lambda pack: _flip(pack / "documents.bin"), "documents.bin: is damaged"),
-    "version": (lambda pack: _edit_facts(pack, lambda f: f.update(format=99)), "is a pack of format 99"),
+    "version": (lambda pack: _edit_facts(pack, lambda f: f.update(format=99)), "the pack has format 99"),
     "a list": (lambda pack: (pack / "pack.json").write_text("[1]"), "pack.json: is not a JSON object"),
     "not json": (lambda pack: (pack / "pack.json").write_text("{"), "pack.json: is not valid JSON"),
     "no sizes": (lambda pack: _edit_facts(pack, lambda f: f.pop("arrays")), "is damaged (no 'arrays')"),
-    "tokenizer": (_other_tokenizer, "is not the tokenizer that the ids are from"),
+    "tokenizer": (_other_tokenizer, "not the tokenizer that produced the ids"),
 }
 
 
@@ -122,5 +122,5 @@ def test_files_of_different_packs_are_told_apart_without_reading_them(folder: Pa
 def test_what_is_no_pack_is_said_to_be_none(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nowhere: no such folder; make a pack with `precis data pack"):
         PackedText.open(tmp_path / "nowhere")
-    with pytest.raises(UserError, match=r"is no pack \(it has no pack.json\)"):
+    with pytest.raises(UserError, match=r"not a pack \(it lacks pack.json\)"):
         PackedText.open(tmp_path)

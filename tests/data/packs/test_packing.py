@@ -138,7 +138,7 @@ def test_a_large_vocabulary_takes_wider_numbers_and_loses_none(tmp_path: Path) -
 
 def test_a_tokenizer_without_the_marks_between_documents_is_refused(tmp_path: Path) -> None:
     tiny("t5")[1].save_pretrained(tmp_path / "words")
-    with pytest.raises(UserError, match=r"words: the tokenizer has no \[CLS\] or no \[SEP\]"):
+    with pytest.raises(UserError, match=r"words: the tokenizer lacks \[CLS\] or \[SEP\]"):
         pack(texts(2), tmp_path / "words", tmp_path / "p")
 
 
@@ -154,7 +154,7 @@ def test_a_worker_that_dies_ends_the_packing_with_one_line(
                     child.kill()
             yield text
 
-    with pytest.raises(RunError, match=r"a process that tokenizes died .*; use fewer --workers"):
+    with pytest.raises(RunError, match=r"a tokenizing process died .*; use fewer --workers"):
         pack(deadly(), words, tmp_path / "p", workers=2)
 
 

@@ -37,7 +37,7 @@ def test_a_pattern_gives_its_files_sorted(tmp_path: Path, monkeypatch: pytest.Mo
     assert text_files([f"{tmp_path}/*.txt"]) == [tmp_path / "a.txt", tmp_path / "b.txt"]
     monkeypatch.chdir(tmp_path)
     assert text_files(["**/*.txt"]) == [Path("a.txt"), Path("b.txt"), Path("sub/c.txt")]
-    with pytest.raises(UserError, match=r"\*\.csv: no file fits this pattern"):
+    with pytest.raises(UserError, match=r"\*\.csv: no file matches this pattern"):
         text_files(["*.csv"])
     (tmp_path / "odd[1].txt").write_text("x")
     assert text_files(["odd[1].txt"]) == [Path("odd[1].txt")]
@@ -50,7 +50,7 @@ def test_sources_that_cannot_be_meant_are_refused(tmp_path: Path) -> None:
     for sources, message in (
         ([tmp_path / "none.txt"], "none.txt: no such file or folder"),
         ([tmp_path / "a.pdf"], "a.pdf: unknown kind of file; known endings: .txt, .jsonl"),
-        ([tmp_path / "empty"], "empty: holds no readable file"),
+        ([tmp_path / "empty"], "empty: contains no readable file"),
         ([tmp_path, tmp_path / "a.txt"], "a.txt: is named twice"),
     ):
         with pytest.raises(UserError) as caught:

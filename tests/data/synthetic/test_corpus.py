@@ -384,10 +384,10 @@ def test_a_frame_is_filled_chosen_and_made_to_agree() -> None:
         ("lead(never): A.", "no fact 'never'"),
         ("more?never: A.", "no fact 'never'"),
         ("more!never: A.", "no fact 'never'"),
-        ("lead: [a|b.", "without partner"),
-        ("lead: a] b.", "without partner"),
-        ("lead: a <b.", "without partner"),
-        ("lead: {who.", "without partner"),
+        ("lead: [a|b.", "unmatched bracket"),
+        ("lead: a] b.", "unmatched bracket"),
+        ("lead: a <b.", "unmatched bracket"),
+        ("lead: {who.", "unmatched bracket"),
         ("lead A.", "no label"),
     ],
 )
@@ -424,9 +424,9 @@ def test_articles_agree_with_the_sound_that_follows() -> None:
 @pytest.mark.parametrize(
     ("how", "problem"),
     [
-        ("towns", "'towns' is no way to draw a slot; known: person,"),
-        ("number(1, 2).real", "is no way"),
-        ("one_of()", "no way"),
+        ("towns", "'towns' does not draw a slot; known functions: person,"),
+        ("number(1, 2).real", "does not draw a slot"),
+        ("one_of()", "does not draw a slot"),
     ],
 )
 def test_a_slot_is_drawn_by_a_known_function_alone(

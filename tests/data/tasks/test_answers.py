@@ -44,5 +44,7 @@ def test_tasks_whose_answers_are_texts_have_no_head(name: str | None, said: str)
 
 
 def test_a_label_that_the_task_has_not_is_refused() -> None:
-    with pytest.raises(UserError, match="label 'perhaps' is none of the task's: entailment, not_entailment"):
+    with pytest.raises(
+        UserError, match="unknown label 'perhaps'; the labels of the task are entailment, not_entailment"
+    ):
         answers_of("rte").value(Pair("", "perhaps"))

@@ -74,13 +74,13 @@ def test_a_task_takes_over_what_it_does_not_say_and_false_is_no_column(read: Any
         (
             "Summarize",
             "Shorten",
-            r"\[first\]: instruction='Shorten .*' is no training wording of kind 'dialogue'",
+            r"\[first\]: instruction='Shorten .*' is not a training wording of kind 'dialogue'",
         ),
         ('"none"', '"hearsay"', r"\[first\]: percentiles_from='hearsay' is unknown; known: measured, none"),
         (
             "[first]",
             '[first]\nlike = "frist"',
-            r"\[first\]: like='frist' is no other task; did you mean 'first'",
+            r"\[first\]: like='frist' is not an earlier task; did you mean 'first'",
         ),
     ],
 )

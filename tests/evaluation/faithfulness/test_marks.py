@@ -99,7 +99,7 @@ def test_a_mark_says_where_and_why_in_json() -> None:
         "end": 19,
         "kind": "name",
         "text": "Harstad",
-        "reason": "the source has no such name",
+        "reason": "not a name in the source",
     }
 
 

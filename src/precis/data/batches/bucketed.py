@@ -1,8 +1,8 @@
-"""Batches of pairs of similar length, any of which can be asked for by its step.
+"""Batches of pairs of similar length, with random access by training step.
 
-`BucketedBatches.batch(step)` is a pure function of (data, seed, step). Nothing is consumed, so a resumed training asks
-for the step it stopped at and pays nothing for those before. An epoch is a permutation cut into windows. Each window is
-sorted by length and cut into batches, and all batches are shuffled.
+`BucketedBatches.batch(step)` is a pure function of (data, seed, step) and keeps no position. A resumed run therefore
+continues at its step and does not replay earlier batches. An epoch is a permutation split into windows. Each window is
+sorted by length and split into batches, and all batches are shuffled.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,15 +17,15 @@ from precis.data.batches.corruption import IGNORE
 from precis.data.batches.tokenized import Ids, Indices, TokenizedPairs
 from precis.errors import UserError
 
-_WINDOW = 64  # batches in a window that is sorted by length
+_WINDOW = 64  # batches in a window, which is sorted by length
 _SHORT = 8  # tokens of a target
 
 
 def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """The tensor on `device`, copied there if it lies elsewhere, without making the host wait.
+    """Return the tensor on `device`; a copy does not block the host.
 
-    A copy from ordinary memory to a GPU waits until all work queued there is done. From pinned memory it is one more
-    task in the stream. Torch keeps a pinned block until its copies are over, so the block needs no owner here.
+    A copy from pageable memory to a GPU waits for all work queued there. A copy from pinned memory is only queued in
+    the stream. Torch keeps a pinned block until its copies are done, so this function need not hold on to it.
     """
     if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
@@ -33,10 +33,10 @@ def on_device(tensor: Tensor, device: torch.device | str) -> Tensor:
 
 
 class Moves:
-    """Base of batches: dataclasses of tensors that move to a device together."""
+    """Base of batches: dataclasses whose tensors move to a device together."""
 
     def to(self, device: torch.device | str) -> Self:
-        """The same batch on another device."""
+        """Return this batch on another device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         tensors = {name: on_device(t, device) for name, t in values.items() if isinstance(t, Tensor)}
         return type(self)(**values | tensors)
@@ -44,16 +44,16 @@ class Moves:
 
 @dataclass(frozen=True)
 class Batch(Moves):
-    """Right-padded rows. b rows, s source positions, t target positions.
+    """Right-padded rows: b rows, s source positions, t target positions.
 
     Attributes:
         input_ids: (b s) long.
         attention_mask: (b s) long, 1 on the document, 0 on padding.
         labels: (b t) long, `IGNORE` on padding.
-        source_segments: (b s) long, the segment of a blocked prefix that each token belongs to; if None, equal parts.
-        source_lengths: (b) tokens of each document, for models that decide by them what to compute; if None, the model
-            is not told.
-        indices: (b) rows of the data set; empty for a stand-in batch.
+        source_segments: (b s) long, the prefix segment of each token for a blocked prefix; if None, equal parts.
+        source_lengths: (b) tokens of each document, for models that choose by it what to compute; None if the model
+            does not use it.
+        indices: (b) rows of the data set; empty for a placeholder batch.
     """
 
     input_ids: Tensor
@@ -71,10 +71,10 @@ def collate(
     pad_token_id: int,
     tell_lengths: bool = False,
 ) -> Batch:
-    """Put the rows `indices` into one batch, padded on the right to its longest row.
+    """Put the rows `indices` into one batch, right-padded to its longest row.
 
     Args:
-        tell_lengths: fill in `Batch.source_lengths`.
+        tell_lengths: set `Batch.source_lengths`.
     """
     chosen = tuple(int(i) for i in indices)
     sources = [dataset.sources[i] for i in chosen]
@@ -98,7 +98,7 @@ def _pad(rows: list[Ids], value: int) -> tuple[Tensor, Tensor]:
 
 
 def in_order(dataset: TokenizedPairs, *, batch_size: int, pad_token_id: int) -> Iterator[Batch]:
-    """Yield every row once, in batches sorted by length; `Batch.indices` says which rows they are."""
+    """Yield every row once, in batches sorted by length; `Batch.indices` holds the row numbers."""
     order = np.lexsort((dataset.targets.lengths, dataset.sources.lengths))
     for start in range(0, len(order), batch_size):
         yield collate(dataset, order[start : start + batch_size], pad_token_id=pad_token_id)
@@ -108,16 +108,16 @@ def in_order(dataset: TokenizedPairs, *, batch_size: int, pad_token_id: int) -> 
 class BucketedBatches:
     """An endless, random-access sequence of shuffled batches of rows of similar length.
 
-    With several ranks every rank builds the same global batches and takes rows rank, rank + world_size, ... of each. So
-    the training sees the same batches whatever the number of processes.
+    All ranks build the same global batches. Each takes every world_size-th row of a batch, starting at row `rank`.
+    Training thus sees the same batches with any number of processes.
 
     Args:
-        batch_size: rows of a batch; give either this or `batch_tokens`.
+        batch_size: rows in a batch; give either this or `batch_tokens`.
         batch_tokens: limit on rows x (widest source + widest target).
-        tell_lengths: fill in `Batch.source_lengths`, for models that take them.
+        tell_lengths: set `Batch.source_lengths`, for models that use it.
 
     Raises:
-        UserError: both or none of the two sizes are given, one is too small, or there are no rows.
+        UserError: both sizes or neither are given, one is too small, or there are zero rows.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class BucketedBatches:
         if batch_size is not None and batch_size < 1:
             raise UserError(f"batch_size={batch_size} must be 1 or more")
         if not len(dataset):
-            raise UserError("there are no rows to make batches of")
+            raise UserError("the data set is empty; batches need at least one row")
         if not 0 <= rank < world_size:
             raise ValueError(f"rank={rank} is not below world_size={world_size}")
         lengths = dataset.sources.lengths + dataset.targets.lengths
@@ -150,17 +150,17 @@ class BucketedBatches:
         self._batch_size, self._batch_tokens = batch_size, batch_tokens
         self._rank, self._world_size, self._tell_lengths = rank, world_size, tell_lengths
         self._cached: tuple[int, list[Indices]] = (-1, [])
-        self._starts = [0]  # first step of each epoch met so far, used with batch_tokens
+        self._starts = [0]  # first step of each epoch planned so far, used with batch_tokens
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches in an epoch; with `batch_tokens`, in the first epoch (others differ a little)."""
+        """Batches in an epoch; with `batch_tokens`, in the first epoch (others differ slightly)."""
         if self._batch_size is not None:
             return -(-len(self._dataset) // self._batch_size)
         return self.first_step(1)
 
     def first_step(self, epoch: int) -> int:
-        """The step at which `epoch` begins, which is the number of batches in all epochs before it."""
+        """Return the first step of `epoch`, which equals the number of batches in all earlier epochs."""
         if self._batch_size is not None:
             return epoch * self.batches_per_epoch
         while len(self._starts) <= epoch:
@@ -168,7 +168,7 @@ class BucketedBatches:
         return self._starts[epoch]
 
     def locate(self, step: int) -> tuple[int, int]:
-        """(epoch, position within it) of a step. With `batch_tokens` the epochs up to it are planned once."""
+        """Return (epoch, position in it) of a step; with `batch_tokens`, plan the epochs up to it once."""
         if step < 0:
             raise ValueError(f"step={step} is negative")
         if self._batch_size is not None:
@@ -179,21 +179,21 @@ class BucketedBatches:
         return epoch, step - self._starts[epoch]
 
     def epoch_plan(self, epoch: int) -> list[Indices]:
-        """The global batches of an epoch as rows of the data set, each row in exactly one of them."""
+        """Return the global batches of an epoch as row numbers; each row is in exactly one batch."""
         if self._cached[0] != epoch:
             self._cached = (epoch, self._plan(epoch))
         return self._cached[1]
 
     def batch(self, step: int) -> Batch:
-        """This rank's share of the step-th batch since the beginning of training.
+        """Return this rank's share of the batch at `step`, counted from the start of training.
 
-        If a small batch has no row for a rank, it gets one padding row whose labels are all ignored.
+        If a small batch has too few rows for a rank, that rank gets one padding row with all labels ignored.
         """
         epoch, position = self.locate(step)
         mine = self.epoch_plan(epoch)[position][self._rank :: self._world_size]
         if len(mine):
             return collate(self._dataset, mine, pad_token_id=self._pad, tell_lengths=self._tell_lengths)
-        # The mask is 1: a row without any visible position would make attention divide by zero.
+        # The mask is 1: a row without a visible position would make attention divide by zero.
         row = torch.full((1, 1), self._pad)
         segments = None if self._dataset.segments is None else torch.zeros_like(row)
         lengths = (1,) if self._tell_lengths else None
@@ -209,7 +209,7 @@ class BucketedBatches:
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def _cut(self, rows: Indices) -> Iterator[Indices]:
-        """Batches of one window."""
+        """Yield the batches of one window."""
         sources, targets = self._dataset.sources.lengths[rows], self._dataset.targets.lengths[rows]
         rows = rows[_by_length(sources, targets, batches=len(rows) / self._rows_a_batch)]
         if self._batch_size is not None:
@@ -229,12 +229,12 @@ class BucketedBatches:
 
 
 def _by_length(sources: Indices, targets: Indices, *, batches: float) -> Indices:
-    """Order rows so that neighbours have similar sources and, among these, similar targets.
+    """Order rows so that neighbours have similar sources and, within that, similar targets.
 
-    The rows are sorted by source and dealt into groups of a few batches. Each group is sorted by target, upwards and
-    downwards in turn, so that the border of two groups makes no jump. 1.5 sqrt(batches) groups pad least on chat
-    summaries and on short structured inputs alike. Short targets are not sorted: they pad little, and they may be words
-    of labels, of which one of each length would fill whole batches.
+    The rows are sorted by source and split into groups of a few batches. Each group is sorted by target, in ascending
+    and descending order alternately, so that target lengths do not jump between groups. The number of groups,
+    1.5 sqrt(batches), needs the least padding on chat summaries and on short structured inputs. Short targets are not
+    sorted: they need little padding. They may also be label words, and whole batches would then hold a single label.
     """
     by_source = np.argsort(sources, kind="stable")
     if targets.max() <= _SHORT:

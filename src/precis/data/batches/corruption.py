@@ -1,7 +1,7 @@
 """Corruption of token ids for pre-training: masked tokens, spans, gap sentences and MASS spans.
 
-Rows are full blocks: [CLS], text, [SEP], all of equal length. Randomness is an argument: each row of ids brings a row
-of numbers in [0, 1), and nothing else decides. What happens to a row does not depend on its company in a batch.
+Rows are full blocks of equal length: [CLS], text, [SEP]. Randomness is an argument: each row of ids comes with a
+row of numbers in [0, 1). These determine its corruption completely, whatever the other rows of a batch.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Ids = NDArray[np.int64]
 Uniforms = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-IGNORE = -100  # label of a position that has no target, as in torch's cross-entropy
+IGNORE = -100  # label of a position without a target, as in torch's cross-entropy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +25,8 @@ class CorruptionIds:
     """The ids that corruption writes.
 
     Attributes:
-        first_sentinel, sentinels: the first mark that stands for a hidden span, and their number. MASS needs none.
-        pieces: ids that are no control tokens. Only MASS uses them: it draws random words from them.
+        first_sentinel, sentinels: the first mark that replaces a hidden span, and their number. MASS needs none.
+        pieces: ids other than control tokens, from which MASS (and only MASS) draws random words.
     """
 
     pad: int
@@ -40,7 +40,7 @@ class CorruptionIds:
 
 @dataclass(frozen=True)
 class CorruptedSpans:
-    """Spans of the text moved to the target, a sentinel left in each one's place.
+    """Spans of the text moved to the target, each replaced by a sentinel.
 
     Attributes:
         input_ids: (b s), padded on the right.
@@ -55,14 +55,14 @@ class CorruptedSpans:
 
 @dataclass(frozen=True)
 class HiddenSpans:
-    """Text with MASS spans hidden, and what is hidden. Every row has equally many targets, so there is no padding.
+    """Text with MASS spans hidden, and the hidden tokens. All rows have the same number of targets, without padding.
 
     Attributes:
         input_ids: (b n), as long as the text.
         targets: (b k) the hidden tokens, in the order of the text.
-        positions: (b k) where each was in its row, counted from 0.
+        positions: (b k) original position of each in its row, counted from 0.
         spans: (k) the span of each target, the same in every row. Two spans may touch at the border of their blocks;
-            these numbers tell them apart, so that a prediction of several tokens ends with its span.
+            these numbers separate them, so that a prediction of several tokens ends with its span.
     """
 
     input_ids: Ids
@@ -72,19 +72,19 @@ class HiddenSpans:
 
 
 def mask_tokens(ids: Ids, uniforms: Uniforms, words: CorruptionIds, *, rate: float = 0.15) -> tuple[Ids, Ids]:
-    """Hide a share of the tokens from the generator (Z-Code++ section 2.1, Eq. 1).
+    """Mask a share of the tokens for the generator (Z-Code++ section 2.1, Eq. 1).
 
-    Exactly ``round(rate * tokens)`` of a row, at least one, uniformly over all positions but the first and the last. A
-    [SEP] between documents is text like any other. DeBERTa's code draws one from each window of six and cuts off what
-    is too many. So the end of a block is never masked there; ours has no such blind spot. Chosen tokens become [MASK]
-    without exception, as there.
+    Exactly ``round(rate * tokens)`` tokens of a row, at least one, are masked, uniformly over all positions except the
+    first and the last. A [SEP] between documents counts as text. DeBERTa's code draws one token from each window of
+    six and drops the surplus, so it never masks the end of a block; this function does. As in DeBERTa, every chosen
+    token becomes [MASK].
 
     Args:
         ids: (b n).
-        uniforms: (b w) in [0, 1), w at least n; the first n columns are used, one a token.
+        uniforms: (b w) in [0, 1), w at least n; the first n columns are used, one per token.
 
     Returns:
-        (b n) ids with [MASK] in the chosen places, and (b k) these places in ascending order.
+        (b n) ids with [MASK] at the chosen positions, and (b k) these positions in ascending order.
 
     Raises:
         UserError: `rate` is outside (0, 1).
@@ -106,12 +106,12 @@ def corrupt_spans(
 
     ``round(rate * m)`` of a row's m tokens are hidden, in ``round(that / mean_length)`` spans. The hidden tokens are
     divided into spans, and the others into the gaps between them; all divisions are equally likely, as in T5. The paper
-    draws one span after the other until 15% is reached. With fixed numbers every row has the same sizes instead, and a
-    batch needs no padding. A gap has at least one token, except before the first span and after the last.
+    draws spans one by one until it reaches 15%. Here the numbers are fixed, so every row has the same sizes and a batch
+    needs no padding. A gap has at least one token, except before the first span and after the last.
 
     Args:
         ids: (b n).
-        uniforms: (b w) in [0, 1), w at least n. The first columns cut spans and the last ones gaps.
+        uniforms: (b w) in [0, 1), w at least n. The first columns divide spans and the last ones gaps.
 
     Raises:
         UserError: there are more spans than sentinels, a row is too short to hide anything, or a setting is out of
@@ -147,10 +147,10 @@ def corrupt_spans(
 
 def _check(ids: Ids, uniforms: Uniforms, rate: float) -> None:
     _check_rate(rate)
-    # A single column would be broadcast without an error, and hide the same places in every row.
+    # Broadcasting would accept a single column and hide the same positions in every row.
     if uniforms.shape[1] < ids.shape[1]:
         raise ValueError(
-            f"{uniforms.shape[1]} random numbers for rows of {ids.shape[1]} tokens; give one a token"
+            f"{uniforms.shape[1]} random numbers for rows of {ids.shape[1]} tokens; give one per token"
         )
 
 
@@ -160,24 +160,24 @@ def _check_rate(rate: float) -> None:
 
 
 def _lowest(uniforms: Uniforms, count: int) -> Ids:
-    """(b count) columns of each row's lowest numbers, in ascending order."""
+    """Return the (b count) columns of each row's lowest numbers, in ascending order."""
     return np.sort(np.argsort(uniforms, axis=1, kind="stable")[:, :count], axis=1)
 
 
 def _composition(total: int, parts: int, uniforms: Uniforms) -> Ids:
-    """(b parts) positive parts that add up to `total`, cut at the places of a row's lowest numbers."""
+    """Return (b parts) positive parts with the sum `total`, divided at the columns of a row's lowest numbers."""
     cuts = 1 + _lowest(uniforms[:, : total - 1], parts - 1)
     return np.diff(cuts, axis=1, prepend=0, append=total)
 
 
 def _move_spans(ids: Ids, begins: Flags, hidden: Flags, words: CorruptionIds) -> CorruptedSpans:
-    """Make inputs and labels from (b n) where spans begin and (b n) what lies inside them."""
+    """Build inputs and labels from (b n) span starts and (b n) hidden positions."""
     rows, width = ids.shape
     sentinels = (
         words.first_sentinel + np.cumsum(begins, axis=1) - 1
-    )  # of the last span begun, at each position
+    )  # of the last span started, at each position
     input_ids, attention = _packed(np.where(begins, sentinels, ids), ~hidden | begins, filler=words.pad)
-    # A target holds a sentinel before each span's first token: two columns a position, the first for the sentinel.
+    # A target holds a sentinel before each span's first token: two columns a position, the sentinel first.
     doubled = np.stack([sentinels, ids], axis=2).reshape(rows, 2 * width)
     written = np.stack([begins, hidden], axis=2).reshape(rows, 2 * width)
     labels, _ = _packed(
@@ -189,33 +189,33 @@ def _move_spans(ids: Ids, begins: Flags, hidden: Flags, words: CorruptionIds) ->
 
 
 def _packed(values: Ids, kept: Flags, *, filler: int) -> tuple[Ids, Flags]:
-    """Each row's kept values moved to its beginning, and where they are."""
+    """Move each row's kept values to its start; return them and a mask of their positions."""
     counts = kept.sum(axis=1)
     filled = np.arange(int(counts.max())) < counts[:, None]
     packed = np.full(filled.shape, filler, np.int64)
-    packed[filled] = values[kept]  # both run through the rows in order
+    packed[filled] = values[kept]  # both iterate over the rows in order
     return packed, filled
 
 
 def gap_sentences(
     ids: Ids, sentence_starts: Sequence[Ids], uniforms: Uniforms, words: CorruptionIds, *, rate: float = 0.15
 ) -> CorruptedSpans:
-    """Move the principal sentences of each row to the target (PEGASUS), to compare with spans.
+    """Move the principal sentences of each row to the target (PEGASUS), for comparison with spans.
 
-    Span corruption restricted to complete sentences is the gap-sentence task (Z-Code++ section 2.1). So inputs and
-    targets have the form of `corrupt_spans`.
+    Span corruption restricted to complete sentences is the gap-sentence task (Z-Code++ section 2.1). Inputs and
+    targets therefore have the form of `corrupt_spans`.
 
-    A sentence's score is ROUGE-1 F1 between its distinct tokens and those of the rest of the row, each sentence by
-    itself (PEGASUS, "Ind-Uniq"; on pieces of words, not words). The best sentences are hidden until the next would pass
-    `rate` of the row. That one is hidden with the probability that keeps the mean at `rate`, so that rows hide as much
-    as with spans. If the best sentence alone would pass it, chance decides in the same way between that one and the
-    best short enough one. If none is short enough, the shortest is hidden, and the row hides more than `rate`. At least
-    one sentence is hidden and at least one stays. A row of one sentence is cut in halves. The part of a sentence that a
-    block's border leaves counts as a sentence.
+    A sentence's score is ROUGE-1 F1 between its distinct tokens and those of the rest of the row. Each sentence is
+    scored independently (PEGASUS, "Ind-Uniq"; on pieces of words, not words). The best sentences are hidden until the
+    next would exceed `rate` of the row. That one is hidden with the probability that keeps the mean at `rate`, so that
+    rows hide as much as with spans. If the best sentence by itself exceeds `rate`, a draw decides in the same way
+    between it and the best short enough one. If none is short enough, the shortest is hidden, and the row hides more
+    than `rate`. At least one sentence is hidden and at least one stays. A row of one sentence is split in half. A
+    sentence truncated by a block's border counts as a sentence.
 
     Args:
         ids: (b n).
-        sentence_starts: for each row the positions at which sentences begin.
+        sentence_starts: the start positions of the sentences in each row.
         uniforms: (b 1) or wider; the first column decides about the last sentence.
 
     Raises:
@@ -236,7 +236,7 @@ def gap_sentences(
 
 
 def _principal(row: Ids, starts: Ids, draw: float, *, rate: float) -> list[tuple[int, int]]:
-    """The chosen sentences of one row as (start, stop)."""
+    """Return the chosen sentences of one row as (start, stop)."""
     first, end = 1, len(row) - 1
     if end - first < 2:
         raise UserError(f"a row of {end - first} tokens is too short for gap sentences; use longer blocks")
@@ -251,7 +251,7 @@ def _principal(row: Ids, starts: Ids, draw: float, *, rate: float) -> list[tuple
 
 
 def _within_budget(order: list[int], sizes: list[int], *, budget: float, draw: float) -> list[int]:
-    """Sentences from the best on, whose sizes add up to the budget in the mean over draws."""
+    """Choose sentences in the given order; the mean of their total size over draws is the budget."""
     best = order[0]
     if sizes[best] > budget:
         short = next((index for index in order if sizes[index] <= budget), None)
@@ -259,7 +259,7 @@ def _within_budget(order: list[int], sizes: list[int], *, budget: float, draw: f
             return [min(order, key=lambda index: sizes[index])]
         return [best if draw < (budget - sizes[short]) / (sizes[best] - sizes[short]) else short]
     picked: list[int] = []
-    for index in order[:-1]:  # one stays
+    for index in order[:-1]:  # keep one
         if sizes[index] > budget:
             return [*picked, index] if draw < budget / sizes[index] else picked
         picked.append(index)
@@ -268,7 +268,7 @@ def _within_budget(order: list[int], sizes: list[int], *, budget: float, draw: f
 
 
 def sentence_scores(sentences: list[Ids]) -> NDArray[np.float64]:
-    """ROUGE-1 F1 of each sentence against all others together, counting each token once."""
+    """Compute ROUGE-1 F1 of each sentence against all others together; each token counts once."""
     vocabulary, flat = np.unique(np.concatenate(sentences), return_inverse=True)
     owner = np.repeat(np.arange(len(sentences)), [len(s) for s in sentences])
     has = np.zeros((len(sentences), len(vocabulary)), bool)
@@ -290,22 +290,22 @@ def mass_spans(
     random: float = 0.1,
     keep: float = 0.1,
 ) -> HiddenSpans:
-    """Hide one span in every block of tokens, which keep their places (ProphetNet section 3.1).
+    """Hide one span in every block of tokens, without moving other tokens (ProphetNet section 3.1).
 
-    A span's start is uniform over the places where it fits. The paper picks a start anywhere in the block; a span that
-    ran over the border could meet the next one, and rows would then differ in how much they hide. So the first and the
-    last tokens of a block are hidden less often here. Of the hidden tokens, each by itself, a share `random` becomes a
-    random piece, a share `keep` stays, and the rest becomes [MASK].
+    A span's start is uniform over the positions where it fits. The paper picks a start anywhere in the block. A span
+    that crosses the border could then meet the next one, and rows would differ in their hidden tokens. Here the first
+    and the last tokens of a block are therefore hidden less often. Each hidden token becomes a random piece with
+    probability `random`, stays with probability `keep`, and becomes [MASK] otherwise.
 
-    ``round(rate * m)`` of a row's m tokens are hidden, at least one. After each block the number hidden so far is
-    rounded. So with blocks of 64, spans of 9 and 10 tokens take turns, and a shorter last block has a shorter span or
+    ``round(rate * m)`` of a row's m tokens are hidden, at least one. The running total is rounded after each block.
+    With blocks of 64, spans of 9 and 10 tokens therefore alternate, and a shorter last block has a shorter span or
     none.
 
     Args:
         ids: (b n).
-        uniforms: (b w) in [0, 1), a column for each block and one for each hidden token; w = n is always enough.
-        block: tokens of which one span is hidden.
-        rate: share of the tokens that are hidden, in (0, 1).
+        uniforms: (b w) in [0, 1), one column per block and one per hidden token; w = n is always enough.
+        block: tokens in a block, which gets one span.
+        rate: share of the tokens to hide, in (0, 1).
 
     Raises:
         UserError: a setting is out of range, or a row is too short to hide anything.
@@ -341,7 +341,7 @@ def mass_spans(
     written = np.where(draws < keep, targets, words.mask)
     if random:
         at_random = (draws >= keep) & (draws < keep + random)
-        # Within its interval the draw is uniform again, and so chooses the piece too.
+        # Within its interval the draw is again uniform, so it also chooses the piece.
         places = ((draws[at_random] - keep) / random * len(words.pieces)).astype(np.int64)
         written[at_random] = np.asarray(words.pieces)[np.minimum(places, len(words.pieces) - 1)]
     input_ids = ids.copy()

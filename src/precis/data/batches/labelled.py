@@ -1,4 +1,4 @@
-"""Texts with a class or a number each, as token ids: what a classifier is trained on."""
+"""Texts as token ids, each with a class or a number: the training data of a classifier."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from precis.data.batches.tokenized import TokenizedPairs
 
 @dataclass(frozen=True)
 class LabelledBatch(Moves):
-    """Right-padded texts. b rows, s positions.
+    """Right-padded texts: b rows, s positions.
 
     Attributes:
         input_ids: (b s) long.
         attention_mask: (b s) long, 1 on the text, 0 on padding.
-        labels: (b) long, the class of each text, or float32, its number; `IGNORE` or NaN for a stand-in row.
+        labels: (b) long classes or float32 numbers, one per text; `IGNORE` or NaN for a placeholder row.
     """
 
     input_ids: Tensor
@@ -32,7 +32,7 @@ class LabelledBatch(Moves):
 @final
 @dataclass(frozen=True)
 class LabelledBatches:
-    """The batches of `batches`, with `labels` (n), one a row of the data set, in place of what a decoder writes."""
+    """The batches of `batches`, with `labels` (n), one per row of the data set, instead of decoder targets."""
 
     batches: BucketedBatches
     labels: Tensor
@@ -42,7 +42,7 @@ class LabelledBatches:
         return self.batches.batches_per_epoch
 
     def batch(self, step: int) -> LabelledBatch:
-        """This process's share of the step-th batch."""
+        """Return this process's share of the batch at `step`."""
         return _labelled(self.batches.batch(step), self.labels)
 
 

@@ -1,7 +1,7 @@
 """Batches of packed text, corrupted for pre-training.
 
-A batch is a pure function of (corpus, seed, step). Rows come in the corpus's keyed order, and every row brings its own
-random numbers. So neither the number of processes nor micro-batches, workers or a resumed run change a token of it.
+A batch is a pure function of (corpus, seed, step). Rows come in the corpus's keyed order, and every row has its own
+random numbers. The tokens therefore do not depend on processes, micro-batches, workers or resuming.
 """
 
 from dataclasses import dataclass, replace
@@ -29,11 +29,11 @@ from precis.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Corruption(Settings):
-    """How text is corrupted (Z-Code++ section 2.1).
+    """Settings of the corruption (Z-Code++ section 2.1).
 
     Attributes:
-        masked: share of the tokens that the generator has to guess.
-        recovered: share of the tokens that the decoder has to write.
+        masked: share of the tokens that the generator predicts.
+        recovered: share of the tokens that the decoder writes.
         mean_span: mean length of a span in tokens, 1 or more.
         unit: what the decoder writes: ``spans``, or ``sentences`` (PEGASUS, for comparison).
     """
@@ -73,13 +73,13 @@ class PreTrainingBatch(Moves):
 
     Attributes:
         original_ids: (b n) long, the text.
-        masked_ids: (b n) long, the text with [MASK] in the chosen places.
+        masked_ids: (b n) long, the text with [MASK] at the chosen positions.
         places: (b k) long, the chosen positions, the same number in every row.
         draws: (b k) numbers in [0, 1) that decide what the generator samples.
         input_ids: (b s) long, the text with a sentinel in place of each hidden span.
-        attention_mask: (b s) bool, True at real tokens; None if all are.
-        source_lengths: (b) real tokens of each row of `input_ids`.
-        decoder_input_ids: (b t) long, `span_labels` shifted right behind the start token.
+        attention_mask: (b s) bool, True at real tokens; None if every token is real.
+        source_lengths: (b) number of real tokens in each row of `input_ids`.
+        decoder_input_ids: (b t) long, `span_labels` shifted right, after the start token.
         span_labels: (b t) long, targets of span recovery; `IGNORE` on padding.
     """
 
@@ -97,7 +97,7 @@ class PreTrainingBatch(Moves):
 class RowBatches:
     """Base of endless, random-access sequences of batches of packed text.
 
-    With several ranks each takes rows rank, rank + world_size, ... of the global batch.
+    With several ranks, each takes every world_size-th row of the global batch, starting at row `rank`.
 
     Raises:
         UserError: the batch size is too small for the ranks.
@@ -115,7 +115,7 @@ class RowBatches:
         return max(1, -(-self._rows.num_blocks // self._batch_size))
 
     def positions(self, step: int) -> Ids:
-        """(b) positions in the order of training that this rank takes of the step-th global batch."""
+        """Return the (b) positions in training order that this rank takes from the global batch at `step`."""
         first, last = step * self._batch_size, (step + 1) * self._batch_size
         return np.arange(first + self._rank, last, self._world_size)
 
@@ -131,7 +131,7 @@ class PreTrainingBatches(RowBatches):
         self._words, self._corruption = words, corruption
 
     def batch(self, step: int) -> PreTrainingBatch:
-        """This rank's share of the step-th global batch."""
+        """Return this rank's share of the global batch at `step`."""
         ids, uniforms, spans = self._corrupted(step)
         length = ids.shape[1]
         masked_ids, places = mask_tokens(ids, uniforms[:, :length], self._words, rate=self._corruption.masked)
@@ -152,7 +152,7 @@ class PreTrainingBatches(RowBatches):
         )
 
     def span_batch(self, step: int) -> Batch:
-        """Only span recovery, as pairs for `SequenceToSequence`: pre-training without RTD."""
+        """Return only span recovery, as pairs for `SequenceToSequence`: pre-training without RTD."""
         _, _, spans = self._corrupted(step)
         return Batch(
             torch.from_numpy(spans.input_ids),
@@ -162,7 +162,7 @@ class PreTrainingBatches(RowBatches):
         )
 
     def _corrupted(self, step: int) -> tuple[Ids, Uniforms, CorruptedSpans]:
-        """(b n) ids, (b 3n) random numbers, and the ids with spans hidden by the last n of these numbers."""
+        """Return (b n) ids, (b 3n) random numbers, and the ids with spans hidden by the last n of the numbers."""
         positions, words, corruption = self.positions(step), self._words, self._corruption
         ids, _ = self._rows.rows(positions)
         uniforms = self._rows.uniforms(positions, 3 * ids.shape[1])
@@ -171,19 +171,19 @@ class PreTrainingBatches(RowBatches):
             spans = gap_sentences(ids, self._rows.sentence_starts(positions), last, words, rate=rate)
         else:
             spans = corrupt_spans(ids, last, words, rate=rate, mean_length=corruption.mean_span)
-        # A hidden border of two documents is written as [CLS], since nothing is written after the end mark.
+        # Write a hidden border of two documents as [CLS], since nothing may follow the end mark.
         follow = np.cumsum((spans.labels >= 0)[:, ::-1], axis=1)[:, ::-1]  # targets from here on
         labels = np.where((spans.labels == words.sep) & (follow > 1), words.cls, spans.labels)
         return ids, uniforms, replace(spans, labels=labels)
 
 
 def _lengths(attention: Flags) -> tuple[int, ...]:
-    """Tokens of each row that are not padding."""
+    """Count the tokens of each row that are not padding."""
     return tuple(attention.sum(-1).tolist())
 
 
 def _as_fp32(uniforms: Uniforms) -> Tensor:
-    """Convert numbers in [0, 1) to fp32, the only kind that some GPUs know, without rounding up to 1."""
+    """Convert numbers in [0, 1) to fp32, which every GPU supports, without rounding up to 1."""
     below_one = np.nextafter(np.float32(1), np.float32(0))
     return torch.from_numpy(np.minimum(uniforms.astype(np.float32), below_one))
 
@@ -191,16 +191,16 @@ def _as_fp32(uniforms: Uniforms) -> Tensor:
 @final
 @dataclass(frozen=True, kw_only=True)
 class MassBatch(Moves):
-    """b blocks of n tokens with k of them hidden, all rows alike, so that nothing is padded.
+    """b blocks of n tokens with k of them hidden, the same sizes in all rows, so without padding.
 
-    The decoder is told the original positions of the tokens that it writes (ProphetNet section 2.4), and it writes the
-    hidden tokens alone (section 3.1).
+    The decoder receives the original positions of the tokens that it writes (ProphetNet section 2.4), and it writes
+    only the hidden tokens (section 3.1).
 
     Attributes:
-        input_ids, attention_mask: (b n) long, the text with its spans hidden, as long as before.
+        input_ids, attention_mask: (b n) long, the text with its spans hidden, of unchanged length.
         labels: (b k) long, the hidden tokens.
         decoder_input_ids: (b k) long, the token before each hidden token in the text.
-        decoder_position_ids: (b k) long, where that token stands in the text.
+        decoder_position_ids: (b k) long, the position of that token in the text.
         ranks: (1 k) long, the place of each target in its span, counted from 0.
     """
 
@@ -213,7 +213,7 @@ class MassBatch(Moves):
 
     @property
     def source_lengths(self) -> tuple[int, ...]:
-        """n for each row, since nothing is padded."""
+        """n for each row, since rows are not padded."""
         rows, length = self.input_ids.shape
         return (length,) * rows
 
@@ -230,7 +230,7 @@ class MassBatches(RowBatches):
         self._words = replace(words, pieces=np.asarray(words.pieces, np.int64))
 
     def batch(self, step: int) -> MassBatch:
-        """This rank's share of the step-th global batch."""
+        """Return this rank's share of the global batch at `step`."""
         positions = self.positions(step)
         ids, _ = self._rows.rows(positions)
         uniforms = self._rows.uniforms(positions, ids.shape[1])

@@ -1,6 +1,6 @@
 """Sources and targets of many pairs as token ids in flat arrays.
 
-All rows lie one behind the other in 32-bit integers, with the offset of each: a row is a view, not a copy.
+All rows are concatenated as 32-bit integers, with an offset for each: a row is a view, not a copy.
 """
 
 from array import array
@@ -28,7 +28,7 @@ from precis.data.text.encoding import (
 from precis.data.text.segments import UnitSegmenter
 from precis.errors import UserError
 
-_CHARACTERS = 2_000_000  # most characters of pairs that are tokenized together
+_CHARACTERS = 2_000_000  # most characters of pairs to tokenize together
 
 _Chunk = list[tuple[int, Pair]]
 _Ids = tuple[list[list[int]], list[list[int]]]
@@ -39,7 +39,7 @@ Indices = npt.NDArray[np.int64]
 
 @final
 class Ragged:
-    """Rows of token ids of unequal length in one flat array; `lengths` (n) int64 has the tokens of each row."""
+    """Token id rows of unequal length in one flat array; `lengths` (n) int64 holds the tokens of each row."""
 
     def __init__(self, flat: Ids, offsets: Indices) -> None:
         self._flat, self._offsets = flat, offsets
@@ -68,9 +68,9 @@ class TokenizedPairs:
     Attributes:
         sources: documents.
         targets: labels, which are summaries with their end marks.
-        segments: the segment of a blocked prefix that each token of a source belongs to; None if there are none.
-        truncated_sources, truncated_targets: rows that were longer than the limit and were cut.
-        kept: place of each row among the pairs that were given; None if none was left out.
+        segments: the prefix segment of each source token for a blocked prefix; None if there are none.
+        truncated_sources, truncated_targets: number of rows truncated to the limit.
+        kept: index of each row among the given pairs; None if no pair was skipped.
     """
 
     sources: Ragged
@@ -99,20 +99,20 @@ class TokenizedPairs:
     ) -> Self:
         """Tokenize pairs with any Hugging Face tokenizer.
 
-        A text longer than its limit is cut and counted. Its last token stays the end mark ([SEP], </s>) if the
-        tokenizer sets one. Labels are what the decoder is to predict. If the tokenizer begins a text with the token
-        that starts the decoder, that token is left out, or the shift would double it.
+        A text longer than its limit is truncated and counted. Its last token remains the end mark ([SEP], </s>) if the
+        tokenizer sets one. Labels are what the decoder predicts. If the tokenizer starts a text with the decoder's
+        start token, that token is dropped, because the shift would repeat it.
 
         Args:
             max_source, max_target: limits in tokens, control tokens included; at least 2.
-            decoder_start_token_id: the id that the model's decoder starts with.
-            instruction: put before every document, with a space between.
-            segmenter: assigns a segment to each token of a source; if None, there are no segments.
-            skip: called with the index and the problem of a pair with a text that gives no tokens; the pair is left
-                out. If None, such a pair is an error.
+            decoder_start_token_id: the model's decoder start token.
+            instruction: text to put before every document, with a space between.
+            segmenter: assigns a segment to each source token; if None, rows get none.
+            skip: called with the index and the problem of a pair with a text that gives no tokens; the pair is
+                skipped. If None, this is an error.
 
         Raises:
-            UserError: a limit is too small, there are no pairs, or a text has no tokens (the pair is named).
+            UserError: a limit is too small, there are zero pairs, or a text has zero tokens (the pair is named).
         """
         if max_source < 2 or max_target < 2:
             raise UserError(f"max_source={max_source}, max_target={max_target}: both must be 2 or more")
@@ -134,9 +134,7 @@ class TokenizedPairs:
                     what = "summary" if has_document else "document"
                     problem = f"{pair_name(index, pair)}: the {what} gives no tokens"
                     if skip is None:
-                        raise UserError(
-                            f"{problem}; remove the pair, or leave such pairs out with --skip-bad"
-                        )
+                        raise UserError(f"{problem}; remove the pair, or skip such pairs with --skip-bad")
                     kept = list(range(len(sources))) if kept is None else kept
                     skip(index, problem)
                     continue
@@ -145,7 +143,7 @@ class TokenizedPairs:
                 sources.add(source, None if segmenter is None else segmenter.units(pair.document))
                 targets.add(target)
         if not len(sources):
-            raise UserError("there are no pairs to tokenize")
+            raise UserError("zero pairs to tokenize; give at least one")
         return cls(
             sources=sources.ragged(),
             targets=targets.ragged(),
@@ -172,8 +170,8 @@ def _encoded(
 ) -> Generator[tuple[tuple[int, Pair], list[int], list[int]], None, None]:
     """Yield each pair with the ids of its texts, in order.
 
-    With `ahead` the next chunk is encoded while the caller works on one. The tokenizers library works without Python's
-    lock, and its cores would otherwise wait for Python. Two chunks are held.
+    With `ahead`, the next chunk is encoded while the caller processes one. The tokenizers library releases Python's
+    lock, and its cores would otherwise wait for Python. Memory holds two chunks.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="tokenizer") as pool:
         begun: tuple[_Chunk, Future[_Ids]] | None = None
@@ -188,13 +186,13 @@ def _encoded(
 
 
 def pair_name(index: int, pair: Pair) -> str:
-    """The name of a pair in messages: its place, counted from 1, and its id if it has one."""
+    """Name a pair for messages: its number, counted from 1, and its id if it has one."""
     return f"pair {index + 1}" + (f" (id {pair.id})" if pair.id else "")
 
 
 @final
 class _Cutter:
-    """Collects rows, cut to `limit` tokens with the control tokens at their end kept."""
+    """Rows truncated to `limit` tokens; truncation keeps the control tokens at the end."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, limit: int) -> None:
         self._control, self._special = control_ids(tokenizer), set(tokenizer.all_special_ids)
@@ -207,17 +205,17 @@ class _Cutter:
         return len(self._offsets) - 1
 
     def words(self, tokens: Sequence[int]) -> int:
-        """Count the tokens of text that the vocabulary knows."""
+        """Count the tokens of text that are in the vocabulary."""
         return sum(token not in self._special for token in tokens)
 
     def has_words(self, tokens: Sequence[int], *, beyond: int = 0) -> bool:
-        """Whether there are more than `beyond` such tokens; stops counting there, since rows are long."""
+        """Check for more than `beyond` tokens of that kind; stop counting there, since rows are long."""
         words = (token for token in tokens if token not in self._special)
         return next(islice(words, beyond, None), None) is not None
 
     def add(self, tokens: list[int], units: list[int] | None = None) -> None:
-        """Append a row; with `units`, one a token, these are cut where the tokens are."""
-        end = 0  # control tokens that stay at the end of a row that is cut
+        """Append a row, truncated if needed; `units`, one per token, are truncated with the tokens."""
+        end = 0  # control tokens to keep at the end of a truncated row
         if len(tokens) > self._limit:
             self.cut += 1
             while tokens[-1 - end] in self._control and end < self._limit - 1:
@@ -229,12 +227,12 @@ class _Cutter:
                 raise ValueError(f"{len(units)} units for {len(tokens)} tokens")
             kept = self._within_limit(units, end)
             last = kept[-1 - end] if end and len(kept) > end else kept[-1]
-            self.units.append([min(unit, last) for unit in kept])  # an end mark goes with what it follows
+            self.units.append([min(unit, last) for unit in kept])  # an end mark belongs to the unit before it
 
     def _within_limit(self, row: list[int], end: int) -> list[int]:
-        """The entries of a row that fit, its last `end` entries among them."""
+        """Return the entries of a row that fit, including its last `end` entries."""
         return row if len(row) <= self._limit else row[: self._limit - end] + row[len(row) - end :]
 
     def ragged(self) -> Ragged:
-        """The rows so far."""
+        """Return the rows added so far."""
         return Ragged(np.array(self._flat, dtype=np.int32), np.array(self._offsets, dtype=np.int64))

@@ -1,6 +1,6 @@
-"""Documents as units for a scorer: what was read of each unit, whether it is wanted, and batches of them.
+"""Training data of a unit scorer: the vectors, features and labels of each document's units, and batches of them.
 
-Kept as a folder of arrays that are mapped into memory: the states of a million units take gigabytes.
+The arrays are files of a folder, mapped into memory: the hidden states of a million units take gigabytes.
 
     vectors.npy  (units, 2d) float16     facts.npy  (units, f) float32     wanted.npy  (units,) uint8
     bounds.npy   (documents + 1,) int64  words.npy  (documents,) float32: words of the reference
@@ -25,11 +25,11 @@ from precis.errors import UserError
 
 @dataclass(frozen=True)
 class UnitBatch:
-    """Documents of one batch, padded to the longest.
+    """Documents of one batch, padded to the one with the most units.
 
     Attributes:
         wanted: 1 for the units to choose.
-        log_words: log of the words of each reference.
+        log_words: log of the number of words in each reference.
     """
 
     vectors: Float[Tensor, "b u 2d"]
@@ -44,7 +44,7 @@ class UnitBatch:
 
 @dataclass(frozen=True)
 class UnitDocuments:
-    """Documents, each a run of units; see the module's text."""
+    """Documents, each a run of units; the module docstring describes the arrays."""
 
     vectors: NDArray[np.float16]
     facts: NDArray[np.float32]
@@ -62,10 +62,10 @@ class UnitDocuments:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Map the arrays of a folder.
+        """Map the arrays of a folder into memory.
 
         Raises:
-            UserError: one is missing or does not fit the others.
+            UserError: an array is missing or does not fit the others.
         """
         try:
             found = cls(
@@ -75,14 +75,14 @@ class UnitDocuments:
                 )
             )
         except (OSError, ValueError) as error:
-            raise UserError(f"{folder}: cannot be read ({error}); remove it, and it is made again") from error
+            raise UserError(f"{folder}: cannot be read ({error}); delete it to rebuild it") from error
         units, documents = len(found.vectors), len(found.words)
         if not len(found.facts) == len(found.wanted) == units or len(found.bounds) != documents + 1:
-            raise UserError(f"{folder}: its arrays do not belong together; remove it, and it is made again")
+            raise UserError(f"{folder}: its arrays do not belong together; delete it to rebuild it")
         return found
 
     def save(self, folder: Path) -> None:
-        """Write the arrays into a folder."""
+        """Write the arrays to a folder."""
         for field in fields(self):
             np.save(folder / f"{field.name}.npy", getattr(self, field.name), allow_pickle=False)
 
@@ -105,9 +105,9 @@ class UnitDocuments:
 
 
 def filled(sizes: Sequence[int], most: int) -> list[list[int]]:
-    """Put things of these sizes, the smallest first, into batches of at most `most` padded positions.
+    """Group items by size, smallest first, into batches of at most `most` padded positions.
 
-    What is larger than that is alone in its batch. The result holds their places in `sizes`.
+    A larger item gets its own batch. The result holds indices into `sizes`.
     """
     found: list[list[int]] = []
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):
@@ -119,9 +119,9 @@ def filled(sizes: Sequence[int], most: int) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class UnitBatches:
-    """Batches of at most `units` padded units, in an order that depends on the seed and the epoch alone.
+    """Batches of at most `units` padded units, in an order that depends only on the seed and the epoch.
 
-    Documents of similar sizes share a batch, so that little is padding.
+    Documents of similar sizes share a batch, to reduce padding.
     """
 
     documents: UnitDocuments

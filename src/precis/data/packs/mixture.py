@@ -1,8 +1,7 @@
-"""The order in which blocks of text are read: a keyed permutation for each epoch, and mixtures of corpora.
+"""Training order of blocks of text: a keyed permutation for each epoch, and mixtures of corpora.
 
-Everything is a pure function of a position, in O(1) time and memory. A resumed run asks for the position that it
-stopped at. Any number of processes can divide the positions among themselves. A corpus of a billion blocks needs no
-list of them.
+Everything is a pure function of a position, in O(1) time and memory. A resumed run continues at its position. Any
+number of processes can share the positions. A corpus of a billion blocks needs no index in memory.
 """
 
 from collections.abc import Sequence
@@ -16,13 +15,13 @@ from precis.errors import UserError
 
 Positions = NDArray[np.int64]
 
-_ROUNDS = 6  # rounds of the Feistel network; four are enough to pass for random, and more cost little
+_ROUNDS = 6  # rounds of the Feistel network; four already look random, and more cost little
 _CYCLE = 1000  # positions in which a mixture keeps its weights
 _MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def scrambled(*numbers: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
-    """64 random-looking bits from integers, element by element (splitmix64, Steele et al. 2014)."""
+    """Hash integers to 64 random-looking bits, element by element (splitmix64, Steele et al. 2014)."""
     with np.errstate(over="ignore"):
         state: NDArray[np.uint64] = np.zeros((), np.uint64)
         for number in numbers:
@@ -38,8 +37,8 @@ def scrambled(*numbers: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
 class Order:
     """A permutation of range(size) for every epoch.
 
-    It is a Feistel network on the smallest even number of bits that hold `size`. A value outside goes through it again
-    until it is inside (Black and Rogaway 2002, cycle walking), which keeps it a permutation.
+    It is a Feistel network on the smallest even number of bits that hold `size`. A value outside the range goes through
+    it again until it is inside (Black and Rogaway 2002, cycle walking), so the result stays a permutation.
     """
 
     def __init__(self, size: int, *, seed: int) -> None:
@@ -49,7 +48,7 @@ class Order:
         self._half = np.uint64(max(1, -(-(size - 1).bit_length() // 2)))  # bits in each half
 
     def at(self, positions: Positions) -> Positions:
-        """The item at each position; position p is in epoch p // size."""
+        """Return the item at each position; position p is in epoch p // size."""
         epochs, within = np.divmod(np.asarray(positions, np.int64), self._size)
         items = self._mix(within.astype(np.uint64), epochs.astype(np.uint64))
         outside = items >= self._size
@@ -68,10 +67,10 @@ class Order:
 
 @final
 class Mixture:
-    """Assigns a corpus to each position, and counts how many of the corpus's positions came before.
+    """A corpus for each position, and the position within that corpus.
 
-    Every cycle of 1,000 positions gives each corpus its share, rounded by largest remainders, in a new order. A share
-    below 1/2000 may be rounded to none.
+    Every cycle of 1,000 positions gives each corpus its share, rounded by largest remainders, in a new order. Rounding
+    may leave a share below 1/2000 without any position.
     """
 
     def __init__(self, weights: Sequence[float], *, seed: int) -> None:
@@ -84,11 +83,11 @@ class Mixture:
         self.counts[np.argsort(self.counts - shares, kind="stable")[:missing]] += 1
         if (self.counts == 0).any():
             smallest = float(min(weights)) / float(np.sum(weights))
-            raise UserError(f"a corpus has {smallest:.2%} of the mixture's weight; at least 0.1% is needed")
+            raise UserError(f"a corpus has {smallest:.2%} of the mixture's weight; it needs at least 0.1%")
         self._deck = np.repeat(np.arange(len(weights)), self.counts)
 
     def at(self, positions: Positions) -> tuple[Positions, Positions]:
-        """(corpus, position within that corpus) of each position."""
+        """Return (corpus, position within that corpus) of each position."""
         if len(self.counts) == 1:
             return np.zeros_like(positions), positions
         cycles, within = np.divmod(np.asarray(positions, np.int64), _CYCLE)
@@ -102,7 +101,7 @@ class Mixture:
 
 
 def _earlier(deck: Positions) -> Positions:
-    """Count how often the item at each place came before it."""
+    """Count how often each item occurred earlier in the deck."""
     by_item = np.argsort(deck, kind="stable")
     firsts = np.searchsorted(deck[by_item], deck[by_item])
     earlier = np.empty_like(deck)
@@ -112,20 +111,20 @@ def _earlier(deck: Positions) -> Positions:
 
 @final
 class PackedRows:
-    """Blocks of one or several corpora in the order of training, each with its own random numbers.
+    """Blocks of one or several corpora in training order, each with its own random numbers.
 
     Args:
-        corpora: blocks of each corpus, and the weight of the corpus in the mixture.
+        corpora: the blocks of each corpus, and its weight in the mixture.
 
     Raises:
-        UserError: a corpus has no block, or a weight is not above 0.
+        UserError: a corpus lacks a full block, or a weight is not above 0.
         ValueError: the corpora's blocks differ in length.
     """
 
     def __init__(self, corpora: Sequence[tuple[Blocks, float]], *, seed: int) -> None:
         self._blocks = [blocks for blocks, _ in corpora]
         if not all(len(blocks) for blocks in self._blocks):
-            raise UserError("a corpus has not a single full block; use shorter blocks or more text")
+            raise UserError("a corpus does not fill a single block; use shorter blocks or more text")
         if len({blocks.length for blocks in self._blocks}) != 1:
             raise ValueError("the corpora's blocks differ in length")
         self._seed = seed
@@ -142,11 +141,11 @@ class PackedRows:
 
     @property
     def num_blocks(self) -> int:
-        """Blocks in all corpora together, which is the number of positions in an epoch."""
+        """Blocks in all corpora together, equal to the number of positions in an epoch."""
         return sum(len(blocks) for blocks in self._blocks)
 
     def rows(self, positions: Positions) -> tuple[NDArray[np.int64], Positions]:
-        """The blocks at these positions: (b n) ids, and (b) the index of each block's corpus."""
+        """Return the blocks at these positions: (b n) ids, and (b) the index of each block's corpus."""
         corpora, indices = self._locate(positions)
         ids = np.empty((len(positions), self.length), np.int64)
         for number in np.unique(corpora):
@@ -155,7 +154,7 @@ class PackedRows:
         return ids, corpora
 
     def sentence_starts(self, positions: Positions) -> list[NDArray[np.int64]]:
-        """For each block the places at which sentences begin, counted from its [CLS]."""
+        """Return the positions in each block at which sentences begin, counted from its [CLS]."""
         corpora, indices = self._locate(positions)
         return [
             self._blocks[number].sentence_starts(index)
@@ -163,7 +162,7 @@ class PackedRows:
         ]
 
     def uniforms(self, positions: Positions, width: int) -> NDArray[np.float64]:
-        """(b width) numbers in [0, 1), a pure function of seed and position."""
+        """Return (b width) numbers in [0, 1), a pure function of seed and position."""
         columns = np.arange(width, dtype=np.uint64)[None, :]
         bits = scrambled(self._seed, np.asarray(positions).astype(np.uint64)[:, None], columns)
         return np.asarray((bits >> np.uint64(11)) * 2.0**-53, np.float64)

@@ -1,13 +1,13 @@
-"""Packed text: token ids in flat files that are mapped into memory, however large.
+"""Packed text: token ids in flat files, mapped into memory whatever their size.
 
-    PACK/pack.json       what was packed, with counts, versions and digests
-    PACK/tokens.bin      ids of all documents one behind another, each closed by [SEP]
-    PACK/documents.bin   int64: where each document begins, and the end
-    PACK/sentences.bin   int64: where each sentence begins, and the end
-    PACK/tokenizer/      what the ids mean
+    PACK/pack.json       description of the contents: counts, versions and checksums
+    PACK/tokens.bin      ids of all documents, concatenated, each closed by [SEP]
+    PACK/documents.bin   int64: the start of each document, and the end
+    PACK/sentences.bin   int64: the start of each sentence, and the end
+    PACK/tokenizer/      the tokenizer of the ids
     PACK/dev/            the same three files and pack.json for the held-out documents
 
-`precis.data.packs.packing` makes one.
+`precis.data.packs.packing` writes packs.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _REST = "pack the texts again with `precis data pack --restart`"
 @final
 @dataclass(frozen=True)
 class PackedText:
-    """An opened pack. Arrays are memory maps, so nothing is read before it is needed.
+    """An open pack. Arrays are memory maps, read only when needed.
 
     Attributes:
         tokens: (n) ids.
-        documents: (d + 1) positions in `tokens` at which documents begin, then n.
-        sentences: (s + 1) positions in `tokens` at which sentences begin, then n.
+        documents: (d + 1) start positions of documents in `tokens`, then n.
+        sentences: (s + 1) start positions of sentences in `tokens`, then n.
         facts: the content of `pack.json`.
         dev: the held-out part; None in the held-out part itself, or if nothing is held out.
     """
@@ -58,10 +58,10 @@ class PackedText:
         """Map a pack into memory.
 
         Args:
-            verify: read everything once and compare digests, the tokenizer's too; otherwise only compare sizes.
+            verify: read everything once and compare checksums, the tokenizer's too; otherwise compare only sizes.
 
         Raises:
-            UserError: there is no pack, it is of another version, or files are missing or damaged.
+            UserError: the folder is not a pack, the version differs, or files are missing or damaged.
         """
         place = Path(folder)
         if not place.is_dir():
@@ -69,7 +69,7 @@ class PackedText:
                 f"{folder}: no such folder; make a pack with `precis data pack FILES --out {folder}`"
             )
         if look_at(place / PACK_FILE) is None:
-            raise UserError(f"{folder}: is no pack (it has no {PACK_FILE}); make one with `precis data pack`")
+            raise UserError(f"{folder}: not a pack (it lacks {PACK_FILE}); make one with `precis data pack`")
         if verify:
             check_sealed(place)
         try:
@@ -78,7 +78,7 @@ class PackedText:
             raise UserError(f"{error}; {_REST}") from error
         found = facts.get("format")
         if found != FORMAT:
-            raise UserError(f"{folder}: is a pack of format {found}, this is {FORMAT}; {_REST}")
+            raise UserError(f"{folder}: the pack has format {found}, but precis reads {FORMAT}; {_REST}")
         try:
             tokens, documents, sentences = (_map(place, name, facts, verify=verify) for name in ARRAYS)
         except UserError:
@@ -88,18 +88,18 @@ class PackedText:
         if len(documents) == 0 or len(sentences) == 0 or not documents[-1] == sentences[-1] == len(tokens):
             raise UserError(f"{folder}: its files do not belong together; {_REST}")
         words = place / TOKENIZER_FOLDER
-        if verify and words.exists():  # the held-out part has none of its own
-            from precis.data.text.tokenizer import digest_of, load_tokenizer  # a slow import, for this alone
+        if verify and words.exists():  # the held-out part does not contain a tokenizer
+            from precis.data.text.tokenizer import digest_of, load_tokenizer  # slow import, needed only here
 
             if digest_of(load_tokenizer(words)) != facts["tokenizer"]:
-                raise UserError(f"{words}: is not the tokenizer that the ids are from; {_REST}")
+                raise UserError(f"{words}: not the tokenizer that produced the ids; {_REST}")
         inner = place / DEV_FOLDER
         dev = cls.open(inner, verify=verify) if (inner / PACK_FILE).exists() else None
         return cls(place, tokens, documents, sentences, facts, dev)
 
     @property
     def num_tokens(self) -> int:
-        """Tokens, the [SEP] behind every document included."""
+        """Tokens, including the [SEP] after every document."""
         return len(self.tokens)
 
     @property
@@ -109,16 +109,16 @@ class PackedText:
 
     @property
     def tokenizer_digest(self) -> str:
-        """Digest of the vocabulary that the ids are from."""
+        """Digest of the vocabulary of the ids."""
         return str(self.facts["tokenizer"])
 
     @property
     def digest(self) -> str:
-        """Digest of the tokens, equal for packs that train alike."""
+        """Digest of the tokens: packs with equal digests train alike."""
         return str(self.facts["arrays"]["tokens"]["sha256"])[:16]
 
     def blocks(self, length: int = 512) -> Blocks:
-        """Cut the text into rows of `length` tokens, 16 or more.
+        """Split the text into rows of `length` tokens, 16 or more.
 
         Raises:
             UserError: `length` is below 16.
@@ -130,8 +130,8 @@ class PackedText:
 class Blocks:
     """Rows of equal length: [CLS], `length - 2` tokens of the running text, [SEP].
 
-    Documents follow one another, with [SEP] between them. A rest that does not fill a block is left out. The blocks of
-    several packs follow one another in the order of the packs.
+    Documents follow one another, with [SEP] between them. A remainder shorter than a block is dropped. The blocks of
+    several packs come in the order of the packs.
 
     Raises:
         UserError: `length` is below 16.
@@ -149,10 +149,10 @@ class Blocks:
         return int(self._starts[-1])
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(b length) ids of the blocks.
+        """Return the (b length) ids of the blocks.
 
         Raises:
-            IndexError: there is no such block.
+            IndexError: an index is out of range.
         """
         if len(indices) and (indices.min() < 0 or indices.max() >= len(self)):
             raise IndexError(f"blocks {indices.min()} to {indices.max()} of {len(self)}")
@@ -166,7 +166,7 @@ class Blocks:
         return ids
 
     def sentence_starts(self, index: int) -> NDArray[np.int64]:
-        """Places at which sentences begin in block `index`, counted from its [CLS]."""
+        """Return the positions in block `index` at which sentences begin, counted from its [CLS]."""
         owner = int(self._owners(np.array([index]))[0])
         starts = self._packs[owner].sentences
         first = (index - int(self._starts[owner])) * self._inner
@@ -174,7 +174,7 @@ class Blocks:
         return np.asarray(starts[low:high]) - first + 1
 
     def _owners(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(b) the pack that each block is from."""
+        """Return the (b) index of each block's pack."""
         return np.searchsorted(self._starts, indices, side="right") - 1
 
 
@@ -184,15 +184,15 @@ def _map(folder: Path, name: str, facts: dict[str, Any], *, verify: bool) -> NDA
         raise UserError(f"{path}: is missing; {_REST}")
     size = path.stat().st_size
     if size != told["bytes"]:
-        raise UserError(f"{path}: has {size:,} bytes and should have {told['bytes']:,}; {_REST}")
+        raise UserError(f"{path}: has {size:,} bytes instead of {told['bytes']:,}; {_REST}")
     if verify and sha256(path) != told["sha256"]:
-        raise UserError(f"{path}: is damaged (its digest differs); {_REST}")
+        raise UserError(f"{path}: is damaged (its checksum differs); {_REST}")
     if not size:
         return np.zeros(0, told["dtype"])
     return np.memmap(path, dtype=told["dtype"], mode="r")
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""Make a packed corpus: every document is tokenized once, in this process or by several, into flat files.
+"""Make a packed corpus: tokenize every document once, in this process or in several, into flat files.
 
-The pack does not depend on the number of processes: documents are handed out in chunks and taken back in order. Memory
-holds the chunks in flight and a digest of each document, by which exact duplicates are dropped.
+The pack does not depend on the number of processes: results come back in the order of the chunks. Memory holds the
+chunks in flight and a digest of each document, which finds exact duplicates.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from precis.errors import RunError, UserError
 from precis.files import write_file
 from precis.version import __version__
 
-_CHUNK = 200_000  # characters that are handed to a process at once
-_PIECE = 1_000_000  # characters of a document that are tokenized at once
-_BATCH = 200_000  # characters of several documents
+_CHUNK = 200_000  # characters to hand to a process at once
+_PIECE = 1_000_000  # characters of a document to tokenize at once
+_BATCH = 200_000  # characters of several documents to tokenize at once
 _SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], np.uint32)
 
 Chunk = tuple[bool, list[str]]
-"""Whether the documents are held out, and the documents."""
+"""A flag for held-out documents, and the documents."""
 Mapper = Callable[[Iterable[Chunk]], Iterator[tuple[bool, "TokenizedDocuments"]]]
 
 
 @dataclass
 class Counts:
-    """Counts of what went into a pack, and of what was dropped.
+    """Counts of a pack: documents and tokens written, and documents dropped.
 
     Attributes:
-        documents, tokens: documents to train on, and their tokens.
-        held_out, held_out_tokens: documents that are held out, and their tokens.
+        documents, tokens: training documents, and their tokens.
+        held_out, held_out_tokens: held-out documents, and their tokens.
         characters: characters of all these documents.
-        duplicates: documents that were dropped because an equal one came before.
+        duplicates: documents dropped because an equal one came before.
     """
 
     documents: int = 0
@@ -79,14 +79,14 @@ def pack(
     Args:
         texts: the documents; each is read once.
         tokenizer_folder: the tokenizer, which is copied into the pack.
-        workers: processes that tokenize; the pack is the same for any number.
-        dev_share: share of the documents held out, 0 to 1. A digest of the text decides, so a document is on the same
-            side in every pack.
-        facts: called when all texts were read, for more entries of `pack.json`.
+        workers: number of tokenizing processes, which does not change the pack.
+        dev_share: share of the documents to hold out, 0 to 1. A digest of the text decides, so a document is on the
+            same side in every pack.
+        facts: called after all texts are read, for more entries of `pack.json`.
         progress: called with the counts after each chunk.
 
     Raises:
-        UserError: the tokenizer has no [CLS] or no [SEP].
+        UserError: the tokenizer lacks [CLS] or [SEP].
         RunError: a worker died.
     """
     counts, began = Counts(), time.perf_counter()
@@ -127,7 +127,7 @@ def pack(
 def _common_facts(tokenizer: PreTrainedTokenizerBase, folder: Path) -> dict[str, Any]:
     if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
         raise UserError(
-            f"{folder}: the tokenizer has no [CLS] or no [SEP]; make one with `precis tokenizer`, which extends "
+            f"{folder}: the tokenizer lacks [CLS] or [SEP]; make one with `precis tokenizer`, which extends "
             "another model's with --from"
         )
     return {
@@ -141,7 +141,7 @@ def _common_facts(tokenizer: PreTrainedTokenizerBase, folder: Path) -> dict[str,
 
 
 def _distinct(texts: Iterable[str], counts: Counts) -> Iterator[tuple[str, bytes]]:
-    """Yield documents that did not come before, with their digests."""
+    """Yield the documents without duplicates, with their digests."""
     seen: set[bytes] = set()
     for text in texts:
         digest = text_digest(text)
@@ -154,7 +154,7 @@ def _distinct(texts: Iterable[str], counts: Counts) -> Iterator[tuple[str, bytes
 
 
 def _chunks(texts: Iterable[tuple[str, bytes]], dev_share: float) -> Iterator[Chunk]:
-    """Yield (held out, documents): documents of one side in chunks of some size, each side in its order."""
+    """Yield (held out, documents): chunks of training or held-out documents, each side in its order."""
     waiting: dict[bool, list[str]] = {False: [], True: []}
     sizes = {False: 0, True: 0}
     for text, digest in texts:
@@ -183,13 +183,13 @@ class _ArrayFile:
         self.bytes += len(content)
 
     def facts(self) -> dict[str, Any]:
-        """Type, size and digest, as `pack.json` has them."""
+        """Return type, size and checksum, as in `pack.json`."""
         return {"dtype": self.dtype.name, "bytes": self.bytes, "sha256": self._digest.hexdigest()}
 
 
 @final
 class PartWriter:
-    """Writes the three files of one part of a pack: what is trained on, or what is held out."""
+    """Writer of the three files of one part of a pack: training documents or held-out ones."""
 
     def __init__(self, folder: Path, dtype: np.dtype[Any], closing: ExitStack) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -214,7 +214,7 @@ class PartWriter:
         self.documents += len(packed.lengths)
 
     def finish(self) -> None:
-        """Write the ends of the offsets, and sync everything to the disk."""
+        """Write the ends of the offsets, and sync everything to disk."""
         for name in ("documents", "sentences"):
             self._files[name].write(np.array([self.tokens]))
         for array in self._files.values():
@@ -222,7 +222,7 @@ class PartWriter:
             os.fsync(array.file.fileno())
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
-        """Write `pack.json`: these facts, and what the part holds."""
+        """Write `pack.json`: these facts, and the contents of the part."""
         arrays = {name: file.facts() for name, file in self._files.items()}
         record = {**facts, "documents": self.documents, "tokens": self.tokens, "arrays": arrays}
         write_file(self.folder / PACK_FILE, json.dumps(record, indent=2) + "\n")
@@ -234,8 +234,8 @@ class TokenizedDocuments:
 
     Attributes:
         tokens: (n) ids, each document closed by [SEP].
-        lengths: (d) tokens of each document, its [SEP] included.
-        sentences: (s) places at which sentences begin, counted from the first token.
+        lengths: (d) tokens of each document, including its [SEP].
+        sentences: (s) positions of the first tokens of sentences, counted from the first token.
     """
 
     tokens: NDArray[Any]
@@ -246,10 +246,10 @@ class TokenizedDocuments:
 def tokenize(
     texts: list[str], tokenizer: PreTrainedTokenizerBase, dtype: np.dtype[Any]
 ) -> TokenizedDocuments:
-    """Tokenize documents, each closed by [SEP], and find where their sentences begin.
+    """Tokenize documents, each closed by [SEP], and find their sentence starts.
 
-    A document of more than a million characters is tokenized in pieces, or time and memory would grow without bound. It
-    is cut at a blank line if there is one, whose token is then lost.
+    A document of more than a million characters is tokenized in pieces, which bounds time and memory. It is split at a
+    blank line if there is one; the token of that line is lost.
     """
     end = np.array([tokenizer.sep_token_id], dtype)
     parts: list[NDArray[Any]] = []
@@ -280,7 +280,7 @@ def tokenize(
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield pieces of a document, each with whether it is the last."""
+    """Yield (piece, is last) for the pieces of a document."""
     start = 0
     while len(text) - start > _PIECE:
         stop = _cut(text, start + _PIECE // 2, start + _PIECE)
@@ -290,7 +290,7 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _cut(text: str, low: int, high: int) -> int:
-    """The place behind the last blank line between `low` and `high`, or the last line, or the last word."""
+    """Return the place after the last blank line between `low` and `high`, else the last line or word."""
     for mark in ("\n\n", "\n", " "):
         place = text.rfind(mark, low, high)
         if place >= 0:
@@ -299,10 +299,10 @@ def _cut(text: str, low: int, high: int) -> int:
 
 
 def _sentence_starts(text: str, offsets: list[tuple[int, int]]) -> NDArray[np.int64]:
-    """Indices of the tokens that begin sentences.
+    """Return the indices of the tokens that start sentences.
 
-    The splitter tidies the white space of sentences. Counted in characters that are not white space, places in the
-    sentences and in the text are the same.
+    The splitter normalizes the white space of sentences. Positions counted without white space are the same in the
+    sentences and in the text.
     """
     if not offsets:
         return np.zeros(0, np.int64)
@@ -316,14 +316,14 @@ def _sentence_starts(text: str, offsets: list[tuple[int, int]]) -> NDArray[np.in
 
 @contextmanager
 def tokenizing(tokenizer_folder: Path, workers: int, dtype: np.dtype[Any]) -> Iterator[Mapper]:
-    """A function that turns chunks into ids, in the chunks' order, for any number of `workers`.
+    """Yield a function that tokenizes chunks in order, with any number of `workers`.
 
     Memory holds at most two chunks for each worker, and one more.
 
     Raises:
         RunError: a worker died.
     """
-    with one_thread():  # processes share out the work, not the tokenizer's threads
+    with one_thread():  # work is divided among processes, not the tokenizer's threads
         if workers == 1:
             tokenizer = load_tokenizer(tokenizer_folder)
             yield lambda chunks: ((side, tokenize(texts, tokenizer, dtype)) for side, texts in chunks)
@@ -352,21 +352,21 @@ def _in_flight(
             side, future = flying.popleft()
             yield side, future.result()
     except BrokenProcessPool as error:
-        raise RunError("a process that tokenizes died (out of memory?); use fewer --workers") from error
+        raise RunError("a tokenizing process died (out of memory?); use fewer --workers") from error
 
 
-_tokenizer_there: PreTrainedTokenizerBase | None = None  # in a worker process: set once, when it starts
+_tokenizer_there: PreTrainedTokenizerBase | None = None  # in a worker process: set once, at its start
 
 
 def _set_up(folder: str) -> None:
     global _tokenizer_there
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles Ctrl-C and ends the others
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _tokenizer_there = load_tokenizer(folder)
 
 
 def _end_with_parent() -> None:
-    """End this process with its parent: a pool's workers would wait for work forever if the parent is killed."""
+    """End this process with its parent; workers of a killed parent would otherwise wait forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

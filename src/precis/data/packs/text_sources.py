@@ -1,7 +1,7 @@
 """Unlabelled text from many files, one document at a time: text files, JSON lines, CSV and Parquet.
 
-The digest of a document decides whether it came before, is held out, or is in a sample. It depends on nothing but the
-text, so the decisions are the same in every pack, whatever the order of files.
+A document's digest decides whether it is a duplicate, held out or sampled. The digest depends only on the text, so
+these decisions are the same in every pack, whatever the order of files.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _AND = "+"  # between the columns of parallel texts
 
 @dataclass
 class TextReport(SkippedRows):
-    """What was passed over: the first 20 bad rows and unread files, their counts, and the number of empty documents."""
+    """A record of skipped input: the first 20 bad rows and unread files, their counts, and empty documents."""
 
     empty: int = 0
 
 
 def text_files(sources: Iterable[str | Path], *, report: TextReport | None = None) -> list[Path]:
-    """List the files that the sources mean, in the order given.
+    """List the files that the sources name, in the order given.
 
-    The files of a folder or a pattern (``books/*.txt``) are sorted. Folders are searched to the bottom. Hidden names
-    and links to folders are passed over.
+    The files of a folder or a pattern (``books/*.txt``) are sorted. Folders are searched recursively. Hidden names and
+    links to folders are skipped.
 
     Args:
-        report: filled in with the files of folders that are not read, summaries included.
+        report: receives the files of folders that are not read, summaries included.
 
     Raises:
-        UserError: a source does not exist, is of an unknown kind, or a folder holds nothing readable.
+        UserError: a source does not exist, its kind is unknown, or a folder contains nothing readable.
     """
     endings = (_TEXT, *known_endings())
     files: list[Path] = []
@@ -59,7 +59,7 @@ def text_files(sources: Iterable[str | Path], *, report: TextReport | None = Non
             every = sorted(_files_below(path))
             inside = [p for p in every if p.name.lower().endswith(endings) and not p.name.endswith(_SUMMARY)]
             if not inside:
-                raise UserError(f"{path}: holds no readable file; known endings: {', '.join(endings)}")
+                raise UserError(f"{path}: contains no readable file; known endings: {', '.join(endings)}")
             files += inside
             if report is not None:
                 read = set(inside)
@@ -73,7 +73,7 @@ def text_files(sources: Iterable[str | Path], *, report: TextReport | None = Non
     if twice:
         raise UserError(f"{twice[0]}: is named twice; name every file once")
     for path in files:
-        open_regular(path).close()  # report a file that cannot be read before any work is done
+        open_regular(path).close()  # report an unreadable file before any work starts
     return files
 
 
@@ -84,7 +84,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
         here = waiting.pop()
         for name in names_in(here):
             path = here / name
-            if name.startswith(".") or name == SEAL:  # of a folder that precis wrote
+            if name.startswith(".") or name == SEAL:  # the seal is in folders that precis wrote
                 continue
             if not is_folder(path) or path.is_symlink():
                 yield path
@@ -93,14 +93,14 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _matching(source: str | Path) -> list[Path]:
-    """The path itself, or the files that fit if it is a pattern that the shell did not expand."""
+    """Return the path itself, or the files that match a pattern that the shell did not expand."""
     path = Path(source)
     if look_at(path) is not None or not has_magic(str(source)):
         return [path]
     root = Path(path.anchor)
     found = sorted(root.glob(str(path.relative_to(root))))
     if not found:
-        raise UserError(f"{source}: no file fits this pattern")
+        raise UserError(f"{source}: no file matches this pattern")
     return found
 
 
@@ -109,12 +109,12 @@ def read_texts(
 ) -> Iterator[str]:
     """Yield the documents of all files: a text file is one document, and so is each row of other files.
 
-    Columns of parallel texts, "de+en", make one document of both, a line each, every second row the other way round.
-    Masks in one text can then be filled from the other (translation language modelling, XLM, arXiv:1901.07291,
-    section 3.3), which Z-Code++ follows (section 3.1). Languages and positions get no embeddings of their own.
+    Columns of parallel texts, "de+en", give one document with a line for each; every second row has the reverse order.
+    A model can then fill masks in one text from the other (translation language modelling, XLM, arXiv:1901.07291,
+    section 3.3), as in Z-Code++ (section 3.1). Languages and positions do not get separate embeddings.
 
     Raises:
-        UserError: a row cannot be read or lacks the column (with `skip_bad` it is passed over and reported).
+        UserError: a row cannot be read or lacks the column (with `skip_bad` it is skipped and reported).
     """
     report = report if report is not None else TextReport()
     for path in files:
@@ -152,12 +152,12 @@ def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:
         yield place, text, problem
 
 
-_PIECE = 1_000_000  # characters that are normalized at once: words in a list take ten times their room
+_PIECE = 1_000_000  # characters to normalize at once: a list of words takes ten times the memory
 _SPACE = re.compile(r"\s")
 
 
 def text_digest(text: str) -> bytes:
-    """The 16-byte digest of a document in NFC with its white space collapsed; duplicates have equal digests."""
+    """Return the 16-byte digest of a document in NFC with collapsed white space; duplicates have equal digests."""
     digest, joint = hashlib.blake2b(digest_size=16), b""
     for piece in _pieces(text):
         words = " ".join(unicodedata.normalize("NFC", piece).split()).encode()
@@ -168,7 +168,7 @@ def text_digest(text: str) -> bytes:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut a text before white space, which no normalization joins to what precedes it."""
+    """Split a text before white space, which no normalization joins to the preceding text."""
     start = 0
     while start < len(text):
         space = _SPACE.search(text, start + _PIECE)
@@ -178,19 +178,19 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def falls_below(digest: bytes, share: float) -> bool:
-    """Whether a text belongs to the `share` of all texts that is set apart."""
+    """Check whether a text belongs to the `share` of all texts that is held out."""
     return int.from_bytes(digest[:8], "big") < share * 2**64
 
 
 def sample_texts(texts: Iterable[str], *, characters: int, longest: int) -> list[str]:
-    """Draw documents evenly, in their order and without duplicates.
+    """Sample documents uniformly, in their order and without duplicates.
 
-    The documents with the smallest digests are taken, as many as fit. So the choice does not depend on the order, and
-    memory holds no more than the sample. The half of the digest that counts is the one that `falls_below` ignores.
+    The sample holds the documents with the smallest digests, as many as fit. So it does not depend on the order, and
+    memory holds only the sample. It uses the half of the digest that `falls_below` ignores.
 
     Args:
         characters: most characters of the sample; a single document may be longer.
-        longest: most characters of a document; the rest is cut off.
+        longest: most characters of a document, which is truncated to it.
     """
     heap: list[tuple[int, int, str]] = []  # largest digest first
     kept: set[int] = set()

@@ -1,14 +1,14 @@
 """The project's own small corpus: short reports and dialogues in plain English, each with a faithful summary.
 
-A *scenario* (a road accident, a dinner that is put off) draws its facts and tells them in an order and a wording that
-vary. It mixes in side remarks that hold names and numbers of the same sort. The summary is written from the facts alone
-and in words that often differ from the document's. Its wording follows the way the text opens. So a model has to find
-the facts, copy names and numbers that it has never seen, rephrase, and leave out the rest. Of several plans it has to
-keep the final one. Scenarios are data: the files of ``scenarios/`` tell the stories in the language of ``grammar``, and
-``words`` makes the names. To add a story, write a section beside its like.
+A *scenario* (a road accident, a postponed dinner) draws its facts and tells them in varying order and wording. It mixes
+in side remarks with similar names and numbers. The summary is written only from the facts, often in other words than
+the document. Its wording depends on the opening of the text. So a model has to find the facts, copy unseen names and
+numbers, rephrase, and omit the rest. When plans change, it has to keep the final one. Scenarios are data: the files of
+``scenarios/`` define the stories in the language of ``grammar``, and ``words`` makes the names. To add a story, write a
+section next to similar ones.
 
-The corpus is no real news. People, places and companies are invented; nothing that it says happened. It is far simpler
-than human text: a score on it shows that a model learns, not that it summarizes well.
+The corpus is fiction: people, places, companies and events are invented. It is far simpler than human text. A score on
+it shows that a model learns, not that it summarizes well.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from precis.errors import UserError
 Kind = Literal["mixed", "report", "dialogue"]
 
 Told = Sequence[tuple[Scenario, Sequence[Frame]]]
-"""Scenarios, each with the side remarks that fit it beside its own."""
+"""Scenarios, each with general side remarks that fit it in addition to its own."""
 
 
 @cache
 def reports() -> Told:
-    """Each kind of report."""
+    """Return all scenarios of reports."""
     shared = read_scenarios("reports")
     news = read_scenarios("news", shared)
     return _told(
@@ -45,7 +45,7 @@ def reports() -> Told:
 
 @cache
 def dialogues() -> Told:
-    """Each kind of dialogue."""
+    """Return all scenarios of dialogues."""
     plans = read_scenarios("plans")
     return _told(plans, read_scenarios("chats", plans), read_scenarios("errands", plans))
 
@@ -56,32 +56,32 @@ def _told(*files: ScenarioFile) -> Told:
 
 OPTIONAL_FACT_RATE = 0.5
 REPLACED_FACT_RATE = 0.5
-HOOK_RATE = 0.5  # how often a report opens beside the point
+HOOK_RATE = 0.5  # share of reports that open off topic
 CLOSE_RATE = 0.4
-ASIDE_COUNTS = (0, 1, 1, 2, 2, 3, 3, 4, 5, 8)  # side remarks of a report, each number as likely
-DIGRESSION_COUNTS = (0, 0, 1, 1, 1, 2)  # the same of a dialogue
-GENERAL_REMARK_RATE = 0.35  # the share of side remarks that are not the scenario's own
-DISORDER = 2.5  # by how many places a fact may leave the order of the scenario
+ASIDE_COUNTS = (0, 1, 1, 2, 2, 3, 3, 4, 5, 8)  # side remarks of a report; all entries are equally likely
+DIGRESSION_COUNTS = (0, 0, 1, 1, 1, 2)  # side remarks of a dialogue
+GENERAL_REMARK_RATE = 0.35  # share of side remarks that are not the scenario's own
+DISORDER = 2.5  # most places that a fact may move from its order in the scenario
 MOST_TURNS = 14
 
 
 def make_pairs(count: int, *, seed: int, kind: Kind = "mixed") -> Iterator[Pair]:
-    """The first ``count`` pairs of the corpus ``seed``; pair i is the same whatever the count.
+    """Make the first ``count`` pairs of the corpus ``seed``; pair i is the same for any count.
 
-    "mixed" has a report and a dialogue in turn.
+    "mixed" alternates reports and dialogues.
 
     Raises:
         UserError: the count is negative or the kind is unknown.
     """
     if count < 0:
-        raise UserError(f"count={count} pairs cannot be made; give 0 or more")
+        raise UserError(f"count={count} pairs cannot be made; use 0 or more")
     if kind not in ("mixed", "report", "dialogue"):
         raise UserError(f"kind={kind!r} is unknown; use 'mixed', 'report' or 'dialogue'")
     return (make_pair(index, seed=seed, kind=kind) for index in range(count))
 
 
 def make_pair(index: int, *, seed: int, kind: Kind = "mixed") -> Pair:
-    """Pair ``index`` of the corpus ``seed``: a pure function of its arguments."""
+    """Make pair ``index`` of the corpus ``seed``, as a pure function of the arguments."""
     rng = random.Random(f"{seed}:{index}")
     chosen = ("report", "dialogue")[index % 2] if kind == "mixed" else kind
     scenarios, tell = (reports(), tell_report) if chosen == "report" else (dialogues(), tell_dialogue)
@@ -97,7 +97,7 @@ def make_pair(index: int, *, seed: int, kind: Kind = "mixed") -> Pair:
 
 
 def tell_report(scenario: Scenario, story: Story, lead: Frame, remarks: Sequence[Frame]) -> str:
-    """A report in one paragraph."""
+    """Write a report in one paragraph."""
     rng, frames = story.rng, scenario.frames
     facts = [fact for fact in scenario.facts if fact in story.facts and fact not in lead.tells]
     places = [place + DISORDER * rng.random() for place in range(len(facts))]
@@ -113,7 +113,7 @@ def tell_report(scenario: Scenario, story: Story, lead: Frame, remarks: Sequence
 
 
 def tell_dialogue(scenario: Scenario, story: Story, lead: Frame, remarks: Sequence[Frame]) -> str:
-    """A dialogue, one turn a line."""
+    """Write a dialogue, one turn per line."""
     rng, frames = story.rng, scenario.frames
     beats = [lead, *(choose(rng, frames[fact]) for fact in scenario.facts if fact in story.facts)]
     turns = [story.write(beat).split("\n") for beat in beats]
@@ -145,7 +145,7 @@ def _choose_facts(scenario: Scenario, story: Story, *, told: Sequence[str]) -> N
 def _remarks(
     rng: random.Random, own: Sequence[Frame], general: Sequence[Frame], counts: Sequence[int]
 ) -> list[Frame]:
-    """Different side remarks: most of them the scenario's own, some from those that fit everywhere."""
+    """Choose different side remarks: most from the scenario's own, some from the general ones."""
     count = choose(rng, counts)
     foreign = min(len(general), sum(rng.random() < GENERAL_REMARK_RATE for _ in range(count)))
     return rng.sample(own, min(len(own), count - foreign)) + rng.sample(general, foreign)
@@ -160,7 +160,7 @@ _SPACES = re.compile(r"  +| (?=[.,;!?](?:\s|$))")
 
 
 def polish(text: str) -> str:
-    """Agree "a" and "an" with the next word, close up spaces, begin sentences with a capital."""
+    """Choose "a" or "an" by the next word, remove extra spaces, and capitalize sentence starts."""
     text = _SPACES.sub(lambda match: " " if len(match.group()) > 1 else "", text)
     text = _ARTICLE.sub(_article, text)
     return _SENTENCE_START.sub(lambda match: match.group().upper(), text.strip())
@@ -175,7 +175,7 @@ HASTY: Mapping[str, str] = {
     "yes": "yep", "okay": "ok", "you": "u", "you're": "ur", "really": "rly", "about": "abt", "don't": "dont",
     "can't": "cant", "haven't": "havent", "thank you": "thx", "great": "gr8", "your": "ur", "sorry": "sry",
 }  # fmt: skip
-"""Spellings of the speakers who type fast."""
+"""Spellings of speakers who type fast."""
 
 HASTY_RATE = 0.2
 _HASTY_WORDS = re.compile(rf"\b(?:{'|'.join(sorted(HASTY, key=len, reverse=True))})\b", re.IGNORECASE)
@@ -183,7 +183,7 @@ _FIRST_WORD = re.compile(r"\w+")
 
 
 def _turn(line: str, story: Story, hasty: dict[str, bool]) -> str:
-    """One turn in its speaker's manner, which is chosen at the speaker's first turn."""
+    """Write one turn in its speaker's style, which is chosen at the speaker's first turn."""
     name, _, said = line.partition(": ")
     if name not in hasty:
         hasty[name] = story.rng.random() < HASTY_RATE

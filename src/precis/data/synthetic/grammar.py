@@ -1,7 +1,7 @@
-"""The small template language of the synthetic scenarios, which are text files: `scenarios/*.txt`.
+"""The small template language of the synthetic scenarios, in text files: `scenarios/*.txt`.
 
-A file holds sections. A section begins with ``=== its name``. Slots come first, a line each, then a line ``---`` and
-the frames. Comments stand before the first section. A slot is drawn by a function of `words`::
+A file holds sections. A section starts with ``=== its name``. Slots come first, one per line, then a line ``---`` and
+the frames. Comments precede the first section. A function of `words` draws the value of a slot::
 
     town: town                              a function without arguments
     homes: number(300, 9900, step=10)       with arguments: numbers, texts, lists of `scenarios/names.txt`
@@ -13,24 +13,23 @@ the frames. Comments stand before the first section. A slot is drawn by a functi
         a cut cable / a digger cut through a cable
 
 The sections ``common`` and ``passing`` hold slots that several scenarios share; ``remarks`` holds side remarks. Slots
-in ``passing`` are for side remarks, and are drawn anew for each frame. The frames, one a line::
+in ``passing`` are for side remarks, and each frame draws them again. The frames, one per line::
 
     lead(what, where): {who} has [opened|started] a bakery in {town}.   it tells the facts in brackets
     when: The doors [open|will open] at {time} on {day}.                a frame of the fact "when"
     never!when: It will never open, {who} said.                         a fact that may replace "when"
     price?: A loaf costs {price} {price:euro/euros}.                    a fact that half the texts leave out
     cake?price: A cake costs twice as much.                             the same, told only if "price" is
-    hook: {other.first} was up early.                                   a side remark to begin with
+    hook: {other.first} was up early.                                   an opening side remark
     aside: {other} remembers the bakery of {far_town}.                  a side remark: never in the summary
-    close: Do drop in.                                                  a side remark to end with
+    close: Do drop in.                                                  a closing side remark
     summary: {who} opens a bakery on {day}<price: ; a loaf costs {price} euros>.
 
-Indented lines continue the frame above; one that begins with ``a)`` is a turn of the speaker in slot ``a``.
-In a text ``{slot}`` and ``{slot.form}`` stand for a drawn value, ``{slot:one/many}`` for the word that agrees with a
-drawn number, and ``[a|b]`` for a free choice (nesting allowed). ``<fact: text>`` and ``<!fact: text>`` stand for text
-that is there only if the fact was told, or was not. Spaces are closed up at the end, so that one too many does no harm.
-There is no logic beyond that, on purpose: what needs more is a slot. A slot or fact that is not there, and a bracket
-that is not closed, are errors when the file is read.
+Indented lines continue the frame above; one that starts with ``a)`` is a turn of the speaker in slot ``a``.
+In a text, ``{slot}`` and ``{slot.form}`` insert a drawn value, ``{slot:one/many}`` the word that agrees with a drawn
+number, and ``[a|b]`` a random choice (which may be nested). ``<fact: text>`` and ``<!fact: text>`` insert text only if
+the story tells the fact, or does not. Extra spaces are removed at the end. Anything more needs a slot, by design.
+Unknown slots and facts and unclosed brackets are errors when the file is read.
 """
 
 from __future__ import annotations
@@ -49,17 +48,17 @@ Forms = Mapping[str, "str | Text"]
 """One drawn value: its written forms by name; "" is the plain one."""
 
 Draw = Callable[[random.Random], "str | Forms"]
-"""How a slot is drawn; a text is a value of the plain form alone."""
+"""A function that draws a slot; it returns forms, or a text for the plain form only."""
 
-REDRAWS = 30  # how often a value that is in use already is drawn again before it is accepted
+REDRAWS = 30  # how often to redraw a value that is already in use before accepting it
 SINGULAR = frozenset({"1", "one"})
-SHARED = frozenset({"=", ""})  # a form that begins with "=", such as a pronoun, may occur in several values
+SHARED = frozenset({"=", ""})  # a form with a leading "=", such as a pronoun, may occur in several values
 
 
 class Story:
-    """The values and facts of one text while it is being written; values are drawn at their first use.
+    """The values and facts of one text during writing; values are drawn at their first use.
 
-    ``facts`` are those that are told. After ``complete`` a new value is an error, so that a summary holds
+    ``facts`` are the told ones. After ``complete`` a new value is an error, so that a summary contains
     nothing that its document does not.
     """
 
@@ -72,7 +71,7 @@ class Story:
         self._complete = False
 
     def value(self, slot: str) -> Forms:
-        """The value of a slot, drawn so that no other slot has the same name, number or day."""
+        """Return the value of a slot, drawn so that no other slot has the same name, number or day."""
         known = self.values.get(slot)
         if known is not None:
             return known
@@ -91,15 +90,15 @@ class Story:
         return forms
 
     def names(self, word: str) -> bool:
-        """Whether a word is one that was drawn, such as a name, or the first of one."""
+        """Check whether a word is a drawn value, such as a name, or the start of one."""
         return any(taken.startswith(word) for taken in self._taken)
 
     def complete(self) -> None:
-        """Draw no more values: from here on a slot that the document does not hold is an error."""
+        """Refuse new values: from here on, a slot that the document does not contain is an error."""
         self._complete = True
 
     def write(self, frame: Frame) -> str:
-        """The frame with its slots filled and its choices made; passing slots are then forgotten."""
+        """Write the frame with its slots filled and its choices made; forget passing slots afterwards."""
         out: list[str] = []
         frame.text.write(self, out)
         for slot in self._scenario.passing & self.values.keys():
@@ -123,7 +122,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """``{slot}``, ``{slot.form}``"""
+    """A value in a text: ``{slot}``, ``{slot.form}``."""
 
     slot: str
     form: str
@@ -138,7 +137,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Agreeing:
-    """``{slot:one/many}``"""
+    """A word that agrees with a number: ``{slot:one/many}``."""
 
     slot: str
     one: str
@@ -150,7 +149,7 @@ class Agreeing:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """``[a|b|c]``"""
+    """A random choice: ``[a|b|c]``."""
 
     options: tuple[Text, ...]
 
@@ -160,7 +159,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class IfTold:
-    """``<fact: text>``, ``<!fact: text>``"""
+    """Text that depends on a fact: ``<fact: text>``, ``<!fact: text>``."""
 
     fact: str
     told: bool
@@ -177,14 +176,14 @@ _TOKEN = re.compile(r"\{(\w+)(?:\.(\w+)|:([^{}/]*)/([^{}/]*))?\}|<(!?)(\w+):|[\[
 
 
 class Frame:
-    """A frame, parsed.
+    """A parsed frame.
 
     Attributes:
         tells: the facts that it tells.
-        slots, facts: what its text asks for.
+        slots, facts: the slots and facts in its text.
 
     Raises:
-        ValueError: a bracket is not closed; the message names the frame.
+        ValueError: a bracket is not closed; the message quotes the frame.
     """
 
     def __init__(self, source: str, tells: Sequence[str] = ()) -> None:
@@ -195,7 +194,7 @@ class Frame:
         self.text, _ = self._parse(until="")
 
     def _parse(self, until: str) -> tuple[Text, str]:
-        """The text before one of these marks, and that mark."""
+        """Return the text before one of these marks, and that mark."""
         parts: list[str | Node] = []
         for token in self._tokens:
             slot, form, one, many, negated, fact = token.groups()
@@ -220,7 +219,7 @@ class Frame:
             else:
                 parts.append(mark)
         if until:
-            raise ValueError(f"bracket without partner in {self._source!r}")
+            raise ValueError(f"unmatched bracket in {self._source!r}")
         return Text(tuple(parts)), ""
 
 
@@ -228,8 +227,8 @@ class Frame:
 class Scenario:
     """One kind of story: slots, and the frames by label in the order of the block.
 
-    Slots in ``passing`` are drawn anew for each frame. Facts in ``optional`` may be left out, and are if the
-    fact named there ("" for none) is not told; ``instead`` names for a fact the one that it may replace.
+    Each frame draws the slots in ``passing`` again. Facts in ``optional`` may be left out, and are if the
+    fact named there ("" for none) is not told; ``instead`` maps a fact to the one that it may replace.
     """
 
     name: str
@@ -241,7 +240,7 @@ class Scenario:
 
     @property
     def facts(self) -> list[str]:
-        """The labels that are neither opening, side remark nor summary, in order."""
+        """The labels other than opening, side remark and summary, in order."""
         return [label for label in self.frames if label not in RESERVED]
 
 
@@ -255,7 +254,7 @@ def scenario(name: str, slots: Mapping[str, Draw], block: str, *, passing: Mappi
     """Parse a scenario's block of frames.
 
     Raises:
-        ValueError: a slot or a fact is not there, a label is missing or a bracket is not closed.
+        ValueError: a slot or a fact is unknown, a label is missing or a bracket is not closed.
     """
     result = Scenario(name, {**passing, **slots}, frozenset(passing))
     for entry in _ENTRY.split(block.strip("\n")):
@@ -283,7 +282,7 @@ def scenario(name: str, slots: Mapping[str, Draw], block: str, *, passing: Mappi
 
 @dataclass(frozen=True)
 class ScenarioFile:
-    """What a file holds: scenarios by name, side remarks that fit all of them, slots that they share."""
+    """The contents of a file: scenarios, side remarks that fit all of them, and shared slots."""
 
     scenarios: Sequence[Scenario]
     remarks: Sequence[Frame]
@@ -292,10 +291,10 @@ class ScenarioFile:
 
 
 def read_scenarios(name: str, shared: ScenarioFile | None = None) -> ScenarioFile:
-    """Read `scenarios/NAME.txt`; its scenarios may use the slots that `shared` has for all.
+    """Read `scenarios/NAME.txt`; its scenarios may use the common slots of `shared`.
 
     Raises:
-        ValueError: a slot, a fact or a drawing function is not there, or a bracket is not closed.
+        ValueError: a slot, a fact or a drawing function is unknown, or a bracket is not closed.
     """
     sections = dict(_sections(scenario_file(name)))
     common, passing = (
@@ -312,7 +311,7 @@ def read_scenarios(name: str, shared: ScenarioFile | None = None) -> ScenarioFil
 
 
 def _sections(text: str) -> Iterator[tuple[str, tuple[dict[str, Draw], str]]]:
-    """Each section's title, slots and block of frames."""
+    """Yield each section's title, slots and block of frames."""
     for part in f"\n{text}".split("\n=== ")[1:]:
         head, _, frames = part.rstrip().partition("\n---\n")
         title, _, slots = head.partition("\n")
@@ -332,15 +331,15 @@ def _slot(entry: str) -> tuple[str, Draw]:
 
 
 def one_of(*options: str) -> Draw:
-    """One of the options, each a frame of its own."""
+    """Return a draw of one of the options, each of which is a frame."""
     rows = [{"": _cell(option)} for option in options]
     return lambda rng: choose(rng, rows)
 
 
 def table(block: str) -> Draw:
-    """One row of a table: its forms are named by the first line, " / " parts the cells, cells are frames.
+    """Return a draw of one row of a table; the first line names its forms, " / " separates cells, cells are frames.
 
-    A line that begins with a space continues the row above.
+    A line with a leading space continues the row above.
     """
     joined = re.sub(r"\n +", " ", block.strip("\n"))
     header, *lines = [[cell.strip() for cell in line.split(" / ")] for line in joined.splitlines()]
@@ -366,11 +365,11 @@ _DRAWN_BY: Mapping[str, Callable[..., str | Forms]] = {
 
 
 def _drawn(how: str) -> Draw:
-    """The call that `how` describes; of Python it may hold one call of a known function, and plain values."""
+    """Return the call that `how` describes: one call of a known function with plain values."""
     call = ast.parse(how, mode="eval").body
     function = getattr(call.func if isinstance(call, ast.Call) else call, "id", "")
     if function not in _DRAWN_BY:
-        raise ValueError(f"{how!r} is no way to draw a slot; known: {', '.join(_DRAWN_BY)}")
+        raise ValueError(f"{how!r} does not draw a slot; known functions: {', '.join(_DRAWN_BY)}")
     draw = _DRAWN_BY[function]
     if not isinstance(call, ast.Call):
         return draw

@@ -1,4 +1,4 @@
-"""What a task's answers are, where they can be chosen or measured rather than written: classes, or numbers.
+"""Answers of a task that a model chooses or measures instead of writing: classes or numbers.
 
 A classifier reads the texts of an example without their names: [CLS] text [SEP], or [CLS] first [SEP] second [SEP].
 """
@@ -23,7 +23,7 @@ class Answers:
     """The answers of a task.
 
     Attributes:
-        labels: words of its classes in order; empty if an answer is a number.
+        labels: words of the classes in order; empty if an answer is a number.
     """
 
     labels: tuple[str, ...]
@@ -31,7 +31,7 @@ class Answers:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What a classifier's configuration says of them, by transformers' names."""
+        """The entries of a classifier's configuration, under the names of transformers."""
         names = self.labels or ("number",)
         return {
             "id2label": dict(enumerate(names)),
@@ -40,36 +40,36 @@ class Answers:
         }
 
     def read(self, document: str) -> str:
-        """A document as a classifier reads it."""
+        """Return a document in the form that a classifier reads."""
         return as_parts(document, self.texts)
 
     def value(self, pair: Pair) -> float:
-        """The class of an example, or its number as the data have it.
+        """Return the class of an example, or its number as in the data.
 
         Raises:
-            UserError: the answer is none of the task's.
+            UserError: the label is unknown.
         """
         answer = pair.all_references[0].strip()
         if not self.labels:
             return float(answer)
         if answer not in self.labels:
-            raise UserError(f"label {answer!r} is none of the task's: {', '.join(self.labels)}")
+            raise UserError(f"unknown label {answer!r}; the labels of the task are {', '.join(self.labels)}")
         return self.labels.index(answer)
 
     def text(self, value: float) -> str:
-        """A class or a number as the data have it."""
+        """Return a class or a number as it appears in the data."""
         return self.labels[int(value)] if self.labels else repr(value)
 
     def tensor(self, values: list[float]) -> Tensor:
-        """Values (n) as a model is trained on them: long for classes, float32 for numbers."""
+        """Return values (n) as training labels: long for classes, float32 for numbers."""
         return torch.tensor(values, dtype=torch.long if self.labels else torch.float32)
 
 
 def answers_of(name: str | None) -> Answers:
-    """The answers of a task.
+    """Return the answers of a task.
 
     Raises:
-        UserError: no task is named, or its answers are texts.
+        UserError: the name is missing, or the task's answers are texts.
     """
     found = glue_task(task(name).scheme) if name else None
     if found is None:

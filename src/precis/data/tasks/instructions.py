@@ -1,13 +1,12 @@
-"""Instructions that stand before a document in grounded pre-training, several for each kind; see `wordings.toml`.
+"""Instructions before a document in grounded pre-training, several for each kind; see `wordings.toml`.
 
 Z-Code++ (section 2.1, Table 1) puts a natural-language instruction before every document of its second phase and
-shows two or three for a kind. The wordings here are ours. Those under `training` are trained on; those under
-`held_out` never are, so that a model can be asked in words that it has not met. A wording may name a length ("in one
-sentence", "in at most 40 words"); it is then given only to pairs whose summary has it, or the model would learn to
-disregard it.
+shows two or three for a kind. The wordings here are ours. Those under `training` are for training; those under
+`held_out` never are, so that a model can be tested on unseen wordings. A wording may name a length ("in one sentence",
+"in at most 40 words"). Only pairs whose summary has that length get it, or the model would learn to ignore it.
 
-They are in English, as the paper's are. A kind of another language, `news-de`, has wordings in that language besides
-those of the kind that it names with `also`.
+The wordings are in English, as in the paper. A kind in another language, `news-de`, has wordings in that language,
+plus those of the kind named in its `also`.
 """
 
 import tomllib
@@ -25,11 +24,11 @@ from precis.errors import UserError
 
 VERSION = "precis-wordings-2"  # part of a run's identity: change it when a wording changes
 
-_WORDS = "{words}"  # in a wording: how many words the summary has, rounded up
+_WORDS = "{words}"  # in a wording: the number of words in the summary, rounded up
 _TEN = 10
 
 GENERAL = "Summarize the following text:"
-"""The instruction for a document of unknown kind; every kind that asks for a summary is trained with it."""
+"""The instruction for a document of unknown kind; training uses it for every kind with summaries."""
 
 
 Record = TypeVar("Record")
@@ -37,14 +36,14 @@ Record = TypeVar("Record")
 
 @final
 class Records(Mapping[str, Record]):
-    """Records of a TOML file by name, in its order, read when the first of them is asked for.
+    """Records of a TOML file by name, in its order; the file is read at the first access.
 
     Args:
-        file: name of a TOML file beside this module; each of its tables is a record.
-        build: makes a record of its name, its table and all tables of the file.
+        file: name of a TOML file in this package; each of its tables is a record.
+        build: makes a record from its name, its table and all tables of the file.
 
     Raises:
-        UserError: at the first use, naming file and record, where `build` refuses one or the file is no TOML.
+        UserError: at the first access, with file and record, if the file is not TOML or `build` refuses a record.
     """
 
     def __init__(self, file: str, build: Callable[[str, dict[str, Any], Mapping[str, Any]], Record]) -> None:
@@ -79,14 +78,14 @@ class Wording:
     """An instruction.
 
     Attributes:
-        sentences: least and most sentences of a summary that it asks for; if None, it fits any.
+        sentences: least and most sentences that it requests from a summary; if None, it fits any.
     """
 
     text: str
     sentences: tuple[int, int] | None = None
 
     def fits(self, count: int) -> bool:
-        """Whether the wording asks for a summary of `count` sentences."""
+        """Check whether the wording requests a summary of `count` sentences."""
         return self.sentences is None or self.sentences[0] <= count <= self.sentences[1]
 
 
@@ -99,7 +98,7 @@ class Kind:
 
 
 def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Kind:
-    """A kind from its table in the file.
+    """Build a kind from its table in the file.
 
     Raises:
         UserError: the table lacks one of the two lists, or a wording is neither a text nor a text with its bounds.
@@ -109,7 +108,7 @@ def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Kind:
         raise UserError(f"has {', '.join(table)} instead of training and held_out")
     also = table.get("also")
     if also is not None and also not in tables:
-        raise UserError(f"also={also!r} is no other kind{nearest(also, tables)}")
+        raise UserError(f"also={also!r} is not another kind{nearest(also, tables)}")
     shared = tables[also] if also else {}
     return Kind(**{part: tuple(map(_wording, [*shared.get(part, ()), *own])) for part, own in parts.items()})
 
@@ -135,7 +134,7 @@ def wording_for(kind: str, pair: Pair, uniform: float, *, held_out: bool = False
         kind: a key of `KINDS`.
         pair: a pair whose summary's sentences are counted (`precis.data.text.sentences`).
         uniform: a number in [0, 1); equal numbers give equal wordings.
-        held_out: choose among the wordings that are kept from training.
+        held_out: choose among the wordings that training never uses.
 
     Raises:
         UserError: an unknown kind.

@@ -1,8 +1,8 @@
-"""The tasks that precis knows by name, and where their data lie.
+"""The tasks that precis knows by name, and the location of their data.
 
 The records are in `tasks.toml`, which states the rules for their limits in tokens and their decoding.
 
-Which of the sets may train a model that is given away is a question of their licences, which no table answers.
+The licences of the sets decide which may train a published model; no table records that.
 """
 
 import itertools
@@ -32,21 +32,21 @@ class Task(Settings):
 
     Attributes:
         kind: kind of document and summary, a key of `precis.data.tasks.instructions.KINDS`.
-        columns: columns of local files, in this project's layout or that of the files that the authors give out.
+        columns: columns of local files, in this project's layout or in that of the authors' files.
         layouts: columns of further published files; see `local_layouts`.
         hub: `owner/name[:config][@revision]` on the Hugging Face hub, with splits for training, validation and
-            test; "" if the hub has none that can be read without running a script or asking its authors.
+            test; "" if the hub has none that is readable without running a script or asking its authors.
         hub_columns: columns of the hub's rows.
-        empty_documents: most rows of a published split without a document. They are passed over, counted and
-            reported. One more stops the reading, and so does the first in a user's own files.
+        empty_documents: most rows without a document in a published split. They are skipped, counted and
+            reported. One more is an error, and so is the first in a user's own files.
         scheme: prefix of the source, for `data.pairs.schemes`, if its rows are not pairs.
-        folder: another name, besides the task's own, of the folder with its files.
+        folder: an alternative name of the folder with its files.
         percentiles: 95th percentiles of source and target tokens, from `percentiles_from`; if None, neither
             the paper nor a measurement gives them.
         max_source, max_target: limits in tokens, control tokens included.
-        instruction: the training wording that a model of several tasks is asked with. Fine-tuning on one task uses
-            none unless asked to. `precis data list` shows it.
-        metrics: names of `precis.evaluation.scores.TASK_SCORES` that `precis evaluate` prints; () for ROUGE.
+        instruction: the training wording that prompts a model of several tasks. Fine-tuning on one task uses none
+            by default. `precis data list` shows it.
+        metrics: names in `precis.evaluation.scores.TASK_SCORES` that `precis evaluate` prints; () for ROUGE.
     """
 
     name: str
@@ -70,15 +70,15 @@ class Task(Settings):
 
     @property
     def local_layouts(self) -> tuple[Columns, ...]:
-        """What columns a local file may have, in the order of trial: the task's, this project's, the hub's, others."""
+        """Possible columns of a local file, in the order of trial: the task's, this project's, the hub's, others."""
         return tuple(dict.fromkeys((self.columns, Columns(), self.hub_columns, *self.layouts)))
 
 
 def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
-    """A task from its table in the file.
+    """Build a task from its table in the file.
 
     Raises:
-        UserError: a field is unknown, missing or of the wrong type, or names what is not there.
+        UserError: a field is unknown, missing or of the wrong type, or its value is unknown.
     """
     record = {**_with_fields_of_others(table, tables), "name": name}
     for columns in ("columns", "hub_columns"):
@@ -91,25 +91,25 @@ def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
         if value not in known:
             raise UserError(f"{choice}={value!r} is unknown{nearest(value, known)}")
     if made.instruction not in {wording.text for wording in KINDS[made.kind].training}:
-        raise UserError(f"instruction={made.instruction!r} is no training wording of kind {made.kind!r}")
+        raise UserError(f"instruction={made.instruction!r} is not a training wording of kind {made.kind!r}")
     return made
 
 
 def _named_columns(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A table of columns; what a set does not have is `false` there, but for what is true or false itself."""
+    """Read a table of columns: `false` means that the set lacks the column, except for the flag `repeated`."""
     return {
         what: None if column is False and what != "repeated" else column for what, column in table.items()
     }
 
 
 def _with_fields_of_others(table: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
-    """A table over the one that it is like, which may be like another that stands before it."""
+    """Merge a table over the earlier table named in its `like`, and so on recursively."""
     like = table.get("like")
     if like is None:
         return dict(table)
     earlier = dict(itertools.takewhile(lambda item: item[1] is not table, tables.items()))
     if like not in earlier:
-        raise UserError(f"like={like!r} is no other task{nearest(like, tables)}")
+        raise UserError(f"like={like!r} is not an earlier task{nearest(like, tables)}")
     own = {field: value for field, value in table.items() if field != "like"}
     return {**_with_fields_of_others(tables[like], tables), **own}
 
@@ -130,7 +130,7 @@ def task(name: str) -> Task:
     """Look up a task by name.
 
     Raises:
-        UserError: there is no such task; the message names the nearest.
+        UserError: the task is unknown; the message names the nearest.
     """
     if name not in TASKS:
         raise UserError(f"unknown task {name!r}{nearest(name, TASKS)}")
@@ -139,11 +139,11 @@ def task(name: str) -> Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Part(Settings):
-    """One readable set of pairs: a source for `read_pairs`, its split where it has several, and its columns.
+    """One readable set of pairs: a source for `read_pairs`, its split if it has several, and its columns.
 
     Attributes:
         also: other columns that its rows may have; the first row decides.
-        empty_documents: rows without a document that are passed over in each split.
+        empty_documents: number of rows without a document to skip in each split.
     """
 
     source: str
@@ -161,7 +161,7 @@ class Part(Settings):
         """Stream the pairs, as `read_pairs` does.
 
         Args:
-            limit: most pairs, counted after rows of one document were put together, so that no reference is missing.
+            limit: most pairs, counted after rows of one document are merged, so that no reference is missing.
 
         Raises:
             UserError: the data cannot be read, or `limit` is below 1.
@@ -186,11 +186,11 @@ class Part(Settings):
 def resolve(task: Task, data: str | Path | None = None) -> Part:
     """Find the data of a task: local files if there are any, otherwise the hub.
 
-    The first of these counts: `data` (a file, a folder with split files, a folder that holds such a folder under the
+    The first match of these is used: `data` (a file, a folder with split files, a folder that contains one under the
     task's name, or `hub:owner/name`), $PRECIS_DATA/NAME, the hub.
 
     Raises:
-        UserError: `data` is given and has no files for the task, or is not given and the hub has none.
+        UserError: `data` lacks files for the task, or is not given and the hub lacks the task.
     """
     on_hub = Part(
         source=task.scheme + PREFIX + task.hub,
@@ -225,7 +225,7 @@ def resolve(task: Task, data: str | Path | None = None) -> Part:
 
 
 def _local(task: Task, place: Path, *, published: bool = False) -> Part:
-    """Data in local files; `published` says that they are the data set as its authors published it."""
+    """Describe local files; `published` marks the data set as its authors published it."""
     first, *others = task.local_layouts
     return Part(
         source=f"{task.scheme}{place}",
@@ -236,7 +236,7 @@ def _local(task: Task, place: Path, *, published: bool = False) -> Part:
 
 
 def folder_of(task: Task, parent: Path) -> Path | None:
-    """The folder with the task's files in a parent folder, or None if there is none."""
+    """Return the folder with the task's files in a parent folder, or None."""
     shared = GLUE_FOLDER if prefix_of(task.scheme) else ""
     folders = (parent / name for name in (task.name, task.folder, shared) if name)
     return next(

@@ -1,7 +1,7 @@
-"""Whether a classifier finds the sentences of a summary supported: a local model of the MiniCheck or entailment kind.
+"""Support of a summary's sentences by a local classifier of the MiniCheck or entailment kind.
 
-Tang et al. (2024), "MiniCheck: Efficient Fact-Checking of LLMs on Grounding Documents": a document is read in chunks of
-whole sentences, each sentence of a summary is checked against each chunk, and the most supporting one counts.
+Tang et al. (2024), "MiniCheck: Efficient Fact-Checking of LLMs on Grounding Documents": the document is split into
+chunks of whole sentences. Each sentence of a summary is checked against each chunk, and the best support counts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _LEAST_ROOM = 64  # tokens of a chunk
 
 
 class Checker:
-    """Scores summaries with a sequence classifier that reads (chunk of the document, sentence).
+    """Scorer of summaries: a sequence classifier that reads (chunk of the document, sentence).
 
     Args:
-        limit: tokens that it reads at once.
-        licence: what its folder says, to be shown with its scores.
+        limit: most tokens of one input.
+        licence: licence named in its folder, shown with its scores.
 
     Raises:
-        UserError: its labels do not tell which one means "supported".
+        UserError: its labels do not show which one means "supported".
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class Checker:
     def __call__(
         self, documents: Sequence[str], summaries: Sequence[str], references: Sequence[Sequence[str]]
     ) -> Mapping[str, NDArray[np.float64]]:
-        """{"checker": (n)}: mean probability, 0 to 1, that a sentence is supported; NaN where a text is empty.
+        """Return {"checker": (n)}: mean probability of support of the sentences, 0 to 1; NaN if a text is empty.
 
-        References are not read.
+        References are ignored.
         """
         rows: list[tuple[str, str]] = []
         places: list[list[list[int]]] = []
@@ -71,7 +71,7 @@ class Checker:
         return {"checker": np.array(means, dtype=np.float64)}
 
     def _room(self, sentences: Sequence[str]) -> int:
-        """Tokens of a chunk that fit beside the longest sentence and the control tokens."""
+        """Return the tokens that a chunk may have, given the longest sentence and the control tokens."""
         longest = max((self._count(sentence) for sentence in sentences), default=0)
         return max(_LEAST_ROOM, self._limit - longest - self._tokenizer.num_special_tokens_to_add(pair=True))
 
@@ -79,7 +79,7 @@ class Checker:
         return len(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _chunks(self, units: Sequence[str], *, room: int) -> list[str]:
-        """The document in as few chunks of whole units as fit."""
+        """Split the document into as few chunks of whole units as possible."""
         chunks: list[list[str]] = []
         used = room + 1
         for unit in units:
@@ -93,7 +93,7 @@ class Checker:
 
     @torch.inference_mode()
     def _probabilities(self, rows: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """Probability of "supported" of each (chunk, sentence), in batches of about one length."""
+        """Compute the probability of "supported" for each (chunk, sentence), in batches of similar length."""
         found = np.zeros(len(rows))
         order = sorted(range(len(rows)), key=lambda row: len(rows[row][0]) + len(rows[row][1]))
         for start in range(0, len(order), self._batch_size):
@@ -112,7 +112,7 @@ class Checker:
 
 
 def _supported_label(names: Mapping[int, str]) -> int:
-    """Which label means that a sentence is supported."""
+    """Return the label that means that a sentence is supported."""
     said = {int(label): str(name).lower() for label, name in names.items()}
     fitting = [
         label
@@ -122,8 +122,8 @@ def _supported_label(names: Mapping[int, str]) -> int:
     if len(fitting) == 1:
         return fitting[0]
     if sorted(said.values()) == ["label_0", "label_1"]:
-        return 1  # as MiniCheck has it
+        return 1  # as in MiniCheck
     raise UserError(
-        f"the checker's labels are {', '.join(names.values())}; one must be called entailment or supported, or there "
-        "must be two without a name"
+        f"the checker's labels are {', '.join(names.values())}; use a model with one label named entailment or "
+        "supported, or with two unnamed labels"
     )

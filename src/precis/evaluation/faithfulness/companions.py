@@ -1,7 +1,7 @@
-"""Numbers and names that the source has, beside words that it has beside others alone.
+"""Numbers and names of the source next to words that the source has only next to others.
 
-"2 minutes", where the source has a 2 and speaks of "3 minutes" only; "Ann Jones", where it has "Ann Smith" and "Tom
-Jones". A word that the source has beside no number, or beside no name, tells nothing.
+Examples: "2 minutes", if the source has a 2 but only "3 minutes"; "Ann Jones", if it has "Ann Smith" and "Tom Jones". A
+word that is not next to a number, or to a name, in the source proves nothing.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from precis.evaluation.faithfulness.language import Language
 from precis.evaluation.faithfulness.numbers import Number, agrees
 from precis.evaluation.faithfulness.words import Word
 
-_AROUND = 6  # words to each side among which a number may have its companion
-_BETWEEN = 4  # words that two names of the source may be apart, "Mayor Dr. Ann Smith"
-_SYMBOLS = 25  # characters to each side of a number in which a symbol may stand for several numbers
+_AROUND = 6  # words on each side of a number to search for its companion
+_BETWEEN = 4  # most words between two names of the source, "Mayor Dr. Ann Smith"
+_SYMBOLS = 25  # characters on each side of a number in which a symbol may apply to several numbers
 _GAPS = (" ", "\n", "-", "\u00a0")
-_SHORTEST = 3  # letters of a companion
+_SHORTEST = 3  # fewest letters of a companion
 _PERCENT = re.compile(r"\s?(?:%|percent\b|per cent\b|Prozent\b|pour cent\b|por ciento\b)")
-# what stands before "15 through 25" may stand before other numbers between them alone
+# a word before "15 through 25" may precede only other numbers between them
 _RANGE = re.compile(r"\s*(?:[-–/]|(?:to|through|and|or|bis|und|oder|à|et|ou|a|y|o)\s)\s*\d")
 _CURRENCIES = "$€£¥"
-_FOLD = "fold"  # "three-fold": what it counts stands elsewhere
+_FOLD = "fold"  # "three-fold": the counted word is elsewhere
 
 
 class NumberCompanions:
-    """What stands beside the numbers of a source.
+    """The words and symbols next to the numbers of a source.
 
-    A companion is the content word right behind a number, the one right before it where the number is in digits
-    ("version 3"), a percent sign or a currency.
+    A companion is the content word right after a number, the one right before a number in digits ("version 3"), a
+    percent sign or a currency.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class NumberCompanions:
                     self._around[symbol].append(number)
 
     def contradict(self, number: Number, text: str, words: Sequence[Word]) -> bool:
-        """Whether the source has a companion of a number beside other numbers, and not near this one.
+        """Check whether the source has a companion of a number next to other numbers, but not near this one.
 
         Args:
-            text, words: the sentence that has the number, and its words.
+            text, words: the sentence with the number, and its words.
         """
         starts = [word.start for word in words]
         first, behind = bisect_left(starts, number.start), bisect_left(starts, number.end)
@@ -72,10 +72,10 @@ class NumberCompanions:
     def _companions(
         self, text: str, words: Sequence[Word], first: int, behind: int, number: Number
     ) -> Iterator[str]:
-        """The stems beside a number, "<" before the one that stands before it, and symbols.
+        """Yield the stems next to a number, with "<" for the one before it, and symbols.
 
         Args:
-            first, behind: places of the first word of the number, and of the first word behind it.
+            first, behind: indices of the first word of the number, and of the first word after it.
         """
         if number.text.endswith("%") or _PERCENT.match(text, number.end):
             yield "%"
@@ -88,7 +88,7 @@ class NumberCompanions:
                 yield text[number.start - 1]
 
     def _companion(self, word: Word) -> Iterator[str]:
-        """The stem of a word that can be a companion."""
+        """Yield the stem of a word if it can be a companion."""
         known, lower = self._language, word.lower
         if len(lower) < _SHORTEST or not lower.isalpha() or lower == _FOLD:
             return
@@ -105,7 +105,7 @@ class NumberCompanions:
 
 
 class NameCompanions:
-    """Which words with a capital stand together in a source."""
+    """The capitalized words that are next to each other in a source."""
 
     def __init__(self, text: str, words: Sequence[Word], language: Language | None) -> None:
         self._text, self._words, self._language = text, words, language
@@ -119,7 +119,7 @@ class NameCompanions:
 
     @cached_property
     def _sides(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Stems before another word with a capital, and behind one."""
+        """Stems before another capitalized word, and after one."""
         together = [
             (self._stem(one), self._stem(two))
             for one, two in pairwise(self._words)
@@ -128,9 +128,9 @@ class NameCompanions:
         return frozenset(one for one, _ in together), frozenset(two for _, two in together)
 
     def contradicted(self, run: Sequence[Word]) -> Iterator[tuple[Word, Word]]:
-        """Neighbours in a name that the source has beside other names, and that nothing in it joins.
+        """Yield neighbours in a name that the source has only next to other names, and that nothing in it joins.
 
-        "President Ann Smith" is joined by "President Smith" and "Ann Smith".
+        "President Smith" and "Ann Smith" join "President Ann Smith".
         """
         for one, two in pairwise(run):
             if not (_is_plain(one) and _is_plain(two)):
@@ -142,7 +142,7 @@ class NameCompanions:
                 yield one, two
 
     def _are_near(self, one: Word, two: Word) -> bool:
-        """Whether two words stand near each other in the source; each is near itself."""
+        """Check whether two words are near each other in the source; each word is near itself."""
         places = self._places[self._stem(two)]
         return any(abs(at - other) <= _BETWEEN for at in self._places[self._stem(one)] for other in places)
 
@@ -151,7 +151,7 @@ class NameCompanions:
 
 
 def _is_plain(word: Word) -> bool:
-    """Whether a word has one capital, its first letter; acronyms stand for several words."""
+    """Check whether only the first letter of a word is a capital; an acronym abbreviates several words."""
     return (
         word.text[0].isupper()
         and len(word.text) > 1

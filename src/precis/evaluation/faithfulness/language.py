@@ -1,8 +1,8 @@
-"""The language of a text, and the words of a language that marks need.
+"""Language detection for marks, and the word lists that marks need.
 
-Script and function words decide, and None says that neither does. Marks need no more: they ask which lists apply. A
-library that knows a hundred languages would add none to the four that have lists (`languages.toml`), and it guesses
-where a summary of ten words gives it too little.
+Script and function words decide; the result is None if neither does. Marks only need to know which lists apply. A
+library for a hundred languages would add none to the four with lists (`languages.toml`), and it guesses on a summary of
+ten words.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nltk.stem.snowball import SnowballStemmer
 
-_SURE = 0.12  # share of words that are function words of a language; texts in another have a few by chance
-_AHEAD = 1.5  # times as many as of the next language
+_SURE = 0.12  # least share of words that are a language's function words; other texts have a few by chance
+_AHEAD = 1.5  # required ratio to the share of the next language
 _SCRIPTS = {
     "CJK": "zh",
     "HIRAGANA": "ja",
@@ -34,7 +34,7 @@ _SCRIPTS = {
     "THAI": "th",
 }
 _CASED = ("latin", "cyrillic", "el", "armenian")
-_LETTERS = 4000  # characters of a text that tell its language
+_LETTERS = 4000  # characters of a text used to detect its language
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +43,15 @@ class Language:
 
     Attributes:
         code: ISO 639-1.
-        function: words that say nothing about the subject.
-        negations: words that turn a statement; `negative` ones may stand for them, `plain` phrases deny nothing.
-        limits: phrases with a negation that say how often, how long or for whom a statement holds.
-        contrasts: negations that, behind a comma, set one thing against another: "the exception, not the rule".
+        function: words that carry no content.
+        negations: words that negate a statement; `negative` ones may replace them, `plain` phrases do not negate.
+        limits: phrases with a negation that restrict how often, how long or for whom a statement holds.
+        contrasts: negations that contrast two things after a comma: "the exception, not the rule".
         numbers: number words with their values; `scale` has those that multiply.
-        idle: number words that are mostly no number, such as "one" and "second".
-        months: their names, January first.
-        joins: what stands between number words.
-        rounded: words that say that a number is not exact.
+        idle: number words that mostly do not count, such as "one" and "second".
+        months: month names, January first.
+        joins: words between number words.
+        rounded: words that mark a number as inexact.
     """
 
     code: str
@@ -71,18 +71,18 @@ class Language:
     stemmer: str
 
     def stem(self, word: str) -> str:
-        """The stem of a word in lower case."""
+        """Return the stem of a word in lower case."""
         return _stem(self.stemmer, word)
 
     @property
     def capitalizes_nouns(self) -> bool:
-        """Whether a capital says nothing about names."""
+        """True if capitals do not mark names."""
         return self.code == "de"
 
 
 @cache
 def languages() -> Mapping[str, Language]:
-    """The languages that have lists, by code."""
+    """Load the languages that have lists, by code."""
     records = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
     return {code: _language(code, record) for code, record in records.items()}
 
@@ -118,13 +118,13 @@ def _stem(name: str, word: str) -> str:
 
 @cache
 def _stemmer(name: str) -> SnowballStemmer:
-    from nltk.stem.snowball import SnowballStemmer  # nltk takes a while to load
+    from nltk.stem.snowball import SnowballStemmer  # slow import
 
     return SnowballStemmer(name)
 
 
 def script_of(text: str) -> str | None:
-    """The script of most letters: "latin", or a code of ISO 639-1 or a name where a script tells no more; None without.
+    """Return the script of most letters: "latin", an ISO 639-1 code if it implies one, else a name; None if no letters.
 
     Kana among Chinese characters mean Japanese.
     """
@@ -139,12 +139,12 @@ def script_of(text: str) -> str | None:
 
 
 def has_case(text: str) -> bool:
-    """Whether the script of a text tells names by capitals."""
+    """Check whether the script of a text marks names by capitals."""
     return script_of(text) in _CASED
 
 
 def language_of(text: str) -> str | None:
-    """ISO 639-1 code of a text where script or function words tell it, or the name of a script that several share."""
+    """Detect the ISO 639-1 code of a text from script or function words; return a shared script's name, or None."""
     script = script_of(text)
     if script != "latin":
         return script

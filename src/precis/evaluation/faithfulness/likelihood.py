@@ -1,7 +1,7 @@
-"""How likely an encoder-decoder finds a text, given another one: BARTScore (Yuan et al. 2021, "BARTScore: Evaluating
+"""Likelihood of a text given another, under an encoder-decoder: BARTScore (Yuan et al. 2021, "BARTScore: Evaluating
 Generated Text as Text Generation", equation 2 with equal weights).
 
-The score of a target is the mean log-probability of its tokens, control tokens included, as the authors' code has it.
+The score of a target is the mean log-probability of its tokens, including control tokens, as in the authors' code.
 Directions: source -> summary for faithfulness, reference -> summary for precision, summary -> reference for recall.
 """
 
@@ -27,15 +27,15 @@ OF_REFERENCE = "logp_reference_given_summary"
 
 
 class Likelihood:
-    """Scores texts with one model.
+    """Likelihood scores of texts under one model.
 
     Args:
         model: an encoder-decoder in evaluation mode.
-        tokenizer: its own.
-        max_source, max_target: tokens that are read; longer texts are cut, and `cut` counts them.
+        tokenizer: the model's tokenizer.
+        max_source, max_target: most tokens to read; longer texts are truncated, and `cut` counts them.
 
     Attributes:
-        cut: texts that were cut so far.
+        cut: number of texts truncated so far.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class Likelihood:
     def __call__(
         self, documents: Sequence[str], summaries: Sequence[str], references: Sequence[Sequence[str]]
     ) -> Mapping[str, NDArray[np.float64]]:
-        """The scores of summaries, (n) each: of several references the one that fits best counts.
+        """Score summaries, (n) each: the best of several references counts.
 
-        `FROM_DOCUMENT`, and where there are references `FROM_REFERENCE` and `OF_REFERENCE`.
+        The keys are `FROM_DOCUMENT` and, if there are references, `FROM_REFERENCE` and `OF_REFERENCE`.
         """
         found = {FROM_DOCUMENT: self.score(documents, summaries)}
         most = max(map(len, references), default=0)
@@ -71,7 +71,7 @@ class Likelihood:
 
     @torch.inference_mode()
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.float64]:
-        """Mean log-probability of each target's tokens given its source, (n) <= 0; NaN where a text has no tokens."""
+        """Compute each target's mean token log-probability given its source, (n) <= 0; NaN if a text lacks tokens."""
         scores = np.full(len(targets), np.nan)
         texts = [
             Pair(document=source, summary=target) for source, target in zip(sources, targets, strict=True)
@@ -108,7 +108,7 @@ class Likelihood:
 
 
 def _best(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The highest of each row, disregarding those that have none."""
+    """Return the highest value of each row, ignoring NaN."""
     stacked = np.stack(columns)
     none = np.isnan(stacked).all(0)
     best: NDArray[np.float64] = np.where(none, np.nan, np.nanmax(np.where(none, 0.0, stacked), axis=0))

@@ -1,7 +1,7 @@
-"""Marks: names, numbers and negations of a summary that its source does not seem to have.
+"""Marks: names, numbers and negations of a summary that its source does not seem to support.
 
-Marks are hints for a reader. Where there is none, a summary may still be wrong: nothing here understands a sentence.
-A sentence that stands in the source word for word has none.
+Marks are hints for a reader. A summary without any may still be wrong, since nothing here understands a sentence. A
+sentence copied verbatim from the source gets none.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from precis.evaluation.faithfulness.words import Word, words_of
 
 MarkKind = Literal["name", "number", "negation"]
 KINDS: tuple[MarkKind, ...] = ("name", "number", "negation")
-HINT = "marks are hints: a sentence without one may be wrong, and one with one may be right"
+HINT = "marks are hints: a sentence without a mark may be wrong, and one with a mark may be right"
 
-_MOST = 3  # source sentences that a sentence is aligned with
-_GAIN = 0.1  # share of a sentence's weight that a further one adds at least
+_MOST = 3  # most source sentences to align with a sentence
+_GAIN = 0.1  # least share of a sentence's weight that each further one adds
 _NGRAMS = (1, 2, 3)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
-    """Characters `start` to `end` of a summary that its source does not seem to support, and why."""
+    """Characters `start` to `end` of a summary that its source does not seem to support, and the reason."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ class Mark:
     reason: str
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return a JSON-ready dictionary."""
         return asdict(self)
 
 
@@ -64,14 +64,14 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceSupport:
-    """What the source has for one sentence of a summary.
+    """The support of the source for one sentence of a summary.
 
     Attributes:
         start, end: its characters in the summary.
         text: the sentence in one line.
         aligned: up to three source sentences, the closest first.
-        copied: it stands in the source word for word.
-        ngrams: share, 0 to 1, of its words, pairs and triples of words that the source has; None where it has none.
+        copied: whether it appears verbatim in the source.
+        ngrams: share, 0 to 1, of its words, word pairs and triples that are in the source; None if it has none.
     """
 
     start: int
@@ -87,7 +87,7 @@ class Support:
     """The sentences of a summary with their source sentences, and the marks.
 
     Attributes:
-        language: of the summary, as `language_of` tells it.
+        language: language of the summary, from `language_of`.
         unchecked: kinds of marks that this language or script does not allow, with the reason.
     """
 
@@ -97,11 +97,11 @@ class Support:
     unchecked: dict[str, str]
 
     def count(self, kind: MarkKind) -> int:
-        """Marks of a kind."""
+        """Count the marks of a kind."""
         return sum(mark.kind == kind for mark in self.marks)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return a JSON-ready dictionary."""
         return {
             "sentences": [
                 {**asdict(sentence), "ngrams": [None if n is None else round(n, 4) for n in sentence.ngrams]}
@@ -114,7 +114,7 @@ class Support:
 
 
 def marks(source: str, summary: str) -> list[Mark]:
-    """The marks of a summary, in its order.
+    """Return the marks of a summary, in its order.
 
     Example:
         >>> [mark.text for mark in marks("Ann sold 3 boats to Bob.", "The boats went to Carl: 5 of them.")]
@@ -124,10 +124,10 @@ def marks(source: str, summary: str) -> list[Mark]:
 
 
 class SourceText:
-    """A source, prepared for being compared with summaries.
+    """A source, prepared for comparison with summaries.
 
     Args:
-        text: as the model read it; places of source sentences count its characters.
+        text: as the model read it; positions of source sentences count its characters.
     """
 
     def __init__(self, text: str) -> None:
@@ -138,7 +138,7 @@ class SourceText:
         self._facts: dict[str | None, _Facts] = {}
 
     def support(self, summary: str) -> Support:
-        """What the source has for each sentence of a summary."""
+        """Return the support of the source for each sentence of a summary."""
         code = language_of(summary) or self.language
         language = languages().get(code or "")
         facts = self._facts.setdefault(None if language is None else language.code, _Facts(self, language))
@@ -175,11 +175,11 @@ class SourceText:
 
     @cached_property
     def names(self) -> Names:
-        """The words that names are compared with."""
+        """The words to compare names with."""
         return Names(text=self.text, words=self.words, script=script_of(self.text))
 
     def _has_whole(self, sentence: str) -> bool:
-        """Whether a sentence is one of the source, several of them, or the beginning of one."""
+        """Check whether a sentence is one or several sentences of the source, or the start of one."""
         rest = sentence
         while rest:
             if any(unit.text.startswith(rest) for unit in self.units):
@@ -201,7 +201,7 @@ class SourceText:
 
     @cached_property
     def _index(self) -> dict[str, set[int]]:
-        """Words of the source with the places of the sentences that have them."""
+        """Words of the source with the indices of their sentences."""
         found: dict[str, set[int]] = defaultdict(set)
         for at, unit in enumerate(self.units):
             for word in self._content(unit.text):
@@ -209,7 +209,7 @@ class SourceText:
         return found
 
     def _content(self, text: str) -> list[str]:
-        """The stems by which sentences are aligned."""
+        """Return the stems that align sentences."""
         language = languages().get(self.language or "")
         words = unicode_words(text)
         if language is None:
@@ -218,7 +218,7 @@ class SourceText:
         return kept or words
 
     def _aligned(self, sentence: str) -> list[int]:
-        """The source sentences that together hold most of a sentence's words, rare words counting more."""
+        """Choose the source sentences that together contain most of a sentence's words, weighted by rarity."""
         total = len(self.units)
         weights = {
             word: math.log((1 + total) / len(self._index[word])) + 0.1
@@ -242,50 +242,50 @@ class SourceText:
 
 @dataclass
 class _Facts:
-    """What a source says, read with the words of one language."""
+    """The facts of a source, read with the words of one language."""
 
     source: SourceText
     language: Language | None
 
     @cached_property
     def numbers(self) -> list[Number]:
-        """The numbers, spelled ones as the language has them."""
+        """The numbers, including spelled ones in the language."""
         return numbers_of(self.source.text, self.language, words=self.source.words)
 
     @cached_property
     def number_companions(self) -> NumberCompanions:
-        """What stands beside its numbers."""
+        """The companions of the numbers."""
         return NumberCompanions(self.source.text, self.source.words, self.numbers, self.language)
 
     @cached_property
     def name_companions(self) -> NameCompanions:
-        """Which names stand together in it."""
+        """The names that are next to each other."""
         return NameCompanions(self.source.text, self.source.words, self.language)
 
     @cached_property
     def months(self) -> set[int]:
-        """Months that it names or that may be in its dates."""
+        """Months that it names or that its dates may contain."""
         known, words = self.language, self.source.words
         named = {} if known is None else {month for word in words if (month := month_of(word, known))}
         return months_in_dates(self.source.text).union(named)
 
     @cached_property
     def said(self) -> Said:
-        """Its sentences with their negations."""
+        """The sentences with their negations."""
         assert self.language is not None
         return Said([Turned(words_of(unit.text), self.language) for unit in self.source.units])
 
 
 @dataclass(frozen=True)
 class _Checks:
-    """What is looked for in the sentences of one summary."""
+    """The checks of the sentences of one summary."""
 
     names: Names
     facts: _Facts
     summary: str
 
     def marks(self, unit: TextUnit, aligned: Sequence[int]) -> Iterator[Mark]:
-        """The marks of one sentence."""
+        """Yield the marks of one sentence."""
         text = self.summary[unit.start : unit.stop]
         words = words_of(text)
         taken: set[int] = set()
@@ -301,15 +301,15 @@ class _Checks:
 
     @property
     def language(self) -> Language | None:
-        """The language whose words are used."""
+        """The language of the word lists."""
         return self.facts.language
 
     def _doubt(self, number: Number, text: str, words: Sequence[Word]) -> str | None:
-        """Why the source does not support a number of a sentence; None if it does."""
+        """Return why the source does not support a number of a sentence, or None if it does."""
         if not agrees(number, self.facts.numbers, rounded=self._is_rounded(words, number.start)):
-            return "the source has no such number"
+            return "not a number in the source"
         if self.facts.number_companions.contradict(number, text, words):
-            return "the source has other numbers beside these words"
+            return "the source has other numbers with these words"
         return None
 
     def _is_rounded(self, words: Sequence[Word], start: int) -> bool:
@@ -326,27 +326,27 @@ class _Checks:
             if self.language is not None and (month := month_of(word, self.language)):
                 dates.add(word)
                 if month not in self.facts.months:
-                    yield self._mark(unit, word, "number", "the source has no such date")
+                    yield self._mark(unit, word, "number", "not a date in the source")
         together = self.facts.name_companions
         for run in name_runs(text, words, self.language):
             if self.names.has_acronym_of(run):
                 continue
             for word in run:
                 if word in inside and word not in dates and not self.names.has(word):
-                    yield self._mark(unit, word, "name", "the source has no such name")
+                    yield self._mark(unit, word, "name", "not a name in the source")
             for one, two in together.contradicted([word for word in run if word not in dates]):
                 if one in inside and text[one.end : two.start] == " ":
                     yield self._mark(
-                        unit, one, "name", "the source has these names, not together", end_word=two
+                        unit, one, "name", "the source has these names, but not together", end_word=two
                     )
 
     def _negations(self, unit: TextUnit, words: Sequence[Word], aligned: Sequence[int]) -> Iterator[Mark]:
         assert self.language is not None
         said, sentence = self.facts.said, Turned(words, self.language)
         for word in added(sentence, said):
-            yield self._mark(unit, word, "negation", "the source says it without a negation")
+            yield self._mark(unit, word, "negation", "the source states this without a negation")
         for word in dict.fromkeys(left_out(sentence, [said.sentences[at] for at in aligned], said)):
-            yield self._mark(unit, word, "negation", "the source says it with a negation")
+            yield self._mark(unit, word, "negation", "the source states this with a negation")
 
     def _mark(
         self,
@@ -357,20 +357,20 @@ class _Checks:
         *,
         end_word: Word | None = None,
     ) -> Mark:
-        """A mark on a word, or on all from it to the end of another one."""
+        """Mark a word, or everything from it to the end of another one."""
         start, end = unit.start + found.start, unit.start + (end_word or found).end
         return Mark(start=start, end=end, kind=kind, text=self.summary[start:end], reason=reason)
 
 
 def _unchecked(summary: str, language: Language | None) -> dict[str, str]:
-    """Kinds of marks that cannot be made, with the reason."""
+    """Return the kinds of marks that cannot be made, with the reason."""
     found = {}
     if not has_case(summary):
-        found["name"] = "this script has no capitals"
+        found["name"] = "this script does not have capitals"
     elif not any(letter.isupper() for letter in summary):
-        found["name"] = "the summary has no capitals"
+        found["name"] = "the summary contains no capitals"
     elif language is not None and language.capitalizes_nouns:
-        found["name"] = "German nouns have capitals: a name of one word is not told from them"
+        found["name"] = "German nouns have capitals: one-word names look the same"
     if language is None:
-        found["negation"] = "there are no words of negation for this language"
+        found["negation"] = "precis lacks a list of negations for this language"
     return found

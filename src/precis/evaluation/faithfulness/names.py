@@ -1,8 +1,8 @@
 """Words that look like names: capitals inside a sentence, acronyms, capitals inside a word.
 
-At the start of a sentence a capital says nothing, so a word there counts only beside another one. In German every noun
-has a capital: there names are words that follow each other ("Angela Merkel") and acronyms. Headings, texts without
-capitals and scripts without case are left out.
+At the start of a sentence a capital proves nothing, so a word there counts only next to another one. In German every
+noun has a capital, so only consecutive words ("Angela Merkel") and acronyms are names. Headings, texts without capitals
+and scripts without case are ignored.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from precis.evaluation.faithfulness.language import Language
 from precis.evaluation.faithfulness.words import Word
 
 _STARTS = re.compile(r"(?:^|[:!?…•*|>\"“„«‘(\[]|[-–—]\s)\s*[\"“„«‘(\[*_`]*$")
-_HEADING = 0.6  # share of a sentence's longer words that have a capital where capitals say nothing
-_NEARLY_ALL, _MANY = 0.85, 5  # the same for what ends like a sentence
+_HEADING = 0.6  # share of capitalized longer words in a sentence above which capitals prove nothing
+_NEARLY_ALL, _MANY = 0.85, 5  # the same for text that ends like a sentence
 _LONGER = 4  # letters
-_JOINED = 6  # letters of a word that the source may have in two
-_BEFORE = 20  # characters before a word that are looked at
+_JOINED = 6  # fewest letters of a word that the source may write as two
+_BEFORE = 20  # characters before a word to examine
 _ENDINGS = re.compile(
     "(?:s|es|n|an|ian|ans|ians|ean|ish|ese|i|is|y|ies|ist|ists|ism|er|ers|e|en|em|a|ais|aise|al|ic|ly|ing|ed|d)?"
 )
@@ -31,7 +31,7 @@ _DECLINING = ("cyrillic", "el", "armenian")
 
 @dataclass(frozen=True)
 class Names:
-    """The words of a source, as far as names are compared with them."""
+    """The words of a source for comparison with names."""
 
     text: str = field(repr=False)
     words: Sequence[Word] = field(repr=False)
@@ -43,7 +43,7 @@ class Names:
 
     @cached_property
     def _squeezed(self) -> str:
-        """Letters and digits alone, so that "Git Hub" is "GitHub"."""
+        """Only letters and digits, so that "Git Hub" is "GitHub"."""
         return re.sub(r"[\W_]+", "", self.text.lower())
 
     @cached_property
@@ -55,7 +55,7 @@ class Names:
 
     @cached_property
     def _initials(self) -> str:
-        """First letters of the words with a capital, in order, in one string; a space parts runs."""
+        """First letters of the capitalized words, in order, in one string; a space separates runs."""
         letters = []
         for word in self.words:
             if word.text[0].isupper():
@@ -82,7 +82,7 @@ class Names:
         return frozenset(w.text for w in self.words if len(w.text) > 1 and w.text.isupper())
 
     def has(self, word: Word) -> bool:
-        """Whether a word, an inflected form of it, or what an acronym stands for is in the source."""
+        """Check whether the source has a word, an inflected form of it, or the words of an acronym."""
         lower = word.lower
         if lower in self._known or self._inflected(lower):
             return True
@@ -95,7 +95,7 @@ class Names:
         return plain in known or plain in self._initials
 
     def has_acronym_of(self, run: Sequence[Word]) -> bool:
-        """Whether the source has the first letters of several words as an acronym."""
+        """Check whether the source has the first letters of several words as an acronym."""
         return len(run) > 1 and "".join(word.text[0] for word in run) in self._acronyms
 
     def _inflected(self, word: str) -> bool:
@@ -117,10 +117,10 @@ class Names:
 
 
 def name_runs(text: str, words: Sequence[Word], language: Language | None) -> list[list[Word]]:
-    """Runs of neighbouring words of one sentence that look like a name each."""
+    """Find the runs of neighbouring words in one sentence that look like names."""
     if _is_heading(text, words) and not (language is not None and language.capitalizes_nouns):
         words = [word for word in words if _is_acronym(word)]
-    # words in capitals that follow each other say something aloud
+    # consecutive words in capitals are for emphasis
     loud = {
         w
         for n in zip(words, words[1:], words[2:], strict=False)
@@ -152,12 +152,12 @@ def _looks_like_name(word: Word) -> bool:
 
 
 def _is_acronym(word: Word) -> bool:
-    """Whether there is a capital behind the first letter."""
+    """Check for a capital after the first letter."""
     return any(letter.isupper() for letter in word.text[1:])
 
 
 def _is_heading(text: str, words: Sequence[Word]) -> bool:
-    """Whether most longer words of a text without a full stop have a capital, or nearly all of many words."""
+    """Check whether most longer words of a text without a full stop have a capital, or nearly all of many words."""
     longer = [word for word in words[1:] if len(word.text) >= _LONGER and word.text[0].isalpha()]
     capitals = sum(word.text[0].isupper() for word in longer)
     if text.rstrip(" \"'”’»)*_").endswith((".", "!", "?", "…")):
@@ -166,5 +166,5 @@ def _is_heading(text: str, words: Sequence[Word]) -> bool:
 
 
 def opens_sentence(text: str, word: Word) -> bool:
-    """Whether a word's capital may come from its place."""
+    """Check whether a word may have its capital because of its position."""
     return _STARTS.search(text[max(0, word.start - _BEFORE) : word.start]) is not None

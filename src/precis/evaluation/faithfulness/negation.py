@@ -1,8 +1,8 @@
-"""Negations of a sentence that its source sentences do not have, and those that it leaves out.
+"""Negations that a sentence adds to its source sentences, and those that it drops.
 
-Compared are a negation's neighbours, and the whole sentence: how much of them a source sentence has that affirms them,
-and how much one has that denies them. Words that say no in another way ("lacks", "unable", "rather than") may stand for
-a negation, and so may a prefix ("unavailable").
+The comparison covers a negation's neighbours and the whole sentence. It measures how much of them a source sentence
+affirms, and how much one denies. Words that deny in another way ("lacks", "unable", "rather than") may replace a
+negation, and so may a prefix ("unavailable").
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from functools import cached_property
 from precis.evaluation.faithfulness.language import Language
 from precis.evaluation.faithfulness.words import Word
 
-_NEAR = 5  # words to each side of a negation that are compared
-_BEHIND = 1  # words behind one in the source that says no, in English; other languages put it later
-_LEAST = 0.2  # share of the compared words that a source sentence has, rare ones counting more
-_LEAST_TURNED = 0.4  # the same for a negation that is left out
-_SHARED = 0.5  # share of its neighbours that a sentence without it has
-_FAR = 3  # words to each side in which one in the source counts
-_HABIT = 0.5  # what it counts that the source denies a word wherever it has it
+_NEAR = 5  # words on each side of a negation to compare
+_BEHIND = 1  # most words from a word to a denial after it, in English; other languages put it later
+_LEAST = 0.2  # least share of the compared words in a source sentence, weighted by rarity
+_LEAST_TURNED = 0.4  # the same for a dropped negation
+_SHARED = 0.5  # least share of the negation's neighbours in a sentence without it
+_FAR = 3  # words on each side within which a source negation counts
+_HABIT = 0.5  # weight of the share of source sentences with the word that deny it
 _PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis")
 
 
 @dataclass(frozen=True)
 class Turned:
-    """A sentence and what turns it."""
+    """A sentence and its negations."""
 
     words: Sequence[Word]
     language: Language
@@ -48,12 +48,12 @@ class Turned:
 
     @cached_property
     def negations(self) -> list[int]:
-        """Places of the words that turn something."""
+        """Indices of the words that negate something."""
         return [at for at in range(len(self.words)) if self._turns(at)]
 
     @cached_property
     def doubtful(self) -> list[int]:
-        """Places of words that say no, negations and others."""
+        """Indices of the words that deny: negations and others."""
         return [
             at
             for at, word in enumerate(self.words)
@@ -76,7 +76,7 @@ class Turned:
         return lower in known.negations or (known.code == "en" and word.is_contracted_not)
 
     def is_limited(self, at: int) -> bool:
-        """Whether the negation at a place limits a statement ("not always") or sets one thing against another."""
+        """Check whether the negation at an index restricts a statement ("not always") or contrasts two things."""
         words, known = self.words, self.language
         around = [word.lower for word in words[max(0, at - 2) : at + 3]]
         behind_comma = at > 0 and words[at].start - words[at - 1].end > 1
@@ -85,7 +85,7 @@ class Turned:
         )
 
     def near(self, at: int, reach: int) -> list[int]:
-        """Places of the content words around a place."""
+        """Return the indices of the content words around an index."""
         return [
             place
             for place in range(max(0, at - reach), min(len(self.words), at + reach + 1))
@@ -93,7 +93,7 @@ class Turned:
         ]
 
     def is_turned(self, at: int, reach: int = _FAR) -> bool:
-        """Whether a word that says no is near a place: before it, or right behind it."""
+        """Check for a denying word near an index: before it, or right after it."""
         behind = reach if self.language.code != "en" else _BEHIND
         return any(-behind <= at - place <= reach for place in self.doubtful)
 
@@ -105,25 +105,25 @@ def _holds(words: Sequence[str], phrase: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Said:
-    """The sentences of a source, asked whether they say something or deny it."""
+    """The sentences of a source, which affirm or deny a statement."""
 
     sentences: Sequence[Turned]
 
     @cached_property
     def _weights(self) -> dict[str, float]:
-        """Rare words count more."""
+        """Weights of stems; rare words count more."""
         found = Counter(stem for sentence in self.sentences for stem in set(sentence.stems))
         return {stem: math.log((1 + len(self.sentences)) / count) + 0.1 for stem, count in found.items()}
 
     def _weighed(self, stems: set[str]) -> dict[str, float]:
-        """Stems with their parts of 1; words that the source does not have count like its rarest."""
+        """Return stems with weights that sum to 1; words absent from the source weigh as much as its rarest."""
         rarest = max(self._weights.values(), default=1.0)
         weights = {stem: self._weights.get(stem, rarest) for stem in stems}
         whole = sum(weights.values())
         return {stem: weight / whole for stem, weight in weights.items()}
 
     def shares(self, stems: set[str], head: str) -> tuple[float, float]:
-        """How much of these words, 0 to 1, a sentence has at most that affirms them, and one that denies them."""
+        """Return the largest shares of these words, 0 to 1, in a sentence that affirms them and in one that denies."""
         weights = self._weighed(stems)
         affirmed = denied = 0.0
         for sentence in self.sentences:
@@ -137,11 +137,11 @@ class Said:
         return affirmed, denied
 
     def affirms(self, near: set[str], whole: set[str], head: str) -> bool:
-        """Whether the source rather affirms what a negation turns.
+        """Check whether the source affirms a negated statement more than it denies it.
 
         Args:
-            near: stems around the negation; `head` is the one that it turns.
-            whole: stems of the sentence that has it.
+            near: stems around the negation; `head` is the negated one.
+            whole: stems of the sentence with the negation.
         """
         affirmed, denied = self.shares(near, head)
         if affirmed <= _LEAST:
@@ -166,19 +166,19 @@ class Said:
 
 
 def _share(weights: Mapping[str, float], sentence: Turned) -> float:
-    """How much of weighed stems, 0 to 1, a sentence has."""
+    """Return the share of weighted stems, 0 to 1, in a sentence."""
     return sum(weights[stem] for stem in weights.keys() & set(sentence.stems))
 
 
 def _denies(sentence: Turned, stems: set[str], head: str) -> bool:
-    """Whether a sentence that has some of these stems turns the head, or, without it, any of them."""
+    """Check whether a sentence with some of these stems negates the head, or, without the head, any of them."""
     places = [at for at, stem in enumerate(sentence.stems) if stem in stems]
     heads = [at for at in places if sentence.stems[at] == head]
     return any(map(sentence.is_turned, heads or places)) or _has_opposite(sentence, stems)
 
 
 def _has_opposite(sentence: Turned, stems: set[str]) -> bool:
-    """Whether a word of a sentence is one of `stems` behind a prefix that turns it."""
+    """Check whether a word of a sentence is one of `stems` with a negating prefix."""
     return any(
         stem.startswith(prefix) and stem[len(prefix) :] in stems
         for stem in sentence.stems
@@ -187,7 +187,7 @@ def _has_opposite(sentence: Turned, stems: set[str]) -> bool:
 
 
 def added(sentence: Turned, source: Said) -> Iterator[Word]:
-    """Negations of a sentence whose neighbours the source rather affirms."""
+    """Yield the negations of a sentence whose neighbours the source affirms rather than denies."""
     whole = set(sentence.stems) - {""}
     for at in sentence.negations:
         head = _head(sentence, at)
@@ -199,7 +199,7 @@ def added(sentence: Turned, source: Said) -> Iterator[Word]:
 
 
 def left_out(sentence: Turned, aligned: Sequence[Turned], source: Said) -> Iterator[Word]:
-    """Words that a negation turns in the sentences that one is aligned with, and that nothing turns in it."""
+    """Yield the words of a sentence that its aligned sentences negate and that it does not."""
     ours = {stem: at for at, stem in enumerate(sentence.stems) if stem}
     for other in aligned:
         for at in other.negations:
@@ -217,6 +217,6 @@ def left_out(sentence: Turned, aligned: Sequence[Turned], source: Said) -> Itera
 
 
 def _head(sentence: Turned, at: int) -> int | None:
-    """The content word that a negation turns: the next one, or the one before where none follows."""
+    """Return the index of the negated content word: the next one, or the one before if none follows."""
     near = sentence.near(at, _NEAR)
     return next((place for place in near if place > at), near[-1] if near else None)

@@ -1,7 +1,7 @@
-"""Numbers in a text, however they are written: 1,000 = 1.000 = one thousand; 3.5 million; 50% = half; 3rd; III.
+"""Numbers in a text, in any notation: 1,000 = 1.000 = one thousand; 3.5 million; 50% = half; 3rd; III.
 
-A written number may mean several values ("1.000" is a thousand in Berlin and one in Boston), so each has a set of them,
-and two numbers agree if their sets meet. That errs on the side of no mark.
+A written number may have several values ("1.000" is a thousand in Berlin and one in Boston), so each has a set of them.
+Two numbers agree if their sets intersect. That errs on the side of no mark.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Number:
     """A number from `start` to `end`.
 
     Attributes:
-        values: what it may mean; none for a version such as 1.2.3, which means itself.
-        span: the first and last value that agree with it where it names a range, as a decade or a century does.
+        values: its possible values; empty for a version such as 1.2.3, which only equals itself.
+        span: the first and last value that agree with it if it names a range, such as a decade or a century.
         spelled: whether it is written as a word.
     """
 
@@ -44,7 +44,7 @@ class Number:
 
 
 def numbers_of(text: str, language: Language | None, *, words: Sequence[Word] | None = None) -> list[Number]:
-    """The numbers of a text in order: digits, number words of the language, Roman numerals from II on, months."""
+    """Find the numbers of a text in order: digits, number words of the language, Roman numerals from II, months."""
     words = words_of(text) if words is None else words
     found = [*_written_in_digits(text, language), *_roman(words)]
     if language is not None:
@@ -54,10 +54,10 @@ def numbers_of(text: str, language: Language | None, *, words: Sequence[Word] | 
 
 
 def agrees(number: Number, known: Sequence[Number], *, rounded: bool) -> bool:
-    """Whether a number is among known ones.
+    """Check whether a number is among known ones.
 
     Args:
-        rounded: a word before it says that it is not exact, so that one that rounds to it will do.
+        rounded: a word before it marks it as inexact, so that a number that rounds to it also counts.
     """
     if not number.values:
         return any(number.text == other.text for other in known)
@@ -77,7 +77,7 @@ def agrees(number: Number, known: Sequence[Number], *, rounded: bool) -> bool:
 
 
 def _rounds(value: float, wanted: float, *, digits: int) -> bool:
-    """Whether `wanted` has at least so many digits, and `value` rounds or is cut to it."""
+    """Check whether `wanted` has at least `digits` digits, and `value` rounds or truncates to it."""
     written = f"{wanted:.12g}".replace(".", "").lstrip("0").rstrip("0")
     if len(written) < digits or not value or len(written) > 6:
         return False
@@ -90,7 +90,7 @@ def _rounds(value: float, wanted: float, *, digits: int) -> bool:
 
 
 def month_of(word: Word, language: Language) -> int | None:
-    """1 to 12 for the name of a month with a capital, or its first three letters before a full stop or a number."""
+    """Return 1 to 12 for a month name with a capital, or for its first three letters before a full stop or a number."""
     lower = word.lower
     if language.code == "en" and not word.text[0].isupper():
         return None
@@ -101,7 +101,7 @@ def month_of(word: Word, language: Language) -> int | None:
 
 
 def months_in_dates(text: str) -> set[int]:
-    """What may be the months of dates in digits."""
+    """Find the possible months of dates in digits."""
     return {int(part) for match in _DATE.finditer(text) for part in match.groups() if part}
 
 
@@ -130,7 +130,7 @@ def _written_in_digits(text: str, language: Language | None) -> Iterator[Number]
 
 
 def _readings(written: str) -> Iterator[float]:
-    """What digits with marks between them may mean."""
+    """Yield the possible values of digits with separators."""
     plain = re.sub(r"\D", "", written)
     if plain == written:
         yield float(written)
@@ -146,7 +146,7 @@ def _readings(written: str) -> Iterator[float]:
 
 
 def _scale(after: re.Match[str], language: Language | None) -> tuple[float, bool]:
-    """What the word behind digits multiplies them by, 0 for nothing, and whether it can mean nothing else."""
+    """Return the factor named by the word after digits, 0 for none, and whether it can mean nothing else."""
     word, touching = after[1].lower(), after.start(1) == 0
     if word[0] in _CJK and touching:
         return _CJK[word[0]], False
@@ -165,7 +165,7 @@ def _roman(words: Sequence[Word]) -> Iterator[Number]:
 
 
 def _spelled(text: str, words: Sequence[Word], language: Language) -> Iterator[Number]:
-    """Runs of number words, each one number: twenty-five, one hundred and five, three million."""
+    """Yield runs of number words, each as one number: twenty-five, one hundred and five, three million."""
     run: list[Word] = []
     for word in words:
         counts = word.lower in language.numbers or word.lower in language.scale
@@ -178,7 +178,7 @@ def _spelled(text: str, words: Sequence[Word], language: Language) -> Iterator[N
 
 
 def _goes_on(text: str, run: Sequence[Word], word: Word, *, counts: bool, language: Language) -> bool:
-    """Whether a word continues a number: "twenty" and "five" do, "two" and "three" do not."""
+    """Check whether a word continues a number: "twenty" and "five" do, "two" and "three" do not."""
     between = text[run[-1].end : word.start]
     if between.strip(" -\n") or not between:
         return False

@@ -14,19 +14,19 @@ from precis.evaluation.faithfulness.marks import KINDS, SourceText, Support
 
 Column = NDArray[np.float64]
 Judge = Callable[[Sequence[str], Sequence[str], Sequence[Sequence[str]]], Mapping[str, Column]]
-"""Documents, summaries and references (n each) to named figures (n), NaN where there is none."""
+"""A function from documents, summaries and references (n each) to named figures (n), NaN if undefined."""
 
 MARK_COLUMNS = ("marked", *(f"{kind}s" for kind in KINDS), "other_language")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FaithfulScores:
-    """Holds the marks and scores of one system.
+    """The marks and scores of one system.
 
     Attributes:
-        supports: of each summary.
-        columns: (n) each. "names", "numbers", "negations": marks of a summary; "marked": 100 for one with a mark, else
-            0; "other_language": 100 for one in another language than its document, else 0; then what judges say.
+        supports: one for each summary.
+        columns: (n) each. "names", "numbers", "negations": number of marks in a summary; "marked": 100 for one with a
+            mark, else 0; "other_language": 100 for one not in its document's language, else 0; then judges' scores.
     """
 
     supports: Sequence[Support]
@@ -40,7 +40,7 @@ def faithful_scores(
     *,
     judges: Sequence[Judge] = (),
 ) -> dict[str, FaithfulScores]:
-    """The figures of each system, n summaries of the same n documents."""
+    """Compute the figures of each system, with n summaries of the same n documents."""
     read = [unmarked(document) for document in documents]
     supports: dict[str, list[Support]] = {name: [] for name in systems}
     other: dict[str, list[float]] = {name: [] for name in systems}

@@ -1,4 +1,4 @@
-"""Words with their places, which marks point at."""
+"""Words with their positions, for marks to refer to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT = re.compile(r"n['’]t$")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word: `text` as it stands from `start` to `end`, and `lower` as it is compared."""
+    """A word: `text` is the original from `start` to `end`, and `lower` the form for comparison."""
 
     text: str
     start: int
@@ -21,15 +21,15 @@ class Word:
 
     @property
     def lower(self) -> str:
-        """In lower case, without a possessive ending."""
+        """The word in lower case, without a possessive ending."""
         return _POSSESSIVE.sub("", unicodedata.normalize("NFKC", self.text).lower())
 
     @property
     def is_contracted_not(self) -> bool:
-        """Whether it ends with n't."""
+        """True if the word ends with n't."""
         return _NOT.search(self.text.lower()) is not None
 
 
 def words_of(text: str, *, start: int = 0) -> list[Word]:
-    """The words of a text whose first character has the place `start`; hyphens part words, apostrophes do not."""
+    """Return the words of a text that starts at position `start`; hyphens separate words, apostrophes do not."""
     return [Word(match.group(), start + match.start(), start + match.end()) for match in _WORD.finditer(text)]
