@@ -16,8 +16,8 @@ from precis.data.text.words import length_in_words, unicode_words
 from precis.generation.length import Cap, Length, Sentences, Tokens, Words
 
 _SAME = 0.5  # largest share of a unit's word pairs that chosen units may contain
-_HALF = 0.5  # smallest worth that may fill the remaining room, relative to a unit that did not fit or to the best
-_NEARLY = 0.7  # smallest worth that may replace the best unit if that would have to be truncated, relative to it
+_HALF = 0.5  # least worth that may fill the remaining room, relative to the unit that did not fit or the best
+_NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
 _FEWEST = 3  # fewest words of a unit that is not the only one
 _FEW = 5  # fewest words of a unit that keeps its full score
 _SHORT = 0.3  # factor on the score of a shorter unit
@@ -59,7 +59,7 @@ def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequenc
 def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
-    Headings and parts of units are never chosen. A sentence that depends on the one before it needs that one chosen
+    Headings and parts of units are never chosen. A sentence that refers to the one before it needs that one chosen
     first. A unit is skipped if most of its word pairs are chosen already, if it has one or two words, or if it does
     not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, the
     best units fill half of a cap, and units with at least half the worth of the best fill the other half. If no unit

@@ -1,7 +1,7 @@
 """Finds and loads an encoder-decoder, with or without an adapter, from a run folder, a Hugging Face folder or the hub.
 
-Weights are read from safetensors only: a pickle (`pytorch_model.bin`) runs whatever code its author put into it. A
-checkpoint that lacks weights is refused, since transformers would fill them with random numbers and go on.
+It reads weights only from safetensors, since a pickle (`pytorch_model.bin`) can run any code of its author. It refuses
+a checkpoint with missing weights, which transformers would replace by random numbers.
 """
 
 from __future__ import annotations

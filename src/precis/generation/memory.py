@@ -65,9 +65,7 @@ def too_much_is_one_line(*, rows: int, length: int) -> Iterator[None]:
     except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
         if isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in str(error):
             batch = "an input" if rows == 1 else f"a batch of {rows} inputs"
-            raise UserError(
-                f"not enough memory for {batch} of {length:,} tokens; {_ADVICE}"
-            ) from None
+            raise UserError(f"not enough memory for {batch} of {length:,} tokens; {_ADVICE}") from None
         raise
 
 

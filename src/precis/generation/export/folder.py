@@ -28,7 +28,7 @@ def source_limits(loaded: LoadedModel) -> tuple[int, int]:
     declared = input_limit(config, loaded.tokenizer, trained=loaded.use.max_source)
     whole = assumed_limit(config) if declared is None else declared
     fused = fusion_limit(config)
-    if fused and config.local_chunk is not None:  # its own chunks, unless they equal those of fusion-in-encoder
+    if fused and config.local_chunk is not None:  # its own chunks, unless equal to fusion-in-encoder's
         encoder: Any = loaded.model.get_encoder()
         own = encoder.stack.plan
         with encoder.fused():
