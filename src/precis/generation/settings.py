@@ -1,7 +1,7 @@
 """Translates precis's generation settings to those of transformers, and back.
 
-In transformers, `max_length` includes the start token, defaults to 20, and `max_new_tokens` overrides it. In precis, one
-limit, `max_tokens`, counts the written tokens.
+In transformers, `max_length` includes the start token, defaults to 20, and `max_new_tokens` overrides it. In precis,
+one limit, `max_tokens`, counts the written tokens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Encodes documents to vectors of their units, with one model's encoder.
 
-Inputs of several documents, and of a long one's pieces, share a pass. `precis.nn.packed` omits their padding, and inputs
-do not attend to each other, so the vectors of a document do not depend on its batch.
+Inputs of several documents, and of a long one's pieces, share a pass. `precis.nn.packed` omits their padding, and
+inputs do not attend to each other, so the vectors of a document do not depend on its batch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LARGE = 2048  # positions of a pass that needs much memory
 
 @dataclass(frozen=True)
 class UnitTokens:
-    """A document's units as token ids, without units that have no tokens.
+    """A document's units as token ids, without empty units.
 
     Attributes:
         document_tokens: number of tokens in the document.
