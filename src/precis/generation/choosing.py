@@ -67,7 +67,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
 
     Args:
         scores: one for each unit, 0 to 1.
-        words: the length of the extract if there is no cap.
+        words: the length of the extract without a cap.
     """
     sizes = [length_in_words(unit.text) for unit in read.units]
     costs = _costs(read, sizes, length.cap)

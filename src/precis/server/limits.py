@@ -67,7 +67,7 @@ class Limits(Settings):
     def __post_init__(self) -> None:
         if self.queue < self.tokens:
             raise UserError(
-                f"a queue of {self.queue:,} tokens has no room for a document of {self.tokens:,}; "
+                f"a queue of {self.queue:,} tokens is too small for a document of {self.tokens:,}; "
                 "make --queue-tokens at least as large as --max-tokens"
             )
 

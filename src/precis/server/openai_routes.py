@@ -133,7 +133,7 @@ def _parts(items: list[InputItem], param: str) -> tuple[str, str]:
     """Return the instruction and the document of a chat."""
     user = [item for item in items if item.role == "user"]
     if not user:
-        raise Refused(400, "no_document", "the request has no user message to summarize", param=param)
+        raise Refused(400, "no_document", "the request lacks a user message to summarize", param=param)
     system = [item.read(param) for item in items if item.role in ("system", "developer")]
     return "\n".join(system), user[-1].read(param)
 
