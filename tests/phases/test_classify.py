@@ -185,7 +185,7 @@ def test_what_a_classifier_is_not_for_is_refused_in_one_line(
     with pytest.raises(UserError, match="name the --task"):
         evaluate_models([str(trained)], pairs, out=tmp_path)
     other = save_classifier(tmp_path / "bert")
-    with pytest.raises(UserError, match="was not trained by precis to label texts"):
+    with pytest.raises(UserError, match="precis did not train it to label texts"):
         evaluate_models([str(other)], pairs, out=tmp_path / "scores", task="rte")
 
 
