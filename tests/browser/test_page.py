@@ -252,7 +252,9 @@ def test_a_file_is_opened_and_another_kind_is_refused(page, service, tmp_path: P
     until(page, "document.querySelector('#text').value === 'Ann sings.'")
     (tmp_path / "c.txt").write_bytes(b"a" * (5 << 20))
     page.set_input_files("#file", tmp_path / "c.txt")
-    until(page, "document.querySelector('#problem').textContent.includes('has 5 MB; this server accepts 4 MB')")
+    until(
+        page, "document.querySelector('#problem').textContent.includes('has 5 MB; this server accepts 4 MB')"
+    )
     assert page.input_value("#text") == "Ann sings."
 
 
