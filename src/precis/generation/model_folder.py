@@ -149,9 +149,7 @@ def check_left_over(found: ModelFolder, names: list[str], source: str) -> None:
         return
     what = f"{len(names)} weights are unused, {names[0]!r} first"
     if found.is_ours:
-        raise UserError(
-            f"{source}: {what}; they do not belong to this {found.settings.get('model_type')!r} model"
-        )
+        raise UserError(f"{source}: {what}; a {found.settings.get('model_type')!r} model does not have them")
     _logger.warning("%s: %s; this model does not have them", source, what)
 
 

@@ -217,8 +217,8 @@ def choose(length: int, limit: int | None, *, long: Long | None, fusion_limit: i
 
 
 def pieces(document: Encoded, limit: int, *, ends: frozenset[int]) -> list[Encoded]:
-    """Split a document into inputs of at most `limit` tokens, if possible after the end of a sentence (an id in `ends`)
-    in their second half.
+    """Split a document into inputs of at most `limit` tokens. If possible, split in the second half, after the end of a
+    sentence (an id in `ends`).
     """
     room = document.room(limit)
     parts = []

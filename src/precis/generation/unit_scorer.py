@@ -45,9 +45,7 @@ def load_scorer(folder: Path, *, states: int) -> UnitScorer:
     try:
         shape = UnitScorerShape.from_dict(read_json(folder / SHAPE_FILE))
         if shape.states != states:
-            raise UserError(
-                f"it expects hidden states of width {shape.states}, but the model's width is {states}"
-            )
+            raise UserError(f"it expects states of width {shape.states}, but the model's are {states}")
         if (folder / WEIGHTS_FILE).stat().st_size > _MOST_BYTES:
             raise UserError("its weights are larger than 1 GiB")
         scorer = UnitScorer(shape)

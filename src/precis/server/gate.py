@@ -97,9 +97,7 @@ class Gate:
                 raise Refused(400, "two_keys", "the request has several Authorization headers; send one")
             key = self._keys.find(request.headers.get(b"authorization", b""))
             if key is None:
-                raise Refused(
-                    401, "invalid_api_key", "missing or unknown key; send Authorization: Bearer KEY"
-                )
+                raise Refused(401, "invalid_api_key", "missing or wrong key; use Authorization: Bearer KEY")
         if key is not None and (seconds := self._rates.wait(key.name)):
             raise Refused(
                 429,

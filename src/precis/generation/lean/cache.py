@@ -239,9 +239,7 @@ class TargetCache(Target):
         if self._read == 1 and first < len(table):
             return table[first : first + 1]
         places = torch.arange(first, first + self._read, device=table.device)
-        return table[
-            places.clamp_(max=len(table) - 1)
-        ]  # drafts past the end of the table are always discarded
+        return table[places.clamp_(max=len(table) - 1)]  # drafts past the end of the table are discarded
 
     def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h s*m j"]:
         if self._foreign is not None:

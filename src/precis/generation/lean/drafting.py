@@ -5,8 +5,8 @@
 
 ProphetNet predicts n tokens from each position to plan ahead in training (section 2.2); this module uses them as
 drafts. The result equals decoding one token at a time: exactly for greedy search (in fp32; ties within rounding may
-break differently), in distribution for sampling (Leviathan et al., 2023, theorem 3.5). For one document at a time, a
-pass over several tokens costs little more than over one, since reading the weights takes longer than the arithmetic.
+break differently), in distribution for sampling (Leviathan et al., 2023, theorem 3.5). For one document, a pass over
+several tokens costs little more than over one, since reading the weights takes longer than the arithmetic.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Weight matrices in the fastest layout for few rows.
 
 A decoding step multiplies every matrix of the decoder by a few rows, so it ideally takes the time to read the weights
-once. For 2 to 8 rows on some processors (AMD's), MKL's matrix product is slower than that, and oneDNN with weights in
-its own blocked layout is not. For a single row, the product with the transposed matrix reads at full speed if there are
-more outputs than inputs.
+once. For 2 to 8 rows on some processors (AMD's), MKL's matrix product is slower. oneDNN with weights in its own blocked
+layout is not. For a single row, the product with the transposed matrix reads at full speed if there are more outputs
+than inputs.
 
     rows    fp32 on a CPU                               bf16 on a CPU          int8 (CPU only)         CUDA
     1       transposed (wide matrices), else as it is   oneDNN's blocks where  8-bit weights, a scale  as it is

@@ -5,8 +5,8 @@ marks) * k candidates per step, finished ones scored by log probability / length
 stopping, and the order of additions in fp32. It differs in the rest: candidates come from each beam's best tokens
 instead of all k * v, and beams are indexed instead of copied.
 
-A search keeps its state in tensors at fixed addresses, and a step never waits for the device, so that it can be one
-CUDA graph. Finished rows do not change. If steps are not replayed (`loop.write`), finished documents leave the batch.
+A search keeps its state in tensors at fixed addresses, and a step never waits for the device. A step can therefore be
+one CUDA graph. Finished rows do not change. If steps are not replayed (`loop.write`), finished documents leave the batch.
 """
 
 from __future__ import annotations

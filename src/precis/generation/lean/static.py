@@ -200,8 +200,8 @@ class StaticLoop:
     ) -> list[list[int]] | None:
         """Return the tokens of each document; None if the batch must use caches that grow.
 
-        It must if the capture does not support the device, if rules need numbers on the host, if caches exceed a limit,
-        or if the capture failed, which is logged once.
+        The reason is a device that the capture does not support, rules that need numbers on the host, caches above a
+        limit, or a failed capture, which is logged once.
 
         Args:
             packed: the same at each call, until `release`.
