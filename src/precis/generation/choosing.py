@@ -61,9 +61,9 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
 
     Headings and parts of units are never chosen. A sentence that refers to the one before it needs that one chosen
     first. A unit is skipped if most of its word pairs are chosen already, if it has only one or two words, or if it
-    does not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, the
-    best units fill half of a cap, and units with at least half the worth of the best fill the other half. If no unit
-    fits, the best one is chosen and the caller truncates it.
+    does not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`,
+    the best units fill half of a cap, and units with at least half the worth of the best fill the other half. If no
+    unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.

@@ -6,7 +6,7 @@ stopping, and the order of additions in fp32. It differs in the rest: candidates
 instead of all k * v, and beams are indexed instead of copied.
 
 A search keeps its state in tensors at fixed addresses, and a step never waits for the device. A step can therefore be
-one CUDA graph. Finished rows do not change. If steps are not replayed (`loop.write`), finished documents leave the batch.
+one CUDA graph. Finished rows do not change. Without replay (`loop.write`), finished documents leave the batch.
 """
 
 from __future__ import annotations
