@@ -1,4 +1,4 @@
-"""Copies into the wheel the modules of precis that need Python and numpy alone, so that each has one source."""
+"""Copies the modules of precis that need only Python and numpy into the wheel, so that each has one source."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ _IMPORT = re.compile(r"^(from|import) precis\.", re.MULTILINE)
 
 
 def copy_shared(package: Path) -> None:
-    """Write the shared modules to `package/shared`, importing each other there."""
+    """Write the shared modules to `package/shared`, with imports adjusted."""
     for name in SHARED:
         file = SOURCE.joinpath(*name.split(".")).with_suffix(".py")
         text = _IMPORT.sub(r"\1 precis_onnx.shared.", file.read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ def copy_shared(package: Path) -> None:
 
 
 class WithShared(build_py):
-    """Builds the package with its copies; an editable installation has them in the source folder."""
+    """A build step that adds the copies; an editable install puts them in the source folder."""
 
     def run(self) -> None:
         super().run()

@@ -1,4 +1,4 @@
-"""Summarizes with folders of `precis export onnx`, by onnxruntime and numpy."""
+"""Summarizes with folders of `precis export onnx`, using onnxruntime and numpy."""
 
 from precis_onnx.shared.errors import UserError
 from precis_onnx.summarizer import Summarizer, Summary

@@ -1,4 +1,4 @@
-"""`python -m precis_onnx` is the command `precis-onnx`."""
+"""The entry point of `python -m precis_onnx`, the same as the command `precis-onnx`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`precis-onnx FOLDER [FILE]`: one document to one summary."""
+"""The command `precis-onnx FOLDER [FILE]`: one document to one summary."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _MOST_BYTES = 1 << 26
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0, or 2 for input that the user can mend."""
+    """Run the command and return its exit code: 0, or 2 for input that the user can fix."""
     parser = argparse.ArgumentParser(
-        prog="precis-onnx", description="Summarize by a folder that `precis export onnx` wrote."
+        prog="precis-onnx", description="Summarize with a folder written by `precis export onnx`."
     )
-    parser.add_argument("folder", type=Path, help="folder that `precis export onnx` wrote")
+    parser.add_argument("folder", type=Path, help="folder written by `precis export onnx`")
     parser.add_argument(
-        "file", nargs="?", default="-", help="UTF-8 text; - or nothing for the standard input"
+        "file", nargs="?", default="-", help="UTF-8 text file; - for standard input (default)"
     )
     cap = parser.add_mutually_exclusive_group()
     cap.add_argument("--words", type=int, help="at most this many words")
@@ -45,9 +45,9 @@ def _text(file: str) -> str:
         with sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
             content = source.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise UserError(f"{file}: is above {_MOST_BYTES >> 20} MiB; give a shorter document")
+            raise UserError(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; give a shorter document")
         return content.decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{file}: is no UTF-8 text at byte {error.start}; convert it") from error
+        raise UserError(f"{file}: is not valid UTF-8 at byte {error.start}; convert it") from error

@@ -1,4 +1,4 @@
-"""Opens an exported folder: looked through first, then its sessions and its tokenizer."""
+"""Opens an exported folder: validates it, then opens its sessions and its tokenizer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Exported:
 
     Attributes:
         settings: the content of `onnx.json`.
-        decoder, scorer: None where the model does not write, or does not choose.
+        decoder, scorer: None if the model does not write, or does not choose sentences.
     """
 
     settings: dict[str, Any]
@@ -36,27 +36,27 @@ class Exported:
 
 
 def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
-    """Open a folder that `precis export onnx` wrote.
+    """Open a folder written by `precis export onnx`.
 
     Args:
-        threads: cores that one run uses; 0 for all.
+        threads: cores to use; 0 for all.
 
     Raises:
-        UserError: it is no such folder, a file has changed since it was written, or onnxruntime cannot run it.
+        UserError: if it is not one, a file has changed since the export, or onnxruntime cannot run it.
     """
     place = Path(folder)
     if not (place / SETTINGS).is_file():
-        raise UserError(f"{place}: no {SETTINGS} here; name a folder that `precis export onnx` wrote")
+        raise UserError(f"{place}: no {SETTINGS} here; give a folder written by `precis export onnx`")
     _check_seal(place)
     settings = _read_json(place / SETTINGS)
     if settings.get("format") != _FORMAT:
         raise UserError(
-            f"{place / SETTINGS}: is of format {settings.get('format')}, and this program reads {_FORMAT}; export again"
+            f"{place / SETTINGS}: has format {settings.get('format')}, but must have {_FORMAT}; export the model again"
         )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    options.enable_mem_pattern = False  # kept for every length, and lengths seldom come twice
+    options.enable_mem_pattern = False  # it stores every length, and lengths seldom repeat
 
     def session(name: str) -> onnxruntime.InferenceSession | None:
         if not (place / name).is_file():
@@ -66,7 +66,7 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
                 str(place / name), sess_options=options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime has a class for each status
-            raise UserError(f"{place / name}: cannot be run: {str(error).splitlines()[0]}") from error
+            raise UserError(f"{place / name}: cannot be loaded: {str(error).splitlines()[0]}") from error
 
     encoder = session(ENCODER)
     if encoder is None:
@@ -78,29 +78,29 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
 
 
 def _check_seal(place: Path) -> None:
-    """Compare every sealed file with its SHA-256."""
+    """Check the SHA-256 of every sealed file."""
     if not (place / SEAL).is_file():
-        raise UserError(f"{place}: {SEAL} is missing; copy the folder again, or export the model anew")
+        raise UserError(f"{place}: {SEAL} is missing; copy the folder or export the model again")
     files = _read_json(place / SEAL).get("files")
     if not isinstance(files, dict):
         raise UserError(f"{place / SEAL}: is damaged; copy the folder again")
     for name, entry in files.items():
         file = place / name
         if Path(name).is_absolute() or ".." in Path(name).parts or not file.is_file() or file.is_symlink():
-            raise UserError(f"{place}: {name} is missing, or no file of the folder; copy the folder again")
+            raise UserError(f"{place}: {name} is missing or outside the folder; copy the folder again")
         with file.open("rb") as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         if not isinstance(entry, dict) or digest != entry.get("sha256"):
-            raise UserError(f"{file}: has changed since it was written; copy it again")
+            raise UserError(f"{file}: has changed since the export; copy it again")
 
 
 def _read_json(file: Path) -> dict[str, Any]:
     if file.stat().st_size > _MOST_BYTES:
-        raise UserError(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; it is not of this program")
+        raise UserError(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; copy it again")
     try:
         found = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{file}: broken JSON: {error}") from error
+        raise UserError(f"{file}: invalid JSON: {error}") from error
     if not isinstance(found, dict):
-        raise UserError(f"{file}: does not hold an object")
+        raise UserError(f"{file}: is not a JSON object")
     return found

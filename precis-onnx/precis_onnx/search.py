@@ -1,6 +1,6 @@
-"""Greedy and beam search over an exported decoder, for one document at a time; the rules are those of precis.
+"""Greedy and beam search with an exported decoder, for one document at a time, by the rules of precis.
 
-Scores are fp32 as in torch, and equal scores go to the lower id, so the tokens are the same.
+Scores are fp32 as in torch, and the lower id wins a tie, so the tokens are the same.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Scores = NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What may be written next.
+    """The rules for the next token.
 
     Attributes:
         end_marks: ids that end a summary.
-        forced_first, forced_last: what must be the first token, and what the one at `max_tokens`.
-        never, never_first: ids that are not written at all, and not as the first token.
+        forced_first, forced_last: the forced first token, and the forced token at `max_tokens`.
+        never, never_first: ids that are forbidden everywhere, and as the first token.
     """
 
     settings: GenerationSettings
@@ -37,7 +37,7 @@ class Rules:
     never_first: tuple[int, ...]
 
     def apply(self, written: Sequence[int], scores: Scores) -> None:
-        """Change the scores of the token after `written` (the start token is its first) in place."""
+        """Apply the rules in place to the scores of the token after `written`, which includes the start token."""
         place, settings = len(written) - 1, self.settings
         if settings.no_repeat_ngram:
             scores[_repeating(written, settings.no_repeat_ngram)] = -np.inf
@@ -52,12 +52,12 @@ class Rules:
             scores[[*self.never_first]] = -np.inf
 
     def ends(self, token: int, new: int) -> bool:
-        """Whether this token, the one of that number, is the last."""
+        """Return whether `token`, the new token number `new`, is the last."""
         return token in self.end_marks or new >= self.settings.max_tokens
 
 
 class Decoder:
-    """Steps of one document's decoder: logits (k v) of k rows, which continue rows of the step before."""
+    """The decoder of one document: each step gives logits (k v) of k rows, which continue earlier rows."""
 
     def __init__(self, session: onnxruntime.InferenceSession, states: Scores) -> None:
         self._session, self._states = session, states
@@ -71,7 +71,7 @@ class Decoder:
         }
 
     def step(self, tokens: Sequence[int], parents: Sequence[int]) -> Scores:
-        """Logits after these tokens, each of which continues the row `parents` names."""
+        """Return the logits after these tokens, each of which continues a row in `parents`."""
         rows, first = len(tokens), not self._kept
         if not first:
             chosen = np.asarray(parents)
@@ -94,7 +94,7 @@ class Decoder:
 
 
 def greedy(decoder: Decoder, rules: Rules, start: int) -> list[int]:
-    """The best token at each step, from the start token to an end mark or the limit."""
+    """Choose the best token at each step, from the start token to an end mark or the limit."""
     written = [start]
     while True:
         scores = decoder.step(written[-1:], [0])[0].copy()
@@ -113,7 +113,7 @@ class _Beam:
 
 
 def beams(decoder: Decoder, rules: Rules, start: int) -> list[int]:
-    """The best finished row of a beam search, by transformers' rules."""
+    """Return the best finished row of a beam search, by transformers' rules."""
     settings = rules.settings
     width = settings.beams
     running = [_Beam(0.0, [start])]
@@ -140,7 +140,7 @@ def beams(decoder: Decoder, rules: Rules, start: int) -> list[int]:
 
 
 def _candidates(running: list[_Beam], logits: Scores, rules: Rules) -> list[_Beam]:
-    """The best continuations of all beams, descending."""
+    """Return the best continuations of all beams, descending."""
     count = max(2, 1 + len(rules.end_marks)) * rules.settings.beams
     found = []
     for parent, (beam, row) in enumerate(zip(running, logits, strict=True)):
@@ -163,7 +163,7 @@ def _force(scores: Scores, ids: list[int]) -> None:
 
 
 def _repeating(written: Sequence[int], size: int) -> list[int]:
-    """Tokens that would complete an n-gram of this size that is there already."""
+    """Return the tokens that would repeat an n-gram of this size."""
     suffix = tuple(written[len(written) + 1 - size :]) if size > 1 else ()
     windows = range(len(written) - size + 1)
     return [written[at + size - 1] for at in windows if tuple(written[at : at + size - 1]) == suffix]

@@ -1,4 +1,4 @@
-"""Documents to summaries: written by the decoder, or units that the scorer chooses, as the model was trained to."""
+"""Summarizes documents in the model's trained mode: the decoder writes, or the scorer chooses units."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from precis_onnx.shared.generation.length import (
 )
 
 Floats = NDArray[np.float32]
-_LARGE = 1024  # tokens of an input from which on its memory is given back
+_LARGE = 1024  # tokens of an input after which memory is released
 _SETTINGS = tuple(GenerationSettings.__dataclass_fields__)
 
 
@@ -43,10 +43,10 @@ class Summary:
     Attributes:
         text: the summary.
         document_tokens: tokens of the document.
-        tokens_read: how many of these the model saw.
+        tokens_read: the number of these that the model read.
         finished: False if the text stops mid-sentence.
-        kept: True if the document itself was returned, since it is no longer than a summary would be.
-        tokens: ids that the decoder wrote, from the start token on; empty for an extract.
+        kept: True if the text is the document itself, since a summary would not be shorter.
+        tokens: ids that the decoder wrote, the start token first; empty for an extract.
         places: (start, stop) offsets of each chosen unit in the document; stop is exclusive.
     """
 
@@ -60,15 +60,15 @@ class Summary:
 
     @property
     def truncated(self) -> bool:
-        """Whether a part of the document was not read."""
+        """True if the model did not read the whole document."""
         return self.tokens_read < self.document_tokens
 
 
 class Summarizer:
-    """Summarizes with an exported folder.
+    """A summarizer with an exported folder.
 
     Attributes:
-        settings: how its decoder searches unless a call says otherwise; None if it only chooses.
+        settings: default decoding settings; None if the model only chooses sentences.
     """
 
     def __init__(self, exported: Exported) -> None:
@@ -82,14 +82,14 @@ class Summarizer:
         """Open a folder; see `precis_onnx.folder.open_folder`.
 
         Raises:
-            UserError: it is no such folder, or has changed since it was written.
+            UserError: if it is not an exported folder, or has changed since the export.
         """
         return cls(open_folder(folder, threads=threads))
 
     def summarize(self, documents: Sequence[str], **options: Any) -> list[Summary]:
         """Return the summaries of `documents`, in their order. Options are those of `stream`."""
         if isinstance(documents, str):
-            raise UserError("summarize takes a list of documents; for one alone write [document]")
+            raise UserError("summarize takes a list of documents; for a single one write [document]")
         return list(self.stream(documents, **options))
 
     def stream(
@@ -103,17 +103,17 @@ class Summarizer:
         short: Any = "keep",
         settings: GenerationSettings | None = None,
     ) -> Iterator[Summary]:
-        """Give the summaries in the order of the documents. The options are those of precis's `Summarizer.stream`.
+        """Yield the summaries in the order of the documents. The options are those of precis's `Summarizer.stream`.
 
         Raises:
-            UserError: a document is empty or gives no tokens (its number is named), or an option cannot be.
+            UserError: if a document lacks tokens (the error gives its number), or an option is invalid.
         """
         length = make_length(
             words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
         )
         for number, document in enumerate(documents, start=1):
             if not isinstance(document, str):
-                raise UserError(f"document {number} is of type {type(document).__name__}; give texts")
+                raise UserError(f"document {number} is of type {type(document).__name__}; give a str")
             if not document.strip():
                 raise UserError(f"document {number} is empty: there is nothing to summarize")
             if self._about["modes"][0] == "extract":
@@ -122,7 +122,7 @@ class Summarizer:
                 summary = self._write(document, length, settings)
             if summary is None:
                 raise UserError(
-                    f"document {number} gives no tokens that the model knows: there is nothing to summarize"
+                    f"document {number} contains no tokens that the model knows: there is nothing to summarize"
                 )
             yield summary
 
@@ -140,7 +140,7 @@ class Summarizer:
         return found
 
     def _write(self, document: str, length: Length, settings: GenerationSettings | None) -> Summary | None:
-        """A summary by the decoder; None if the document has no token that the vocabulary knows."""
+        """Write a summary with the decoder; return None if the document lacks known tokens."""
         head, body = self._read(document)
         own = unmarked(main_part(document))
         if not any(token != self._about["unknown"] for token in body):
@@ -150,7 +150,7 @@ class Summarizer:
             return _kept(own, total)
         room = self._about["longest_source"] - len(head) - len(self._about["after"])
         if room < 1:
-            raise UserError(f"the instruction leaves no room for a document of {total} tokens")
+            raise UserError(f"the instruction leaves no room for a document of {total} tokens; shorten it")
         read = body[:room]
         window = decoding_window(
             settings or self.settings or GenerationSettings(),
@@ -179,7 +179,7 @@ class Summarizer:
         )
 
     def _read(self, document: str) -> tuple[list[int], list[int]]:
-        """What stands before every document (with the first part of one of two), and the document's own tokens."""
+        """Return the tokens before the document (with the first part of a two-part one), and its own tokens."""
         instruction = self._about["instruction"]
         text = unmarked(f"{instruction} {document}" if instruction else document)
         first, mark, second = text.partition(SEPARATOR)
@@ -192,7 +192,7 @@ class Summarizer:
 
     def _decoder(self, states: Floats) -> Decoder:
         if self._exported.decoder is None:
-            raise UserError("this folder has no decoder_model_merged.onnx; export the model again")
+            raise UserError("this folder lacks decoder_model_merged.onnx; export the model again")
         return Decoder(self._exported.decoder, states)
 
     def _rules(self, settings: GenerationSettings) -> Rules:
@@ -214,7 +214,7 @@ class Summarizer:
         return place is not None and not (rules.forced_last and place == rules.settings.max_tokens)
 
     def _text(self, written: Sequence[int]) -> str:
-        """Ids as text; the mark between sentences becomes a line break."""
+        """Decode ids to text; the mark between sentences becomes a line break."""
         mark, lines = self._about["sentence_mark"], [[]]  # type: tuple[int | None, list[list[int]]]
         for token in written:
             if token == mark:
@@ -240,7 +240,7 @@ class Summarizer:
         text = joined(document, units)
         if isinstance(length.cap, Tokens):
             most = length.cap.count
-            while units[1:] and len(self._ids(text)) > most:  # joined they may make more
+            while units[1:] and len(self._ids(text)) > most:  # joined text can have more tokens
                 text = joined(document, units := units[:-1])
             if len(self._ids(text)) > most:
                 text, finished = self._beginning(text, most), False
@@ -273,7 +273,7 @@ class Summarizer:
 
     def _scores(self, read: _Units) -> tuple[list[float], float]:
         if self._exported.scorer is None:
-            raise UserError("this folder has no scorer_model.onnx; export the model again")
+            raise UserError("this folder lacks scorer_model.onnx; export the model again")
         facts = unit_facts([unit.text for unit in read.units], read.tokens)
         found: list[float] = []
         expected = []
@@ -296,7 +296,7 @@ class Summarizer:
 
 @dataclass(frozen=True)
 class _Units:
-    """A document's units, the tokens of each, the vectors that the scorer reads, and the tokens that were read."""
+    """A document's units, their token counts, their vectors for the scorer, and the number of tokens read."""
 
     units: list[TextUnit]
     tokens: list[int]

@@ -164,9 +164,9 @@ def test_a_server_with_keys_asks_for_one_where_it_is_seen(page, invented, tmp_pa
     one = run(invented, keys=Keys.read(tmp_path / "keys"))
     page.goto(one.url)
     page.wait_for_selector("#problem:not([hidden])")
-    assert "asks for a key" in page.locator("#problem").inner_text()
+    assert "needs a key" in page.locator("#problem").inner_text()
     assert page.locator("#key").bounding_box()["y"] < page.locator("#text").bounding_box()["y"]
-    for key, answer in (("fedcba9876543210", "not one of"), ("0123456789abcdef", "")):
+    for key, answer in (("fedcba9876543210", "does not accept this key"), ("0123456789abcdef", "")):
         page.fill("#key", key)
         page.keyboard.press("Tab")
         until(page, f"document.querySelector('#problem').textContent.includes({json.dumps(answer)})")
@@ -246,13 +246,15 @@ def test_a_file_is_opened_and_another_kind_is_refused(page, service, tmp_path: P
     until(page, "document.querySelector('#text').value.length > 10")
     page.set_input_files("#file", tmp_path / "a.pdf")
     page.wait_for_selector("#problem:not([hidden])")
-    assert "not a text file" in page.locator("#problem").inner_text()
+    assert "not a UTF-8 text file" in page.locator("#problem").inner_text()
     (tmp_path / "b.txt").write_bytes("\ufeffAnn sings.".encode("utf-16-le"))
     page.set_input_files("#file", tmp_path / "b.txt")
     until(page, "document.querySelector('#text').value === 'Ann sings.'")
     (tmp_path / "c.txt").write_bytes(b"a" * (5 << 20))
     page.set_input_files("#file", tmp_path / "c.txt")
-    until(page, "document.querySelector('#problem').textContent.includes('has 5 MB; this server takes 4 MB')")
+    until(
+        page, "document.querySelector('#problem').textContent.includes('has 5 MB; this server accepts 4 MB')"
+    )
     assert page.input_value("#text") == "Ann sings."
 
 
@@ -311,7 +313,7 @@ def test_2_mb_are_summarized_while_the_page_answers(page, service) -> None:
     page.click("#go")
     until(page, DONE, seconds=60)
     note = page.locator(".read")
-    assert "were not read" in note.inner_text()
+    assert "tokens were read;" in note.inner_text()
     assert "partly" in note.get_attribute("class")
     page.hover(".sentence")
     assert page.locator("#source mark.on").count() == 1
@@ -323,7 +325,7 @@ def test_a_server_that_goes_away_costs_no_text(page, service) -> None:
     page.fill("#text", TEXT)
     page.click("#go")
     page.wait_for_selector("#problem:not([hidden])")
-    assert "does not answer" in page.locator("#problem").inner_text()
+    assert "does not respond" in page.locator("#problem").inner_text()
     assert page.input_value("#text") == TEXT
     assert page.is_enabled("#go")
 

@@ -95,7 +95,7 @@ def test_a_checker_that_is_none_is_refused_in_one_line(precis: Precis, tmp_path:
     other = save("bart", tmp_path / "bart")
     outcome = precis(*scored, "--checker", other, "--out", tmp_path / "out")
     assert outcome.code == 2
-    assert "trained to classify" in outcome.error
+    assert "folder of a trained classifier" in outcome.error
 
 
 def test_probe_metrics_prints_a_table_for_each_human_score(precis: Precis, tmp_path: Path) -> None:

@@ -65,5 +65,5 @@ def test_weights_that_lack_something_are_refused(
     del weights[name + lost]
     (folders[1] / files.SEAL).unlink()
     save_file(weights, folders[1] / COMPACT)
-    with pytest.raises(UserError, match=r"scale|missing|not of this"):
+    with pytest.raises(UserError, match=r"scale|missing|does not have them"):
         load_model(folders[1])

@@ -197,7 +197,7 @@ def test_a_document_of_unknown_characters_is_named(
     monkeypatch.setattr(
         UnitReader, "_ids", lambda self, texts: [[self.tokenizer.unk_token_id] for _ in texts]
     )
-    with pytest.raises(UserError, match="document 1 gives no tokens"):
+    with pytest.raises(UserError, match="document 1 contains no tokens"):
         extractor.summarize([DOCUMENT])
 
 
@@ -314,5 +314,5 @@ def test_a_scorer_of_another_encoder_or_a_damaged_one_is_refused(tmp_path: Path,
     save_scorer(UnitScorer(UnitScorerShape(states=16, width=16, heads=2)), tmp_path)
     if not states:
         (tmp_path / WEIGHTS_FILE).write_bytes((tmp_path / WEIGHTS_FILE).read_bytes()[:-40])
-    with pytest.raises(UserError, match="the scorer cannot be used"):
+    with pytest.raises(UserError, match="invalid scorer"):
         load_scorer(tmp_path, states=states or 16)

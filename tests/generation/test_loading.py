@@ -135,7 +135,7 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
 
 def test_an_unfinished_run_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
-    assert "no finished model yet" in refused(tmp_path)
+    assert "this run is not finished" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt"])

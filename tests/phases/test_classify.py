@@ -175,7 +175,9 @@ def test_what_a_classifier_is_not_for_is_refused_in_one_line(
     trained: Path, data: Path, tmp_path: Path
 ) -> None:
     pairs = read_test_pairs(find_part(task_name="stsb", data=str(data)))
-    with pytest.raises(UserError, match=r"is a classifier \(entailment, not_entailment\) and writes no text"):
+    with pytest.raises(
+        UserError, match=r"is a classifier \(entailment, not_entailment\), which does not write text"
+    ):
         load_model(trained)
     with pytest.raises(UserError, match="answers with entailment, not_entailment, and stsb wants a number"):
         evaluate_models([str(trained)], pairs, out=tmp_path, task="stsb")
@@ -185,7 +187,7 @@ def test_what_a_classifier_is_not_for_is_refused_in_one_line(
     with pytest.raises(UserError, match="name the --task"):
         evaluate_models([str(trained)], pairs, out=tmp_path)
     other = save_classifier(tmp_path / "bert")
-    with pytest.raises(UserError, match="was not trained by precis to label texts"):
+    with pytest.raises(UserError, match="precis did not train it to label texts"):
         evaluate_models([str(other)], pairs, out=tmp_path / "scores", task="rte")
 
 

@@ -181,7 +181,7 @@ def test_an_adapter_finds_its_base_when_both_were_moved(
     old.rename(tmp_path / "new")
     assert attached(load_model(tmp_path / "new" / "run").model) is not None
     (tmp_path / "new" / "base").rename(tmp_path / "gone")
-    with pytest.raises(UserError, match=r"the base of this adapter was .* --model BASE --adapter"):
+    with pytest.raises(UserError, match=r"its base model .* no longer exists; use --model BASE --adapter"):
         load_model(tmp_path / "new" / "run")
     assert attached(load_model(tmp_path / "gone", adapter=tmp_path / "new" / "run").model) is not None
 

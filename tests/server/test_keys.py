@@ -26,10 +26,10 @@ def keys(tmp_path: Path) -> Keys:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "holds no key"),
+        ("", "contains no key"),
         ("ann", "line 1: write a name"),
         ("ann short", "at least 16"),
-        (f"a {SECRET}\na {SECRET}x", "there twice"),
+        (f"a {SECRET}\na {SECRET}x", "duplicate name a"),
         (f"a {SECRET}é", "letters, digits"),
     ],
 )

@@ -64,14 +64,14 @@ def test_responses_stream(client, makers) -> None:
 
 def test_errors_are_those_that_the_client_knows(client) -> None:
     messages = [{"role": "user", "content": TEXT}]
-    with pytest.raises(NotFoundError, match="no such model"):
+    with pytest.raises(NotFoundError, match="unknown model"):
         client.chat.completions.create(model="gpt", messages=messages)
     with pytest.raises(BadRequestError) as caught:
         client.chat.completions.create(model="tiny", messages=messages, n=2)
     assert caught.value.param == "n"
-    with pytest.raises(BadRequestError, match="no user message"):
+    with pytest.raises(BadRequestError, match="lacks a user message"):
         client.chat.completions.create(model="tiny", messages=[{"role": "system", "content": "a"}])
     assert [model.id for model in client.models.list()] == ["tiny"]
     assert client.models.retrieve("tiny").owned_by == "precis"
-    with pytest.raises(NotFoundError, match="no such model"):
+    with pytest.raises(NotFoundError, match="unknown model"):
         client.models.retrieve("org/gpt")

@@ -1,10 +1,10 @@
-"""Finds adapters, and the model that each belongs to.
+"""Finds adapters and their base models.
 
-    RUN/adapter/    adapter.json  adapter.safetensors    what `precis.tuning` reads: settings, keys and values
-                    base.json                            the model that it was trained on: a folder or hub name
-                    precis.json  generation_config.json  how it was trained to be used, and how it decodes
+    RUN/adapter/    adapter.json  adapter.safetensors    settings, keys and values, which `precis.tuning` reads
+                    base.json                            the base model: a folder or hub name
+                    precis.json  generation_config.json  the modes it was trained for, and its decoding settings
 
-A folder that `Attachment.save` wrote has the first two only: it needs its base named besides.
+A folder written by `Attachment.save` has only the first two, so the caller must also name the base.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ BASE_FILE = "base.json"
 @final
 @dataclass(frozen=True, kw_only=True)
 class BasePlace(Settings):
-    """Where the base of an adapter is.
+    """The location of an adapter's base model.
 
     Attributes:
-        model: its folder, absolute, or its hub name.
-        beside: the folder as seen from the adapter's, for when both were moved together; "" for a hub name.
+        model: its absolute folder, or its hub name.
+        `beside`: its path relative to the adapter's folder, in case both were moved together; "" for a hub name.
     """
 
     model: str
@@ -46,27 +46,27 @@ class BasePlace(Settings):
 @final
 @dataclass(frozen=True)
 class Parts:
-    """A model as its parts: the base, and perhaps an adapter on it."""
+    """A base model and its optional adapter."""
 
     base: str
     adapter: Path | None = None
 
 
 def find_adapter(source: str | Path) -> Path | None:
-    """Return the folder of the adapter that a folder is or holds; None if there is none."""
+    """Return the adapter's folder: `source` itself or its `adapter/`; None if neither is an adapter."""
     path = Path(source).expanduser()
     return next((folder for folder in (path, path / ADAPTER_FOLDER) if is_adapter(folder)), None)
 
 
 def find_parts(source: str | Path, adapter: str | Path | None = None) -> Parts:
-    """Return what `--model` and `--adapter` mean together.
+    """Return the base and the adapter that `--model` and `--adapter` name together.
 
     Args:
-        source: a model; or an adapter, or a run folder of `precis tune`, which know their base.
-        adapter: an adapter's folder, or the run folder that holds it. It replaces an adapter that `source` has itself.
+        source: a model; or an adapter or a run folder of `precis tune`, which name their base.
+        adapter: an adapter's folder, or the run folder that holds it. It replaces the adapter in `source`.
 
     Raises:
-        UserError: if there is no adapter, or `source` is one that does not say where its base is.
+        UserError: if `adapter` is not an adapter, or `source` is one that does not name its base.
     """
     own = find_adapter(source)
     base = str(source) if own is None else base_of(own)
@@ -82,12 +82,12 @@ def base_of(folder: Path) -> str:
     """Return the model that an adapter was trained on.
 
     Raises:
-        UserError: if it does not say, or the model is not there any more.
+        UserError: if the adapter does not name it, or the model no longer exists.
     """
     file = folder / BASE_FILE
     if not file.is_file():
         raise UserError(
-            f"{folder}: this adapter does not say where its base is; use --model BASE --adapter {folder}"
+            f"{folder}: this adapter does not name its base model; use --model BASE --adapter {folder}"
         )
     values = read_json(file)
     try:
@@ -101,15 +101,15 @@ def base_of(folder: Path) -> str:
     moved = folder / place.beside
     if not moved.is_dir():
         raise UserError(
-            f"{folder}: the base of this adapter was {place.model}, which is gone; use --model BASE --adapter {folder}"
+            f"{folder}: its base model {place.model} no longer exists; use --model BASE --adapter {folder}"
         )
     return str(moved.resolve())
 
 
 def _known_base(name: str, folder: Path) -> str:
-    """Return the folder of a base from the hub that was fetched before; nothing is fetched on an adapter's word.
+    """Return the cached folder of a base on the hub; an adapter cannot trigger a download.
 
-    That folder is looked through like any other, and the adapter knows its base by a digest of the weights.
+    The caller checks that folder like any other, and the adapter recognizes its base by a digest of the weights.
     """
     if Path(name).is_dir():
         return name
@@ -119,7 +119,7 @@ def _known_base(name: str, folder: Path) -> str:
         if isinstance(found, str) and any(Path(found).parent.glob("*.safetensors")):
             return str(Path(found).parent)
     raise UserError(
-        f"{folder}: its base is {plain!r} on the hub, and adapters cannot trigger downloads; if you "
+        f"{folder}: its base model is {plain!r} on the hub, and adapters cannot trigger downloads; if you "
         f"trust that model, use --model {PREFIX}{plain} --adapter {folder}"
     )
 
@@ -128,7 +128,7 @@ def place_of_base(base: str, adapter: Path) -> BasePlace:
     """Return the content of an adapter's `base.json`.
 
     Args:
-        adapter: the folder that the adapter will be in.
+        adapter: the adapter's final folder.
     """
     path = Path(base).expanduser()
     if not path.is_dir():

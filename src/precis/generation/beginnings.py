@@ -1,4 +1,4 @@
-"""Sentences of a summary while it is written: as soon as nothing that follows can change them."""
+"""Streams the sentences of a summary as soon as later text cannot change them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from precis.data.text.words import length_in_words
 from precis.generation.decoding import Hear
 from precis.generation.length import Length, beginning_of, trim
 
-_BEHIND = 3  # words behind a sentence that make its end sure
+_BEHIND = 3  # words after a sentence that confirm its end
 
 
 def sure_beginning(text: str, length: Length, *, more: int, most: int) -> str:
-    """Return the sentences that a summary begins with whatever is written after `text`; "" if none is sure.
+    """Return the sentences at the start of `text` that later text cannot change; "" if there are none yet.
 
     Args:
         more: words that may still be written.
-        most: words of the document; a summary that gets longer is not kept (`Length.short`).
+        most: words in the document; a longer summary is discarded (`Length.short`).
     """
     sentences = split_sentences(text)
-    # Where a sentence ends depends on the word behind it, which may be unfinished.
+    # The end of a sentence depends on the next word, which may be incomplete.
     open_ones = 1 if sentences and len(sentences[-1].split()) >= _BEHIND else 2
     if not sentences[:-open_ones]:
         return ""
@@ -31,11 +31,11 @@ def sure_beginning(text: str, length: Length, *, more: int, most: int) -> str:
 
 
 class Beginnings:
-    """Tells each new sentence once.
+    """Callback that reports each new sentence once.
 
     Args:
-        documents: of each its place, its text, and the most tokens of its summary; a word has one at least.
-        hear: called with a document's place and the sentences that its summary begins with.
+        documents: the index, the text and the maximum summary tokens of each; a word has at least one token.
+        hear: called with a document's index and the first sentences of its summary.
     """
 
     def __init__(self, documents: Sequence[tuple[int, str, int]], length: Length, hear: Hear) -> None:
@@ -44,7 +44,7 @@ class Beginnings:
         self._told = [""] * len(documents)
 
     def __call__(self, job: int, text: str) -> None:
-        """`text` is what is written for the document `job` of `documents`."""
+        """Report the new sentences in `text`, the summary so far of the document `job` of `documents`."""
         place, _, room = self._documents[job]
         more = max(0, room - length_in_words(text))
         sure = sure_beginning(text, self._length, more=more, most=self._words[job])

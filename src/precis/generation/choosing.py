@@ -1,4 +1,4 @@
-"""Chooses units by their scores: which of them an extract holds. It needs no model and no torch."""
+"""Chooses the units of an extract by their scores, without a model or torch."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from precis.data.text.wholeness import asks, goes_on, is_part
 from precis.data.text.words import length_in_words, unicode_words
 from precis.generation.length import Cap, Length, Sentences, Tokens, Words
 
-_SAME = 0.5  # share of a unit's pairs of words that chosen units may have
-_HALF = 0.5  # of the worth of what does not fit, or of the best: what may fill the room that is left
-_NEARLY = 0.7  # of the worth of the best, which would have to be cut: what may stand in its place
-_FEWEST = 3  # words of a unit that is chosen beside others
-_FEW = 5  # words of a unit that says something
-_SHORT = 0.3  # what a shorter unit is worth of its score
-_QUESTION = 0.5  # what a question without its answer is worth of its score
-TOGETHER = 8192  # tokens of an input at most: with more, the scores of global layers take memory
-WINDOW = 1024  # units that are scored together
-# Times the expected words: a mean of logs is below the log of the mean, and too much costs less than too little.
+_SAME = 0.5  # largest share of a unit's word pairs that chosen units may contain
+_HALF = 0.5  # least worth that may fill the remaining room, relative to the unit that did not fit or the best
+_NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
+_FEWEST = 3  # fewest words of a unit that is not the only one
+_FEW = 5  # fewest words of a unit that keeps its full score
+_SHORT = 0.3  # factor on the score of a shorter unit
+_QUESTION = 0.5  # factor on the score of a question without its answer
+TOGETHER = 8192  # maximum tokens of an input; more would cost too much memory for the scores of global layers
+WINDOW = 1024  # units scored together
+# Factor on the expected words: a mean of logs is below the log of the mean, and too long costs less than too short.
 _GENEROUS = 1.25
-_LONGEST = 400  # words of an extract that nobody asked to be of some length
+_LONGEST = 400  # maximum words of an extract without a requested length
 
 
 class Units(Protocol):
-    """A document's units, and how many tokens each has."""
+    """A document's units and the number of tokens in each."""
 
     @property
     def units(self) -> Sequence[TextUnit]: ...
@@ -40,12 +40,12 @@ class Units(Protocol):
 
 
 def expected_words(logs: Sequence[float]) -> float:
-    """How long an extract without a limit is, from what the scorer expects of each window: the log of the words."""
+    """Return the words of an extract without a limit, from the scorer's log of the words for each window."""
     return min(_LONGEST, _GENEROUS * math.exp(max(logs)))
 
 
 def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequence[int]]]:
-    """Units in inputs of at most `room` tokens; of a unit that is longer than that its beginning."""
+    """Yield the units in inputs of at most `room` tokens; truncate longer units."""
     piece: list[Sequence[int]] = []
     for row in rows:
         if piece and sum(map(len, piece)) + len(row) > room:
@@ -57,17 +57,17 @@ def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequenc
 
 
 def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
-    """Return the places of the units of highest worth that fit, in order; at least one.
+    """Return the indices of the units of highest worth that fit, in order; at least one.
 
-    Headings and parts of units are never chosen, and a sentence that leans on the one before it only after that one. A
-    unit is passed over if most of its pairs of words are chosen already, if it is a word or two, or if it does not fit;
-    then others may that are half as good, or nearly as good where nothing is chosen yet. Beyond `words`, half of a cap
-    is filled with the best, and the other half with what is half as good as the best. If no unit fits, the best one is
-    chosen, and has to be cut.
+    Headings and parts of units are never chosen. A sentence that refers to the one before it needs that one chosen
+    first. A unit is skipped if most of its word pairs are chosen already, if it has only one or two words, or if it
+    does not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`,
+    the best units fill half of a cap, and units with at least half the worth of the best fill the other half. If no
+    unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
-        words: how long the extract is to be if there is no cap.
+        words: the length of the extract without a cap.
     """
     sizes = [length_in_words(unit.text) for unit in read.units]
     costs = _costs(read, sizes, length.cap)
@@ -86,9 +86,9 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         if is_said or worth[place] < least or (chosen and sizes[place] < _FEWEST):
             pass
         elif length.cap is not None and over > 0:
-            least = max(least, worth[place] * (_HALF if chosen else _NEARLY))  # what is to stand in its place
+            least = max(least, worth[place] * (_HALF if chosen else _NEARLY))  # for its replacement
         elif chosen and over > limit - spent and written >= length.min_words:
-            break  # farther from the length with it than without
+            break  # with it, the length would be farther from the target
         else:
             chosen.append(place)
             waiting.choose(place)
@@ -100,9 +100,9 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
 
 
 def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
-    """Whether an extract is long enough: as long as suits the document, and half of what was asked for.
+    """Return whether an extract is long enough: it has the expected words and half of the cap.
 
-    Who counts sentences wants so many.
+    A cap in sentences is always filled.
     """
     if not isinstance(length.cap, Words | Tokens):
         return False
@@ -110,12 +110,12 @@ def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
 
 
 def _worth(unit: TextUnit, score: float, words: int) -> float:
-    """What a unit is worth in a summary: a question less than its score, and a few words less than that."""
+    """Return a unit's worth in a summary: its score, reduced for questions and for very short units."""
     return score * (_QUESTION if asks(unit) else 1.0) * (_SHORT if words < _FEW else 1.0)
 
 
 class _Waiting:
-    """Units that may be chosen, the best first. One that leans on the unit before it comes once that is chosen."""
+    """Queue of candidate units, best first. A unit that depends on the previous one joins once that is chosen."""
 
     def __init__(self, units: Sequence[TextUnit], worth: Sequence[float]) -> None:
         self._worth = worth
@@ -125,7 +125,7 @@ class _Waiting:
             for place, unit in enumerate(units)
         ]
         free = [place for place in range(len(units)) if not out[place] and not self._leaning[place]]
-        if not free:  # then all that is no heading, or all
+        if not free:  # then all units except headings, or all
             self._leaning = [False] * len(units)
             free = [place for place, unit in enumerate(units) if not unit.heading] or [*range(len(units))]
         self._heap = [(-worth[place], place) for place in free]
@@ -133,35 +133,35 @@ class _Waiting:
 
     @property
     def best(self) -> int:
-        """The unit of the highest worth, while none has been taken out."""
+        """The unit of the highest worth, before iteration starts."""
         return self._heap[0][1]
 
     def __iter__(self) -> Iterator[int]:
-        """Take units out."""
+        """Yield the units, best first, and remove them."""
         while self._heap:
             yield heappop(self._heap)[1]
 
     def choose(self, place: int) -> None:
-        """A unit was chosen, so that one that leans on it may be."""
+        """Record that a unit was chosen, and release the unit that depends on it."""
         following = place + 1
         if following < len(self._leaning) and self._leaning[following]:
             heappush(self._heap, (-self._worth[following], following))
 
 
 def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
-    """What each unit takes of a cap."""
+    """Return each unit's cost in the cap's measure."""
     if isinstance(cap, Sentences):
         return [len(split_sentences(unit.text)) for unit in read.units]
     return read.tokens if isinstance(cap, Tokens) else words
 
 
 def joined(document: str, units: Sequence[TextUnit]) -> str:
-    """Units as one text: a line break between those of different lines, else white space as the document has it."""
+    """Return units as one text: a line break between different lines, else the document's white space."""
     text = units[0].text
     for before, unit in pairwise(units):
         if "\n" in document[before.stop : unit.start]:
             text += "\n"
-        elif document[unit.start - 1].isspace():  # Chinese and Japanese sentences stand without
+        elif document[unit.start - 1].isspace():  # Chinese and Japanese have no spaces between sentences
             text += " "
         text += unit.text
     return text

@@ -1,4 +1,4 @@
-"""Labels texts with a Z-Code++ classifier, each as if it were alone, and loads classifiers."""
+"""Loads Z-Code++ classifiers and labels texts with them, each independently of its batch."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from precis.generation.summarizer import Summary
 from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
 from precis.sealed_folder import checking_sealed
 
-_WINDOW = 16  # batches that are sorted by length together
+_WINDOW = 16  # batches sorted by length together
 
 
 class Classifier:
-    """Answers with a label or a number.
+    """A classifier that answers with a label or a number.
 
     Args:
         model: in evaluation mode, on its device.
-        use: how it was trained to be used; its task says how texts are read.
+        use: the modes it was trained for; its task determines how it reads texts.
     """
 
     def __init__(
@@ -52,22 +52,22 @@ class Classifier:
         """Load from a run folder or a Hugging Face folder.
 
         Raises:
-            UserError: there is no classifier that precis has trained.
+            UserError: if it is not a classifier that precis trained.
         """
         place = find_model(source)
         if not isinstance(place, Path) or not load_use(place).task:
             raise UserError(
-                f"{source}: was not trained by precis to label texts (precis finetune --answer head)"
+                f"{source}: precis did not train it to label texts; train one with precis finetune --answer head"
             )
         with checking_sealed(place):
             model = load_classifier(place, source)
         if not isinstance(model, ZCodePPForSequenceClassification):
-            raise UserError(f"{source}: a {model.config.model_type!r} classifier; precis uses Z-Code++ alone")
+            raise UserError(f"{source}: a {model.config.model_type!r} classifier; precis uses only Z-Code++")
         model.to(usual_device())
         return cls(model, load_tokenizer(place), load_use(place))
 
     def stream(self, documents: Sequence[str], *, batch_size: int) -> Iterator[Summary]:
-        """The answer to each document, in order; a number has four decimals."""
+        """Yield the answer to each document, in order; a number has four decimals."""
         for begin in range(0, len(documents), batch_size * _WINDOW):
             rows, sizes = self._rows(documents[begin : begin + batch_size * _WINDOW])
             order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
@@ -81,7 +81,7 @@ class Classifier:
                 yield Summary(text=texts[row], document_tokens=size, tokens_read=read, summary_tokens=0)
 
     def _rows(self, documents: Sequence[str]) -> tuple[list[list[int]], list[int]]:
-        """Ids of each document, cut to what the model was trained to read, and how many tokens it has."""
+        """Return each document's ids, truncated to the model's trained length, and its number of tokens."""
         texts = [with_instruction(self.answers.read(text), self.use.instruction) for text in documents]
         rows = encode_documents(texts, self._tokenizer)
         sizes = [sum(token not in self._control for token in row) for row in rows]
@@ -98,7 +98,7 @@ class Classifier:
 
 
 def answer_texts(logits: Tensor, answers: Answers) -> list[str]:
-    """Logits (n, labels) as the words of labels, or as numbers."""
+    """Convert logits (n, labels) to the words of labels, or to numbers."""
     if answers.labels:
         return [answers.labels[label] for label in logits.argmax(-1).tolist()]
     return [f"{number:.4f}" for number in logits[:, 0].tolist()]
@@ -108,10 +108,10 @@ def load_classifier(folder: Path, source: str) -> PreTrainedModel:
     """Load a sequence classifier of any family from a local folder, in fp32 on the CPU, in evaluation mode.
 
     Args:
-        source: what errors call it.
+        source: its name in errors.
 
     Raises:
-        UserError: it is none, or its weights are damaged or of another model.
+        UserError: if it is not a classifier, or its weights are damaged or of another model.
     """
     found = with_weights(folder, look_through(folder))
     try:
@@ -125,13 +125,13 @@ def load_classifier(folder: Path, source: str) -> PreTrainedModel:
             local_files_only=True,
             output_loading_info=True,
         )
-    except Exception as error:  # the library passes on what its own checks raise
-        raise UserError(f"{source}: is no sequence classifier: {first_line(error)}") from error
+    except Exception as error:  # the library's own checks raise many types
+        raise UserError(f"{source}: is not a sequence classifier: {first_line(error)}") from error
     if info["missing_keys"]:
         missing = sorted(info["missing_keys"])
         raise UserError(
-            f"{source}: {len(missing)} parameters are missing, {missing[0]!r} first; name a folder that was "
-            "trained to classify"
+            f"{source}: {len(missing)} parameters are missing, {missing[0]!r} first; give the folder of a trained "
+            "classifier"
         )
     check_left_over(found, sorted(info["unexpected_keys"]), source)
     check_finite(model, source)

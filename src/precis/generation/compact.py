@@ -1,9 +1,9 @@
-"""Weights in a quarter of their size: `model.int8.safetensors` in place of `model.safetensors`.
+"""Weights in a quarter of their size: `model.int8.safetensors` instead of `model.safetensors`.
 
-    matrices    whole numbers of eight bits, row by row, and a number in fp32 for each row (NAME.scale)
+    matrices    8-bit integers, row by row, with an fp32 scale for each row (NAME.scale)
     the rest    fp16
 
-They are read back as fp32 of about those values; what computes in eight bits is `precis.generation.lean.linear`.
+Loading restores approximate fp32 values; for 8-bit arithmetic see `precis.generation.lean.linear`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _LARGEST = 127
 
 
 def is_compact(folder: Path) -> bool:
-    """Whether a model's folder has its weights in eight bits."""
+    """Return whether a model's folder has 8-bit weights."""
     return (folder / COMPACT).is_file()
 
 
 def write_compact(model: PreTrainedModel, folder: Path) -> None:
-    """Write a model's configuration and its weights in eight bits; tied weights once, as transformers writes them."""
+    """Write a model's configuration and 8-bit weights; tied weights once, like transformers."""
     with TemporaryDirectory() as place:
         model.save_pretrained(place, max_shard_size="1TB")
         weights = load_file(Path(place) / "model.safetensors")
@@ -52,12 +52,12 @@ def read_compact(folder: Path) -> dict[str, Tensor]:
     """Return the weights by name, in fp32.
 
     Raises:
-        UserError: if the file cannot be read, or a matrix has no scale for each row.
+        UserError: if the file cannot be read, or a matrix lacks a scale for each row.
     """
     path = folder / COMPACT
     try:
         packed = load_file(path)
-    except Exception as error:  # safetensors raises a kind of its own
+    except Exception as error:  # safetensors raises its own type
         raise UserError(f"{path}: the weights cannot be loaded: {first_line(error)}") from error
     return {
         name: weight * packed[name + _SCALE][:, None]  # the product is fp32
@@ -69,10 +69,10 @@ def read_compact(folder: Path) -> dict[str, Tensor]:
 
 
 def compact_headers(folder: Path) -> Mapping[str, TensorHeader]:
-    """Return the tensors as they will be when they are read: of fp32.
+    """Return the tensors with their dtype after loading, fp32.
 
     Raises:
-        UserError: if the file is damaged, or a matrix has no scale for each row.
+        UserError: if the file is damaged, or a matrix lacks a scale for each row.
     """
     path = folder / COMPACT
     found = read_header(path)
@@ -80,7 +80,7 @@ def compact_headers(folder: Path) -> Mapping[str, TensorHeader]:
         if tensor.dtype == "I8":
             scale = found.get(name + _SCALE)
             if scale is None or scale.shape != tensor.shape[:1] or len(tensor.shape) != 2:
-                raise UserError(f"{path}: the weights {name!r} have no scale for each row; copy them again")
+                raise UserError(f"{path}: the weights {name!r} lack a scale per row; copy the file again")
         elif tensor.dtype not in ("F16", "F32"):
-            raise UserError(f"{path}: the weights {name!r} are {tensor.dtype}; copy them again")
+            raise UserError(f"{path}: the weights {name!r} are {tensor.dtype}; copy the file again")
     return {name: TensorHeader("F32", t.shape) for name, t in found.items() if not name.endswith(_SCALE)}

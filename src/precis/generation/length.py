@@ -1,15 +1,15 @@
-"""Gives summaries the length that was asked for: caps in words, sentences or tokens, and a least number of words.
+"""Gives summaries the requested length: caps in words, sentences or tokens, and a minimum number of words.
 
-    asked          | while the model writes                      | afterwards
+    requested      | while the model writes                      | afterwards
     ---------------|---------------------------------------------|-------------------------------------------
-    `Words(40)`    | room for 40 words and the last sentence     | whole sentences up to 40 words
-    `Sentences(2)` | room for two long sentences                 | the first two
-    `Tokens(60)`   | 60 tokens                                   | the last sentence, if it was not finished
-    `min_words=20` | the end mark is held back, and no three     | -
-                   | tokens may stand twice in the same order    |
+    `Words(40)`    | room for 40 words and the last sentence     | keep whole sentences up to 40 words
+    `Sentences(2)` | room for two long sentences                 | keep the first two
+    `Tokens(60)`   | 60 tokens                                   | drop the last sentence if it is unfinished
+    `min_words=20` | the end mark is blocked, and no sequence    | -
+                   | of three tokens may occur twice             |
 
-A cap never holds the end mark back: a model that has said everything may stop. Where the first sentence alone is too
-long, it is cut at a word's end and the summary says so. No summary is longer than its document.
+A cap never blocks the end mark, so the model may stop early. If the first sentence exceeds the cap, it is truncated at
+the end of a word and the summary is marked as unfinished. No summary is longer than its document.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from precis.decoding import GenerationSettings
 from precis.errors import UserError
 
 SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "…")
-# Steps, so that documents can share a batch without changing it.
+# Coarse steps, so that documents can share a batch without changing it.
 _RATIOS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
 _LONGEST_SENTENCE = 80  # tokens that are enough for one
-_BLOCKED = 3  # tokens that may not stand twice in the same order where the end mark is held back
+_BLOCKED = 3  # length of the token sequences that may not repeat while the end mark is blocked
 
 Short = Literal["keep", "write"]
 
@@ -37,7 +37,7 @@ Short = Literal["keep", "write"]
 @final
 @dataclass(frozen=True, kw_only=True)
 class Words(Settings):
-    """At most this many words; see `precis.data.text.words.word_ends` for what counts as one."""
+    """A cap in words, as counted by `precis.data.text.words.word_ends`."""
 
     count: int
 
@@ -45,14 +45,14 @@ class Words(Settings):
         _check("words", self.count, most=20_000)
 
     def holds(self, text: str, *, tokens: int) -> bool:
-        """Whether a text is within the cap."""
+        """Return whether a text is within the cap."""
         return length_in_words(text) <= self.count
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Sentences(Settings):
-    """At most this many sentences."""
+    """A cap in sentences."""
 
     count: int
 
@@ -60,14 +60,14 @@ class Sentences(Settings):
         _check("sentences", self.count, most=1_000)
 
     def holds(self, text: str, *, tokens: int) -> bool:
-        """Whether a text is within the cap."""
+        """Return whether a text is within the cap."""
         return len(split_sentences(text)) <= self.count
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Tokens(Settings):
-    """At most this many tokens of the model's."""
+    """A cap in tokens of the model."""
 
     count: int
 
@@ -75,7 +75,7 @@ class Tokens(Settings):
         _check("tokens", self.count, most=32_768)
 
     def holds(self, text: str, *, tokens: int) -> bool:
-        """Whether a text is within the cap."""
+        """Return whether a text is within the cap."""
         return tokens <= self.count
 
 
@@ -85,13 +85,13 @@ Cap = Words | Sentences | Tokens
 @final
 @dataclass(frozen=True, kw_only=True)
 class Length(Settings):
-    """How long a summary may be, and has to be.
+    """The maximum and minimum length of a summary.
 
     Attributes:
-        cap: the most that is allowed; if None, the decoding settings decide.
-        min_words: how many words, about, are written before the end mark is allowed.
-        short: what becomes of a document that is within the cap as it is, or shorter than what the model wrote of it:
-            "keep" gives it back, "write" gives what the model wrote.
+        cap: the maximum; if None, the decoding settings apply.
+        min_words: approximate number of words before the end mark is allowed.
+        short: the summary of a document that is within the cap, or shorter than the model's summary of it:
+            "keep" returns the document, "write" the model's summary.
     """
 
     cap: Cap | None = None
@@ -107,7 +107,7 @@ class Length(Settings):
             raise UserError(f"min_words={self.min_words} is above the limit of 20,000")
 
     def keeps(self, document: str, *, tokens: int) -> bool:
-        """Whether a document is given back because it is within the cap."""
+        """Return whether the document is its own summary because it is within the cap."""
         return self.short == "keep" and self.cap is not None and self.cap.holds(document, tokens=tokens)
 
 
@@ -119,10 +119,10 @@ def make_length(
     min_words: int | None = None,
     short: Short = "keep",
 ) -> Length:
-    """Return the length that was asked for as a value.
+    """Return the requested length as a value.
 
     Raises:
-        UserError: if two caps are given, or a number is below 1 or beyond what anybody reads.
+        UserError: if two caps are given, or a number is below 1 or above its limit.
     """
     given = {"words": words, "sentences": sentences, "tokens": tokens}
     asked = [f"{name}={count}" for name, count in given.items() if count is not None]
@@ -139,7 +139,7 @@ def make_length(
 
 
 def tokens_per_word(tokens: int, text: str) -> float:
-    """Tokens per (white-space) word of this document, in coarse steps between 1 and 4."""
+    """Return the tokens per (white-space) word of a text, in coarse steps between 1 and 4."""
     ratio = tokens / max(1, len(text.split()))
     return next((step for step in _RATIOS if ratio <= step), _RATIOS[-1])
 
@@ -147,18 +147,18 @@ def tokens_per_word(tokens: int, text: str) -> float:
 def decoding_window(
     settings: GenerationSettings, length: Length, *, ratio: float, document: int
 ) -> GenerationSettings:
-    """Return the settings with limits in tokens for a length; they leave room to finish the last sentence.
+    """Return the settings with token limits for a length, with room to finish the last sentence.
 
     Args:
         ratio: tokens per word of the document.
-        document: tokens of the document. A longer summary would not be kept, unless `short` is "write".
+        document: tokens of the document. A longer summary is discarded, unless `short` is "write".
     """
     if length.cap is None and not length.min_words:
         return settings
     least = math.ceil(length.min_words * ratio)
     if length.cap is not None:
         room = _room(length.cap, settings, ratio)
-        if length.short == "keep":  # in steps, so that documents of all lengths can share a batch
+        if length.short == "keep":  # coarse, so that documents of all lengths can share a batch
             room = min(room, 2 ** math.ceil(math.log2(max(document, 1))) + _LONGEST_SENTENCE)
         own = settings.min_tokens if 2 * settings.min_tokens <= room else 0
         settings = replace(settings, min_tokens=min(max(own, least), room), max_tokens=room)
@@ -180,17 +180,17 @@ def _room(cap: Cap, settings: GenerationSettings, ratio: float) -> int:
 
 @dataclass(frozen=True)
 class Trimmed:
-    """A text after trimming; `finished` says that it ends with a sentence, or where the model ended it."""
+    """A text after trimming; `finished` is True if it ends with a sentence, or at the model's end mark."""
 
     text: str
     finished: bool
 
 
 def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
-    """Bring a text within a cap: drop an unfinished last sentence and those beyond the cap.
+    """Trim a text to a cap: drop an unfinished last sentence and those beyond the cap.
 
     Args:
-        ended: whether the model wrote its end mark, so that the last sentence is whole.
+        ended: whether the model wrote its end mark, so that the last sentence is complete.
     """
     finished = ended or text.rstrip().endswith(SENTENCE_ENDS)
     if cap is None:
@@ -211,12 +211,12 @@ def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
 
 
 def first_words(text: str, count: int) -> str:
-    """Return the first `count` words of a text as they stand there."""
+    """Return the first `count` words of a text unchanged."""
     return text[: next(islice(word_ends(text), count - 1, None), len(text))]
 
 
 def beginning_of(text: str, sentences: list[str]) -> str:
-    """Return as much of `text` as holds these sentences, its line breaks kept."""
+    """Return the start of `text` that contains these sentences, with its line breaks."""
     left = sum(not character.isspace() for sentence in sentences for character in sentence)
     for position, character in enumerate(text):
         if left == 0:

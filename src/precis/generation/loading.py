@@ -1,7 +1,7 @@
 """Finds and loads an encoder-decoder, with or without an adapter, from a run folder, a Hugging Face folder or the hub.
 
-Weights are read from safetensors only: a pickle (`pytorch_model.bin`) runs whatever code its author put into it. A
-checkpoint that lacks weights is refused, since transformers would fill them with random numbers and go on.
+It reads weights only from safetensors, since a pickle (`pytorch_model.bin`) can run any code of its author. It refuses
+a checkpoint with missing weights, which transformers would replace by random numbers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from precis.untrusted import check_inside, read_json
 
 _logger = logging.getLogger("precis.generation")
 _PATIENCE = 10  # seconds for the hub to answer
-_NOT_PUBLIC = (401, 403, 404)  # the hub's answers about a model that is not there, or not for everybody
+_NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _SAFE = (
     "convert it where you trust its author: "
@@ -61,11 +61,11 @@ _SAFE = (
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with what belongs to it.
+    """A model with its tokenizer and its modes.
 
     Attributes:
-        source: the folder or hub name that was asked for.
-        folder: where its files are; None for one from the hub.
+        source: the folder or hub name that the caller gave.
+        folder: the folder of its files; None for a model from the hub.
     """
 
     model: PreTrainedModel
@@ -79,15 +79,15 @@ def named_device(name: str) -> torch.device:
     """Return the device of one of torch's names: "cpu", "cuda", "cuda:1".
 
     Raises:
-        UserError: if there is no such device here.
+        UserError: if this machine does not have the device.
     """
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise UserError(f"device {name!r} cannot be used here: {first_line(error)}") from None
+        raise UserError(f"device {name!r} is not available: {first_line(error)}") from None
     if device.type == "meta":
-        raise UserError("device 'meta' holds no numbers; use cpu or cuda")
+        raise UserError("device 'meta' stores no numbers; use cpu or cuda")
     return device
 
 
@@ -101,16 +101,16 @@ def load_model(
     """Load an encoder-decoder and its tokenizer.
 
     Args:
-        source: a run folder (its `model/` is taken), a Hugging Face folder, or a hub name; a run folder of
-            `precis tune` or its adapter: then the base is loaded, with the adapter on it.
-        adapter: the folder of an adapter that belongs on the model.
-        device: where to put it; if None, the accelerator (but not Apple's), else the CPU.
+        source: a run folder (with a `model/`), a Hugging Face folder, or a hub name; or a run folder of
+            `precis tune` or its adapter, which load the base with the adapter on it.
+        adapter: the folder of an adapter for the model.
+        device: the device of the model; if None, the accelerator (but not Apple's), else the CPU.
         dtype: type of its weights; if None, fp32. An adapter's weights are always fp32. In float16 its base is read
-            twice: it is checked before it is rounded.
+            twice, to check it before it is rounded.
 
     Raises:
-        UserError: if nothing is there, it is no encoder-decoder, its weights are a pickle, damaged, or of
-            another model; or the adapter belongs to another one.
+        UserError: if the model is missing or not an encoder-decoder; if its weights are a pickle, damaged, or of
+            another model; or if the adapter belongs to another model.
     """
     parts = find_parts(source, adapter)
     if parts.adapter is not None:
@@ -131,7 +131,7 @@ def load_model(
 
 
 def _record_before_rounding(source: str) -> BaseRecord:
-    """Return the base's record from its weights on disk, which float16 would round otherwise than the record does."""
+    """Return the base's record from its weights on disk, since float16 rounds differently from the record."""
     return record_of(_load_base(source, device="cpu", dtype=torch.float32).model)
 
 
@@ -147,7 +147,7 @@ def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.d
 def _read_base(
     place: Path | str, source: str, *, device: str | torch.device | None, dtype: torch.dtype | None
 ) -> LoadedModel:
-    """Load from a folder that lies inside itself, or from the hub."""
+    """Load from a folder without links that leave it, or from the hub."""
     config = _load_config(place, source)
     _check_architecture(config, source)
     found = None
@@ -169,16 +169,16 @@ def _read_base(
 
 
 def usual_device() -> torch.device:
-    """Return the accelerator, else the CPU. Apple's, on which precis was not tried, are for those who ask for them."""
+    """Return the accelerator, else the CPU. Apple's, on which precis is untested, must be chosen explicitly."""
     found = torch.accelerator.current_accelerator(check_available=True)
     return torch.device("cpu") if found is None or found.type == "mps" else found
 
 
 def model_use(source: str | Path, adapter: str | Path | None = None) -> ModelUse:
-    """Return how a model was trained to be used, without loading it; nothing is known of models of others.
+    """Return the modes a model was trained for, without loading it; models from elsewhere have defaults.
 
     Raises:
-        UserError: if there is no model, or no adapter.
+        UserError: if the model or the adapter is missing.
     """
     parts = find_parts(source, adapter)
     own = load_use(find_model(parts.base))
@@ -194,13 +194,13 @@ def model_config(source: str | Path) -> PreTrainedConfig:
     """Return the configuration of a model, without loading it.
 
     Raises:
-        UserError: if there is no model, or its configuration cannot be used.
+        UserError: if the model is missing, or its configuration is invalid.
     """
     return _load_config(find_model(source), str(source))
 
 
 def is_classifier(config: PreTrainedConfig) -> bool:
-    """Whether a configuration is of a model that chooses a label."""
+    """Return whether a configuration is a classifier's."""
     return any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
 
 
@@ -216,19 +216,19 @@ def find_model(source: str | Path) -> Path | str:
             if (folder / "config.json").is_file():
                 return folder
         if find_adapter(path) is not None:
-            raise UserError(f"{source}: is an adapter and no model; name the model that it was trained on")
+            raise UserError(f"{source}: is an adapter, not a model; give the model that it was trained on")
         if (path / "checkpoints").is_dir():
             raise UserError(
-                f"{source}: this run has no finished model yet; start its `precis finetune` or `precis tune` "
-                "command again"
+                f"{source}: this run is not finished; repeat its `precis finetune` or `precis tune` command "
+                "to resume it"
             )
         if any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin")):
-            raise UserError(f"{source}: no config.json beside the weights, so the model's shape is not known")
+            raise UserError(f"{source}: no config.json next to the weights, so the model's shape is unknown")
         raise UserError(f"{source}: no model here; looked for config.json and model/config.json")
     if path.is_file():
         if path.suffix in _PICKLES:
-            raise UserError(f"{source}: a pickle can run any code when it is opened, so it is not; {_SAFE}")
-        raise UserError(f"{source}: is a file; give the folder that holds config.json and model.safetensors")
+            raise UserError(f"{source}: pickles are refused, since opening one can run any code; {_SAFE}")
+        raise UserError(f"{source}: is a file; give the folder with config.json and model.safetensors")
     name = hub_name(source)
     if name is None:
         raise UserError(f"{source}: no such folder{hub_hint(source)}")
@@ -237,7 +237,7 @@ def find_model(source: str | Path) -> Path | str:
 
 
 def _check_hub(name: str) -> None:
-    """Ask the hub once, since its client repeats a hopeless request for most of a minute."""
+    """Ask the hub once, since its client retries a hopeless request for almost a minute."""
     if isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
         return
     try:
@@ -253,7 +253,7 @@ def _check_hub(name: str) -> None:
 
 
 def _tell_download(name: str) -> None:
-    """Say that weights are fetched, which takes minutes where they are large."""
+    """Log that weights are downloaded, which can take minutes."""
     cache = Path(huggingface_hub.constants.HF_HUB_CACHE) / repo_folder_name(repo_id=name, repo_type="model")
     if not any(cache.glob("snapshots/*/*.safetensors")):
         _logger.warning("downloading %s from the Hugging Face hub, once", name)
@@ -268,15 +268,15 @@ def _load_config(place: Path | str, source: str) -> PreTrainedConfig:
     except UserError as error:
         if str(error).startswith(str(place)):
             raise
-        raise UserError(f"{name}: the configuration cannot be used: {error}") from error
+        raise UserError(f"{name}: invalid configuration: {error}") from error
     except Exception as error:
-        raise UserError(f"{name}: the configuration cannot be used: {first_line(error)}") from error
+        raise UserError(f"{name}: invalid configuration: {first_line(error)}") from error
 
 
 def _settings_on_hub(name: str) -> dict[str, Any]:
     settings = read_settings(name)
     if settings is None:
-        raise ValueError("there is none")
+        raise ValueError("it does not exist")
     return plain_settings(settings, name)
 
 
@@ -284,7 +284,7 @@ def _load_decoding(folder: Path) -> GenerationConfig:
     check_decoding(read_json(folder / GENERATION_CONFIG_NAME), folder / GENERATION_CONFIG_NAME)
     try:
         return GenerationConfig.from_pretrained(folder)
-    except Exception as error:  # the library passes on what its own checks raise
+    except Exception as error:  # the library's own checks raise many types
         raise UserError(f"{folder / GENERATION_CONFIG_NAME}: cannot be used: {first_line(error)}") from error
 
 
@@ -292,7 +292,7 @@ def _check_architecture(config: PreTrainedConfig, source: str) -> None:
     if is_classifier(config):
         labels = ", ".join(map(str, (config.id2label or {}).values()))
         raise UserError(
-            f"{source}: is a classifier ({labels}) and writes no text; use `precis evaluate --task` or "
+            f"{source}: is a classifier ({labels}), which does not write text; use `precis evaluate --task` or "
             "`precis finetune --answer head`"
         )
     if type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
@@ -311,7 +311,7 @@ def _check_weight_files(folder: Path) -> None:
     pickles = [name for name in pickles if name != "training_args.bin"]
     if pickles:
         raise UserError(
-            f"{folder / pickles[0]}: a pickle can run any code when it is opened, so it is not; {_SAFE}"
+            f"{folder / pickles[0]}: pickles are refused, since opening one can run any code; {_SAFE}"
         )
     raise UserError(f"{folder}: no weights here; looked for model.safetensors")
 
@@ -325,7 +325,7 @@ def _load_weights(
 ) -> PreTrainedModel:
     options: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
     if isinstance(place, Path) and (place / GENERATION_CONFIG_NAME).is_file():
-        _load_decoding(place)  # what is wrong with it would be blamed on the weights
+        _load_decoding(place)  # otherwise its errors would be blamed on the weights
     try:
         if isinstance(place, Path) and is_compact(place):
             kind = MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(config)]
@@ -356,6 +356,6 @@ def _check_vocabulary(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
     rows = int(cast(torch.Tensor, embedding.weight).shape[0])
     if len(tokenizer) > rows:
         raise UserError(
-            f"{source}: the tokenizer has {len(tokenizer)} entries and the model only {rows}: "
+            f"{source}: the tokenizer has {len(tokenizer)} entries, but the model only {rows}; "
             "it belongs to another model"
         )

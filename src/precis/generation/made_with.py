@@ -1,6 +1,6 @@
-"""What summaries were made with: a model's place, and digests of the files that decide what it says.
+"""Fingerprint a model: its location, and digests of the files that determine its summaries.
 
-Work that is taken up again compares them, so that no file holds summaries of two models.
+Resumed work compares fingerprints, so that no file mixes summaries of two models.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a mo
 
 
 def made_with(parts: Parts) -> dict[str, str]:
-    """What the predictions depend on: the model's files, and the adapter's."""
+    """Return the fingerprint of a model and its adapter, which determine the predictions."""
     place = find_model(parts.base)
     made = {"model": str(place.resolve()) if isinstance(place, Path) else place, "weights": _digest(place)}
     if parts.adapter is not None:
@@ -26,9 +26,9 @@ def made_with(parts: Parts) -> dict[str, str]:
 
 
 def _digest(place: Path | str) -> str:
-    """The digest of weights, tokenizer, settings and decoding, which decide the predictions.
+    """Return a digest of the weights, the tokenizer, the settings and the decoding settings.
 
-    A sealed folder has just been checked against its seal, so that its digests are taken from there.
+    A sealed folder was just checked against its seal, so its digests come from the seal.
     """
     if not isinstance(place, Path):
         return ""

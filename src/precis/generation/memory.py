@@ -1,7 +1,7 @@
-"""Estimates whether an input fits the memory, before it is encoded.
+"""Estimates whether an input fits in memory, before the model encodes it.
 
-Encoders of transformers hold the scores of every pair of positions, head by head: 38,000 tokens and 8 heads take 43 GiB
-a layer. A process that asks for more than there is gets killed without a word; so the need is estimated first.
+Encoders of transformers store the scores of every pair of positions for each head: 38,000 tokens and 8 heads take 43
+GiB a layer. The system kills a process that allocates too much without a message, so precis estimates the need first.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from transformers import PreTrainedModel
 from precis.errors import UserError
 from precis.models.family import FamilyConfig
 
-_HELD = 3  # scores, weights and the table of positions are held at the same time
-_LINEAR = ("led", "longt5", "bigbird_pegasus", "pegasus_x")  # model types that attend in windows
-_CHEAP = 2048  # tokens that need no question
+_HELD = 3  # scores, weights and the position table are in memory at the same time
+_LINEAR = ("led", "longt5", "bigbird_pegasus", "pegasus_x")  # model types with windowed attention
+_CHEAP = 2048  # tokens that need no check
 _ADVICE = "use --long chunk or a smaller --max-source or --batch-size"
 
 
@@ -30,15 +30,15 @@ def refuse_too_much(model: PreTrainedModel, *, rows: int, length: int) -> None:
     need, free = scores_bytes(model, rows=rows, length=length), free_bytes(model.device)
     if free is not None and need > free:
         raise UserError(
-            f"an input of {length:,} tokens needs about {need / 2**30:.1f} GiB of memory for its attention and "
+            f"attention over an input of {length:,} tokens needs about {need / 2**30:.1f} GiB of memory and only "
             f"{free / 2**30:.1f} GiB are free; {_ADVICE}"
         )
 
 
 def scores_bytes(model: PreTrainedModel, *, rows: int, length: int) -> int:
-    """Bytes that one encoder layer holds at a time for the scores of all pairs of positions.
+    """Return the bytes that one encoder layer needs for the scores of all pairs of positions.
 
-    They are 0 for models that attend in windows, and for those of precis, which work through their scores in tiles.
+    They are 0 for models with windowed attention, and for models of precis, which compute their scores in tiles.
     """
     config = model.config
     if isinstance(config, FamilyConfig) or config.model_type in _LINEAR:
@@ -48,7 +48,7 @@ def scores_bytes(model: PreTrainedModel, *, rows: int, length: int) -> int:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Bytes that a process could still have; None if the system does not say."""
+    """Return the bytes that the process can still allocate; None if unknown."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     if device.type != "cpu":
@@ -59,15 +59,13 @@ def free_bytes(device: torch.device) -> int | None:
 
 @contextmanager
 def too_much_is_one_line(*, rows: int, length: int) -> Iterator[None]:
-    """Turn torch's complaint about missing memory into a `UserError`."""
+    """Turn torch's out-of-memory errors into a `UserError`."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
         if isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in str(error):
             batch = "an input" if rows == 1 else f"a batch of {rows} inputs"
-            raise UserError(
-                f"there is not enough memory for {batch} of {length:,} tokens; {_ADVICE}"
-            ) from None
+            raise UserError(f"not enough memory for {batch} of {length:,} tokens; {_ADVICE}") from None
         raise
 
 
@@ -84,7 +82,7 @@ def _free_of_machine() -> int | None:
 
 
 def _free_of_group() -> int | None:
-    """Bytes that a container may still take; None if it has no limit."""
+    """Return the bytes that the container can still allocate; None without a limit."""
     try:
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())

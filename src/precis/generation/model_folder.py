@@ -1,7 +1,7 @@
-"""Looks through a model's folder before transformers builds anything from it, and at the model that was built.
+"""Validates a model's folder before transformers builds anything from it, then validates the model.
 
-files regular and in the folder -> JSON that names no code -> headers of the weights -> sizes that fit them
--> the model's shape without memory (device "meta") -> weights read -> every number finite
+regular files in the folder -> JSON that names no code -> headers of the weights -> sizes that match them
+-> the model's shape without memory (device "meta") -> weights loaded -> every number finite
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from precis.untrusted import check_inside, read_json
 
 _logger = logging.getLogger("precis.models")
 _OURS = (*(family.config.model_type for family in FAMILIES), "zcodepp-pretraining")
-_SLACK = 1 << 24  # numbers that a model may make besides those on disk: tables of positions
+_SLACK = 1 << 24  # numbers that a model may create in addition to those on disk: position tables
 _ADAPTER_OF_PEFT = "adapter_config.json"
 
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A folder whose files may be read: its settings without what names code, and the headers of its weights."""
+    """A validated folder: its settings without entries that name code, and the headers of its weights."""
 
     folder: Path
     settings: dict[str, Any]
@@ -48,25 +48,25 @@ class ModelFolder:
 
     @property
     def is_ours(self) -> bool:
-        """Whether precis wrote the folder, so that its content is known to the letter."""
+        """True if precis wrote the folder, so that its content must match exactly."""
         return self.settings.get("model_type") in _OURS or has_seal(self.folder)
 
     @property
     def elements(self) -> int:
-        """How many numbers its weights have."""
+        """The number of elements in its weights."""
         return sum(tensor.elements for tensor in self.weights.values())
 
 
 def look_through(folder: Path) -> dict[str, Any]:
-    """Return the settings of a model's folder without what names code. Nothing is built or run.
+    """Return the settings of a model's folder without entries that name code. It neither builds nor runs anything.
 
     Raises:
-        UserError: if a file lies elsewhere or is none, or a JSON file names code, kernels, or another model.
+        UserError: if a file is outside or not regular, or a JSON file names code, kernels, or another model.
     """
     check_inside(folder)
     if (folder / _ADAPTER_OF_PEFT).exists():
         raise UserError(
-            f"{folder / _ADAPTER_OF_PEFT}: is an adapter of PEFT, which may name another model; merge it, or remove it"
+            f"{folder / _ADAPTER_OF_PEFT}: is a PEFT adapter, which may name another model; merge it or remove it"
         )
     settings = plain_settings(read_json(folder / CONFIG), folder / CONFIG)
     if (folder / DECODING).exists():
@@ -75,11 +75,11 @@ def look_through(folder: Path) -> dict[str, Any]:
 
 
 def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
-    """Read the headers of a folder's weights, and hold them against its settings.
+    """Read the headers of a folder's weights, and check them against its settings.
 
     Raises:
-        UserError: if they are no whole safetensors files, of a type that nobody trains in or that precis did not write,
-            or the settings ask for sizes that they do not have.
+        UserError: if they are not complete safetensors files, have an unsupported dtype or one that differs from the
+            configuration, or do not match the sizes in the settings.
     """
     headers = compact_headers(folder) if is_compact(folder) else read_headers(folder)
     found = ModelFolder(folder, settings, headers)
@@ -89,23 +89,23 @@ def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
 
 
 def config_from(settings: Mapping[str, Any]) -> PreTrainedConfig:
-    """Return the configuration that settings describe, of the class that transformers or precis has for it.
+    """Return the configuration for these settings, in its class of transformers or precis.
 
     Raises:
-        ValueError: if there is no such class, or it refuses the values.
+        ValueError: if the class is unknown, or it refuses the values.
     """
     kind = settings.get("model_type")
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
-        raise ValueError(f"model_type={kind!r} is not known to transformers {_version()}")
+        raise ValueError(f"model_type={kind!r} is unknown to transformers {_version()}")
     config = CONFIG_MAPPING[kind].from_dict(dict(settings))
     return cast(PreTrainedConfig, config)
 
 
 def check_memory(found: ModelFolder, kind: Any, config: PreTrainedConfig) -> None:
-    """Refuse a configuration whose model is larger than its weights: what is missing would be made up.
+    """Refuse a configuration whose model is larger than its weights, since the rest would be random.
 
     Raises:
-        UserError: if it is larger; the message begins with the path of `config.json`.
+        UserError: if it is larger; the message starts with the path of `config.json`.
     """
     place = found.folder / CONFIG
     positions = getattr(config, "max_position_embeddings", 0) or 0
@@ -118,16 +118,16 @@ def check_memory(found: ModelFolder, kind: Any, config: PreTrainedConfig) -> Non
         wanted = sum(parameter.numel() for parameter in model.parameters())
     if wanted > most:
         raise UserError(
-            f"{place}: describes a model of {wanted:,} numbers and its weights have {found.elements:,}; it is not of "
-            "this model"
+            f"{place}: describes a model of {wanted:,} parameters, but the weights have {found.elements:,}; it belongs "
+            "to another model"
         )
 
 
 def check_finite(model: PreTrainedModel, source: str) -> None:
-    """Refuse weights that are not finite. Sums are taken first, since they read memory once and keep nothing.
+    """Refuse weights that are not finite. It checks sums first, which read memory once and need none.
 
     Raises:
-        UserError: if a weight is not; the message names the first.
+        UserError: if a weight is not finite; the message names the first.
     """
     for name, weight in model.state_dict(keep_vars=True).items():
         if weight.is_meta or not weight.is_floating_point():
@@ -135,31 +135,31 @@ def check_finite(model: PreTrainedModel, source: str) -> None:
         total = weight.detach().sum(dtype=torch.float32)
         if not torch.isfinite(total) and not torch.isfinite(weight).all():
             raise UserError(
-                f"{source}: the weights are not finite: {name!r} holds NaN or infinity; copy them again"
+                f"{source}: the weights are not finite: {name!r} contains NaN or infinity; copy them again"
             )
 
 
 def check_left_over(found: ModelFolder, names: list[str], source: str) -> None:
-    """Warn of weights that the model has no place for; a model of ours has none.
+    """Warn of weights that the model does not use.
 
     Raises:
-        UserError: if the folder is one of ours and has such weights.
+        UserError: if precis wrote the folder, which then must not contain any.
     """
     if not names:
         return
-    what = f"{len(names)} weights are left over, {names[0]!r} first"
+    what = f"{len(names)} weights are unused, {names[0]!r} first"
     if found.is_ours:
-        raise UserError(f"{source}: {what}: they are not of this {found.settings.get('model_type')!r} model")
-    _logger.warning("%s: %s, which this model has no place for", source, what)
+        raise UserError(f"{source}: {what}; a {found.settings.get('model_type')!r} model does not have them")
+    _logger.warning("%s: %s; this model does not have them", source, what)
 
 
 def _build(kind: Any, config: PreTrainedConfig, place: Path) -> PreTrainedModel:
     try:
         build = getattr(kind, "from_config", None) or kind._from_config
         return cast(PreTrainedModel, build(config))
-    except Exception as error:  # the library passes on whatever its layers raise
+    except Exception as error:  # the library's layers raise many types
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{place}: no model can be built from it: {first}") from error
+        raise UserError(f"{place}: cannot build a model from it: {first}") from error
 
 
 def _check_types(found: ModelFolder) -> None:
@@ -167,13 +167,13 @@ def _check_types(found: ModelFolder) -> None:
     for name, tensor in found.weights.items():
         if tensor.dtype not in FLOATS and not name.endswith(("_ids", "position_ids", "num_batches_tracked")):
             raise UserError(
-                f"{found.folder}: the weights {name!r} are {tensor.dtype}, and weights are read in "
-                f"{', '.join(FLOATS)}; use the full ones"
+                f"{found.folder}: the weights {name!r} are {tensor.dtype}, but must be one of "
+                f"{', '.join(FLOATS)}; use unquantized weights"
             )
         if found.is_ours and written in FLOATS.values() and FLOATS.get(tensor.dtype, written) != written:
             raise UserError(
-                f"{found.folder}: the weights {name!r} are {FLOATS[tensor.dtype]} and {CONFIG} says {written}: they "
-                "are not what was written"
+                f"{found.folder}: the weights {name!r} are {FLOATS[tensor.dtype]}, but {CONFIG} says {written}; "
+                "copy the folder again"
             )
 
 

@@ -1,6 +1,6 @@
-"""Decides how a model reads a document: whole, by fusion-in-encoder, in pieces, or its beginning alone.
+"""Chooses how a model reads a document: whole, by fusion-in-encoder, in pieces, or truncated.
 
-Nothing is cut silently: every summary says how many tokens of its document were read.
+Truncation is never silent: every summary reports the number of tokens read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ How = Literal["whole", "fie", "chunk", "truncate"]
 
 _NO_LIMIT = 1_000_000  # tokenizers write 1e30 for "no limit"
 _MOST = 131_072
-# Tokens of the longest inputs in pre-training, of models with relative positions alone.
+# Tokens of the longest inputs in pre-training, for models with only relative positions.
 _PRETRAINED_ON = {
     "zcodepp": 512,
     "t5": 512,
@@ -39,7 +39,7 @@ _PRETRAINED_ON = {
 
 @dataclass(frozen=True)
 class Encoded:
-    """A document as token ids: what the tokenizer and the instruction put around it, and its own tokens.
+    """A document as token ids: its own tokens, and those that the tokenizer and the instruction add around them.
 
     Attributes:
         units: the unit (a sentence, a turn) of each token of the body; empty if no unit-based prefix is attached.
@@ -58,45 +58,43 @@ class Encoded:
         return [*self.head, *self.body, *self.tail]
 
     def part(self, start: int, stop: int) -> Encoded:
-        """Return a part of the body with everything around it."""
+        """Return a part of the body with the head and the tail."""
         return Encoded(self.head, self.body[start:stop], self.tail, self.units[start:stop])
 
     def segments(self, count: int) -> list[int]:
-        """Return the segment of each token, out of `count`. What stands around the body goes with its neighbour."""
+        """Return the segment of each token, out of `count`. The head and the tail join the nearest segment."""
         if not self.units:
             return [0] * len(self)
         before, after = len(self.head), len(self.tail)
         return segments_of_units([self.units[0]] * before + [*self.units] + [self.units[-1]] * after, count)
 
     def room(self, limit: int) -> int:
-        """Return how many tokens of the body fit into an input of `limit` tokens."""
+        """Return the number of body tokens that fit into an input of `limit` tokens."""
         room = limit - len(self.head) - len(self.tail)
         if room < 1:
             raise UserError(
-                f"an input of {limit} tokens has no room beside the instruction of {len(self.head)}; "
-                "shorten it"
+                f"an instruction of {len(self.head)} tokens leaves no room in an input of {limit}; shorten it"
             )
         return room
 
 
 def units_of_prefix(model: PreTrainedModel) -> UnitKind | None:
-    """Return what the segments of a model's prefix are made of; None if they are equal parts, or there is no prefix.
+    """Return the kind of unit in the segments of a model's prefix; None for equal parts, or without a prefix.
 
     Raises:
-        UserError: if they are made of units that cannot be found in a text.
+        UserError: if the kind is unknown.
     """
     attachment = attached(model)
     units = None if attachment is None else attachment.tuning.units
     if units is not None and units not in UNIT_KINDS:
         raise UserError(
-            f"the segments of the prefix on this model are made of {units!r}, which cannot be found in a text"
-            f"{nearest(units, UNIT_KINDS)}"
+            f"the prefix on this model has segments of unknown units {units!r}{nearest(units, UNIT_KINDS)}"
         )
     return None if units is None else UNIT_KINDS[units]
 
 
 class DocumentEncoder:
-    """Turns texts into `Encoded`, with one tokenizer and one instruction, and with units of one kind if asked for."""
+    """Encoder of texts to `Encoded`, with one tokenizer, one instruction, and optionally units of one kind."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, instruction: str = "", *, units: UnitKind | None = None
@@ -112,10 +110,10 @@ class DocumentEncoder:
     def __call__(self, document: str) -> Encoded:
         """Tokenize a document, with the instruction before it as in training.
 
-        If a document has two parts (`precis.data.text.marks`), the first is put before every piece of the second.
+        If a document has two parts (`precis.data.text.marks`), the first precedes every piece of the second.
 
         Raises:
-            UserError: if units are asked for and cannot be found; see `document_units`.
+            UserError: if the encoder needs units and the document lacks them; see `document_units`.
         """
         found: list[int] = []
         if self._units is not None:
@@ -130,7 +128,7 @@ class DocumentEncoder:
         return Encoded((*whole.head, *whole.body[:cut]), whole.body[cut:], whole.tail, units)
 
     def reads(self, encoded: Encoded) -> bool:
-        """Whether the document has a token that the vocabulary knows."""
+        """Return whether the document has a known token."""
         return any(token != self._unknown for token in encoded.body)
 
     def _split(self, ids: Sequence[int]) -> Encoded:
@@ -145,10 +143,10 @@ class DocumentEncoder:
 def input_limit(
     config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, *, trained: int | None
 ) -> int | None:
-    """The longest input in tokens that a model is meant to read; None if no limit is known.
+    """Return the longest input in tokens that a model should read; None if no limit is known.
 
-    It is the least of what the model was trained on, the rows of its position table, and what its tokenizer declares;
-    models of precis have a rule of their own (`FamilyConfig.source_limit`).
+    It is the minimum of the trained length, the rows of the position table, and the tokenizer's limit; models of precis
+    have their own rule (`FamilyConfig.source_limit`).
     """
     declared = int(min(tokenizer.model_max_length, _NO_LIMIT))
     known = declared if declared < _NO_LIMIT else None
@@ -159,15 +157,15 @@ def input_limit(
 
 
 def assumed_limit(config: PreTrainedConfig) -> int:
-    """Return a limit in tokens for a model that declares none: what its kind was pre-trained on, else 1,024."""
+    """Return a limit in tokens for a model that declares none: its type's pre-training length, else 1,024."""
     return _PRETRAINED_ON.get(config.model_type, 1024)
 
 
 def wanted_limit(config: PreTrainedConfig, wanted: int) -> int:
-    """Return the limit that the user asks for.
+    """Return the limit that the user requests.
 
     Raises:
-        UserError: if it is below 8 tokens, beyond the model's table of positions, or beyond 131,072.
+        UserError: if it is below 8 tokens, beyond the model's position table, or above 131,072.
     """
     rows = position_limit(config)
     most = min(_MOST, rows) if rows is not None else _MOST
@@ -177,7 +175,7 @@ def wanted_limit(config: PreTrainedConfig, wanted: int) -> int:
 
 
 def position_limit(config: PreTrainedConfig) -> int | None:
-    """Rows of the encoder's table of absolute positions, beyond which it crashes; None if it has no such table."""
+    """Return the rows of the encoder's absolute position table, beyond which it crashes; None without one."""
     if isinstance(config, FamilyConfig):
         return config.source_rows
     rows = _first_count(config, "max_encoder_position_embeddings", "max_position_embeddings")
@@ -186,7 +184,7 @@ def position_limit(config: PreTrainedConfig) -> int | None:
 
 
 def output_limit(config: PreTrainedConfig) -> int | None:
-    """Rows of the decoder's table of absolute positions; None if it has no such table."""
+    """Return the rows of the decoder's absolute position table; None without one."""
     if isinstance(config, FamilyConfig):
         return config.target_rows
     rows = _first_count(
@@ -196,18 +194,18 @@ def output_limit(config: PreTrainedConfig) -> int | None:
 
 
 def _first_count(config: PreTrainedConfig, *names: str) -> int | None:
-    """The first of these entries that a configuration has as a number."""
+    """Return the first of these entries that is an integer."""
     return next((n for name in names if isinstance(n := getattr(config, name, None), int)), None)
 
 
 def choose(length: int, limit: int | None, *, long: Long | None, fusion_limit: int) -> How:
-    """Return how an input of `length` tokens is read.
+    """Choose how the model reads an input of `length` tokens.
 
-    With `long=None` it is read whole where it fits. Beyond, it is read by fusion-in-encoder up to `fusion_limit`
-    tokens (0 if the model cannot), else in pieces.
+    With `long=None` the model reads it whole if it fits. Beyond, it uses fusion-in-encoder up to `fusion_limit`
+    tokens (0 if the model cannot), else pieces.
 
     Raises:
-        UserError: if fusion-in-encoder was asked for and the model cannot do it.
+        UserError: if `long` is "fie" and the model does not support it.
     """
     if long == "fie" and not fusion_limit:
         raise UserError("only Z-Code++ models read by fusion-in-encoder; use --long chunk or --long truncate")
@@ -219,8 +217,8 @@ def choose(length: int, limit: int | None, *, long: Long | None, fusion_limit: i
 
 
 def pieces(document: Encoded, limit: int, *, ends: frozenset[int]) -> list[Encoded]:
-    """Cut a document into inputs of at most `limit` tokens, if possible after a sentence's end (an id in `ends`) in
-    their second half.
+    """Split a document into inputs of at most `limit` tokens. If possible, split in the second half, after the end of a
+    sentence (an id in `ends`).
     """
     room = document.room(limit)
     parts = []
@@ -239,7 +237,7 @@ def _last_end(body: Sequence[int], start: int, stop: int, ends: frozenset[int]) 
 
 
 def sentence_end_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Return the ids of the tokens that end a sentence: stops, alone or with closing marks."""
+    """Return the ids of the tokens that end a sentence: punctuation with or without closing marks."""
     stops, closers = set(SENTENCE_ENDS), set("\"'”’»)")
     texts = {int(index): set(token.lstrip("▁Ġ")) for token, index in tokenizer.get_vocab().items()}
     return frozenset(index for index, text in texts.items() if text & stops and text <= stops | closers)
@@ -258,7 +256,7 @@ def fusion_limit(config: PreTrainedConfig) -> int:
 
 
 def reading(model: PreTrainedModel, how: How) -> AbstractContextManager[None]:
-    """Inside, the encoder reads by fusion-in-encoder if that is how the documents are read."""
+    """Return a context in which the encoder reads by fusion-in-encoder if `how` is "fie"."""
     if how != "fie":
         return nullcontext()
     encoder: SourceEncoder = model.get_encoder()

@@ -1,7 +1,7 @@
-"""Translates precis's generation settings into those of transformers, and back.
+"""Translates precis's generation settings to those of transformers, and back.
 
-In transformers `max_length` counts the start token too, is 20 by default and is overruled by `max_new_tokens`. Here one
-limit, `max_tokens`, counts the tokens that are written.
+In transformers, `max_length` includes the start token, defaults to 20, and `max_new_tokens` overrides it. In precis,
+one limit, `max_tokens`, counts the written tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from precis.generation.lean.rules import listed
 from precis.models.family import FamilyConfig
 
 _logger = logging.getLogger("precis.models")
-#: What is read of a checkpoint's own settings; the rest has transformers' defaults.
+#: The settings that precis reads from a checkpoint; the rest keep transformers' defaults.
 _READ = frozenset(
     {
         "max_length", "max_new_tokens", "min_length", "min_new_tokens", "num_beams", "length_penalty",
@@ -46,13 +46,13 @@ _LEAST = {
 
 
 def settings_of(model: PreTrainedModel) -> GenerationSettings:
-    """The settings that a checkpoint asks for; greedy search and 128 tokens if it asks for nothing."""
+    """Return a checkpoint's settings; the default is greedy search and 128 tokens."""
     given = model.generation_config
     assert given is not None
     default = GenerationSettings()
     longest, shortest = given.max_new_tokens, given.min_new_tokens
     if longest is None and given.max_length is not None and given.max_length > 20:
-        longest = given.max_length - 1  # 20 is transformers' own default, never a wish
+        longest = given.max_length - 1  # 20 is transformers' own default
     if shortest is None and given.min_length:
         shortest = given.min_length - 1
     return GenerationSettings(
@@ -70,7 +70,7 @@ def _early_stopping(given: GenerationConfig) -> bool | Literal["never"]:
 
 
 def _check_rules(given: GenerationConfig) -> None:
-    """Raise `UserError` for a rule of the search whose value is no number, or none that the rule can have."""
+    """Raise `UserError` if the value of a search rule is not a number or is out of range."""
     for name, least in _LEAST.items():
         value = getattr(given, name, None)
         if value is None:
@@ -82,15 +82,15 @@ def _check_rules(given: GenerationConfig) -> None:
 
 
 def _check_ids(given: GenerationConfig, *, rows: int) -> None:
-    """Raise `UserError` for an entry that names something else than tokens of a model of `rows`."""
+    """Raise `UserError` if an entry contains an id outside the `rows` tokens of the model."""
     for name in _IDS:
         for index in _numbers(getattr(given, name, None)):
             if type(index) is not int or not 0 <= index < rows:
-                raise UserError(f"{name}={index!r} is no token of this model, which has {rows:,}")
+                raise UserError(f"{name}={index!r} is not one of the {rows:,} tokens of this model")
 
 
 def _numbers(value: Any) -> Iterator[Any]:
-    """What an entry holds, however it nests it."""
+    """Yield the values of an arbitrarily nested entry."""
     if isinstance(value, list | tuple):
         for inner in value:
             yield from _numbers(inner)
@@ -99,16 +99,16 @@ def _numbers(value: Any) -> Iterator[Any]:
 
 
 def end_marks(config: GenerationConfig) -> list[int]:
-    """The ids that end a summary under this configuration."""
+    """Return the ids that end a summary under this configuration."""
     return listed(config.eos_token_id)
 
 
 def generation_config(
     settings: GenerationSettings, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> GenerationConfig:
-    """A complete configuration: `settings` over what the checkpoint needs (start and forced tokens).
+    """Return a complete configuration: `settings`, with the checkpoint's start and forced tokens.
 
-    "Off" is written as 0: `generate` takes None for "as the checkpoint says".
+    "Off" is 0, since `generate` reads None as "the checkpoint's value".
     """
     config = copy.deepcopy(model.generation_config)
     assert config is not None
@@ -133,17 +133,17 @@ def generation_config(
 
 
 def control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Ids that never belong into a summary: [PAD], [CLS], [UNK], [MASK], the sentinels; not the end mark, nor the mark
-    between sentences.
+    """Return the ids that never belong in a summary: [PAD], [CLS], [UNK], [MASK], the sentinels; not the end mark or
+    the mark between sentences.
     """
     return sorted(set(tokenizer.all_special_ids) - {tokenizer.eos_token_id, sentence_mark(tokenizer)})
 
 
 def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
-    """Keep the decoding settings of a checkpoint that a search follows, and refuse sizes that no search has.
+    """Keep only the decoding settings of a checkpoint that precis supports, and refuse values out of range.
 
     Raises:
-        UserError: if a number is beyond what `GenerationSettings` allows; the message names the file.
+        UserError: if `GenerationSettings` does not allow a number; the message names the file.
     """
     given = model.generation_config
     if given is None:
@@ -154,7 +154,7 @@ def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
         _check_rules(given)
         _check_ids(given, rows=int(cast(Any, model.get_input_embeddings()).weight.shape[0]))
     except (UserError, TypeError, ValueError) as error:
-        raise UserError(f"{file}: asks for a search that precis does not support: {error}") from None
+        raise UserError(f"{file}: unsupported decoding settings: {error}") from None
     default = GenerationConfig()
     kept = copy.deepcopy(given)
     dropped = []
@@ -162,7 +162,7 @@ def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
         given_value = getattr(kept, name, usual)
         if name.startswith("_") or name in _READ or given_value == usual:
             continue
-        if given_value:  # False is as good as not said
+        if given_value:  # False means off
             dropped.append(name)
         setattr(kept, name, usual)
     if dropped:

@@ -1,7 +1,7 @@
 """Summarizes documents with any encoder-decoder.
 
-A summary depends on its document, the model and the settings alone, not on the other documents of its batch. Every
-summary counts the tokens that were read, so that no document is cut silently.
+A summary depends only on its document, the model and the settings, not on the other documents of its batch. Every
+summary reports the number of tokens read, so truncation is never silent.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ from precis.generation.reading import (
 from precis.generation.settings import settings_of
 
 _LARGEST_BATCH = 4096
-_WINDOW = 16  # batches that are sorted by length together
+_WINDOW = 16  # batches sorted by length together
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """One summary and how it came about.
+    """One summary, with details of how the model made it.
 
     Attributes:
-        text: without control tokens; empty if the model ended at once.
+        text: without control tokens; empty if the model wrote only its end mark.
         document_tokens: tokens of the document, without instruction and control tokens.
-        tokens_read: how many of these the model saw; all of a document that is its own summary.
-        summary_tokens: tokens that the model wrote, before sentences too many were dropped.
-        finished: False if the text stops mid-sentence: at the limit of tokens, or cut to keep the limit of words.
+        tokens_read: the number of these that the model read; all of a document that is its own summary.
+        summary_tokens: tokens that the model wrote, before excess sentences were dropped.
+        finished: False if the text stops mid-sentence: at the token limit, or truncated to the word limit.
         how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
-        pieces: inputs that the document was read in; 1 unless `how` is "chunk".
-        kept: True if the document itself was returned, since it is no longer than a summary would be.
+        pieces: number of inputs that the document was read in; 1 unless `how` is "chunk".
+        kept: True if the text is the document itself, since a summary would not be shorter.
         mode: "abstract" if the model wrote it, "extract" if it chose sentences of the document.
         places: (start, stop) offsets of each chosen sentence in the document; stop is exclusive.
     """
@@ -83,7 +83,7 @@ class Summary:
 
     @property
     def truncated(self) -> bool:
-        """Whether a part of the document was not read."""
+        """True if the model did not read the whole document."""
         return self.tokens_read < self.document_tokens
 
 
@@ -100,7 +100,7 @@ class SummaryOptions(TypedDict, total=False):
 
 
 class StreamOptions(SummaryOptions, total=False):
-    """What `Summarizer.stream` takes besides documents; see there."""
+    """The options of `Summarizer.stream`."""
 
     settings: GenerationSettings | None
     batch_size: int
@@ -113,20 +113,20 @@ NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
 
 
 class Summarizer:
-    """Summarizes with one model.
+    """An abstractive summarizer with one model.
 
     Args:
         model: an encoder-decoder in evaluation mode, on its device.
-        tokenizer: its own.
-        settings: how it decodes unless a call says otherwise; if None, as its generation configuration says.
-        max_source: the longest input in tokens that it was trained on; if None, what model and tokenizer declare.
-        instruction: put before every document unless a call says otherwise.
-        loop: what writes the tokens; see `precis.generation.decoding.Loop`.
+        tokenizer: the model's tokenizer.
+        settings: default decoding settings; if None, those of its generation configuration.
+        max_source: the longest input in tokens that it was trained on; if None, the limit of model and tokenizer.
+        instruction: default text before every document.
+        loop: the decoding loop; see `precis.generation.decoding.Loop`.
 
     Attributes:
-        max_source: the longest input in tokens that the model is given at once.
+        max_source: the longest input in tokens that the model reads at once.
         fusion_limit: the longest input in tokens that it reads by fusion-in-encoder; 0 if it cannot.
-        limit_is_assumed: nothing declares that limit; `precis.generation.reading.assumed_limit` chose it.
+        limit_is_assumed: True if `precis.generation.reading.assumed_limit` chose the limit, since none is declared.
 
     Examples:
         >>> summarizer = Summarizer.from_pretrained("runs/news")
@@ -171,12 +171,12 @@ class Summarizer:
         """Load a run folder, a Hugging Face folder or a hub name; see `precis.generation.loading.load_model`.
 
         Args:
-            adapter: a folder of `precis tune`, or one that `Attachment.save` wrote, that belongs on the model.
-            max_source: the longest input in tokens that it is given at once; if None, what it declares.
+            adapter: a folder of `precis tune` or `Attachment.save`, for this model.
+            max_source: the longest input in tokens that the model reads at once; if None, its own limit.
 
         Raises:
-            UserError: if it is no encoder-decoder that can be loaded safely, the adapter belongs to another one, or the
-                model cannot read inputs of that length.
+            UserError: if it is not an encoder-decoder that can be loaded safely, the adapter belongs to another model,
+                or the model cannot read inputs of that length.
         """
         loaded = load_model(model, adapter=adapter, device=device, dtype=dtype)
         made = cls.of(loaded, settings=settings, loop=loop)
@@ -189,7 +189,7 @@ class Summarizer:
     def of(
         cls, loaded: LoadedModel, *, settings: GenerationSettings | None = None, loop: Loop = AUTOMATIC
     ) -> Self:
-        """Use a loaded model as it was trained to be used; see the class for the arguments."""
+        """Use a loaded model with the defaults of its training; see the class for the arguments."""
         use = loaded.use
         return cls(
             loaded.model,
@@ -203,7 +203,7 @@ class Summarizer:
     def summarize(self, documents: Sequence[str], **options: Unpack[StreamOptions]) -> list[Summary]:
         """Return the summaries of `documents`, in their order. Options are those of `stream`."""
         if isinstance(documents, str):
-            raise UserError("summarize takes a list of documents; for one alone write [document]")
+            raise UserError("summarize takes a list of documents; for a single one write [document]")
         return list(self.stream(documents, **options))
 
     def stream(
@@ -223,34 +223,34 @@ class Summarizer:
         watch: Watch | None = None,
         hear: Hear | None = None,
     ) -> Iterator[Summary]:
-        """Give the summaries in the order of the documents, as soon as they are written.
+        """Yield the summaries in the order of the documents, as soon as they are written.
 
         Args:
-            documents: a window of `16 * batch_size` is read at a time.
-            settings: how to decode; if None, the summarizer's own settings.
-            words: at most this many words, in whole sentences where the first one fits; see
+            documents: read in windows of `16 * batch_size`.
+            settings: decoding settings; if None, the summarizer's own.
+            words: at most this many words, in whole sentences if the first one fits; see
                 `precis.data.text.words.word_ends`.
             sentences: at most this many sentences.
-            tokens: at most this many tokens of the model's.
-            min_words: at least about this many words; what was written is then not repeated to fill the place.
-            short: what to do with a document that is within the cap, or shorter than what the model wrote of it. "keep"
-                gives it back as its own summary (`Summary.kept`); "write" gives what the model wrote, as tables,
+            tokens: at most this many tokens of the model.
+            min_words: at least about this many words; the model then may not repeat itself to reach it.
+            short: the summary of a document that is within the cap, or shorter than the model's summary of it. "keep"
+                returns the document itself (`Summary.kept`); "write" returns the model's summary, as tables,
                 questions and scores need.
-            instruction: put before each document; if None, the summarizer's own.
+            instruction: text before each document; if None, the summarizer's own.
             batch_size: documents at a time. It changes speed and memory, not the summaries (except with `Int8` weights,
-                where a batch shares the scale of its states).
-            long: what to do with a document longer than `max_source`: "fie" reads all of it by
+                where a batch shares the scale of its hidden states).
+            long: how to read a document longer than `max_source`: "fie" reads all of it by
                 fusion-in-encoder (Z-Code++ only), "chunk" summarizes pieces and then their summaries,
-                "truncate" reads its beginning. If None, "fie" where the model can, up to 32,768 tokens, else "chunk".
-            skip_empty: give a document without tokens a summary without text, of 0 `document_tokens`, instead of an
-                error. A text has no tokens if the tokenizer drops its characters or knows none of them.
-            watch: called with the inputs (or pieces) of the window that are done, those there are, and the tokens
-                written of those in work.
-            hear: called with the place of a document, from 0 on, and the sentences that its summary begins with, as
-                soon as these are sure. Greedy search on a CPU tells them; beams and GPUs tell nothing before the end.
+                "truncate" truncates it. If None, "fie" if the model supports it, up to 32,768 tokens, else "chunk".
+            skip_empty: give a document without tokens an empty summary, with 0 `document_tokens`, instead of an
+                error. A text lacks tokens if the tokenizer drops all of its characters or knows none of them.
+            watch: called with the number of inputs (or pieces) of the window that are done, their total, and the tokens
+                written in the current batch.
+            hear: called with the index of a document, from 0, and the first sentences of its summary, once they are
+                final. Only greedy search on a CPU calls it before the end; beams and GPUs do not.
 
         Raises:
-            UserError: if a document has no tokens (its number is named), or an option does not fit the model.
+            UserError: if a document lacks tokens (the error gives its number), or an option does not fit the model.
         """
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
@@ -275,19 +275,19 @@ class Summarizer:
             yield from (next(written) if isinstance(done, _Document) else done for done in read)
 
     def _read(self, number: int, text: str, request: _Request) -> _Document | Summary:
-        """Tokenize a document and choose how it is read. If there is nothing to write, the result is a summary."""
+        """Tokenize a document and choose how to read it. If there is nothing to write, return its summary."""
         if not isinstance(text, str):
-            raise UserError(f"document {number} is of type {type(text).__name__}; give texts")
+            raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
         encoded = request.encode(text) if text.strip() else None
         if encoded is None or not request.encode.reads(encoded):
             if request.skip_empty:
                 return NOTHING
-            problem = "is empty" if encoded is None else "gives no tokens that the model knows"
+            problem = "is empty" if encoded is None else "contains no tokens that the model knows"
             raise UserError(f"document {number} {problem}: there is nothing to summarize")
         tokens, own = len(encoded.body), unmarked(main_part(text))
         if request.length.keeps(own, tokens=tokens):
             return kept(own, tokens)
-        encoded.room(self.max_source)  # before any work is done for the others
+        encoded.room(self.max_source)  # raise before decoding the others
         how = choose(len(encoded), self.max_source, long=request.long, fusion_limit=self.fusion_limit)
         return _Document(number - 1, own, encoded, how, tokens_per_word(tokens, text))
 
@@ -306,7 +306,7 @@ class Summarizer:
         ]
 
     def _input(self, document: _Document, request: _Request) -> _Input:
-        """Return what the model is given in the end: the document, its beginning, or the summaries of its pieces."""
+        """Return the model's final input: the document, truncated or not, or the summaries of its pieces."""
         whole = document.encoded
         if document.how in ("whole", "fie"):
             return _Input(whole, document.how, tokens_read=len(whole.body))
@@ -317,8 +317,8 @@ class Summarizer:
         return _Input(self._condense(parts, request), "whole", tokens_read=len(whole.body), pieces=len(parts))
 
     def _condense(self, parts: Sequence[Encoded], request: _Request) -> Encoded:
-        """Return the pieces' summaries as one input that fits; they are summarized again as often as it takes."""
-        half = max(1, parts[0].room(self.max_source) // 2)  # of a piece at most, so that this comes to an end
+        """Return the pieces' summaries as one input that fits; summarize them again until they do."""
+        half = max(1, parts[0].room(self.max_source) // 2)  # at most half a piece, so that the loop ends
         limits = request.settings
         least, most = (min(count, half) for count in (limits.min_tokens, limits.max_tokens))
         settings = replace(limits, max_tokens=most, min_tokens=least)
@@ -327,21 +327,21 @@ class Summarizer:
             texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
             found = (f"{UNIT_MARK}{written.text}" for written in texts if written.text)  # each may be a unit
             joined = request.encode("\n".join(found) or UNIT_MARK)
-            joined = replace(joined, head=parts[0].head)  # with the first part of a document of two
+            joined = replace(joined, head=parts[0].head)  # includes the first part of a two-part document
             if len(joined) <= self.max_source:
                 return joined
             shorter = pieces(joined, self.max_source, ends=self._ends)
             if len(shorter) >= len(parts):
                 raise UserError(
                     f"the summaries of the document's {len(parts)} pieces are as long as the document; "
-                    "use --long truncate, or ask for shorter summaries"
+                    "use --long truncate, or request shorter summaries"
                 )
             parts = shorter
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Request:
-    """What one call of `stream` asks for."""
+    """The options of one call of `stream`."""
 
     encode: DocumentEncoder
     settings: GenerationSettings
@@ -353,18 +353,18 @@ class _Request:
     hear: Hear | None
 
     def window(self, document: _Document) -> GenerationSettings:
-        """Return how the summary of a document is decoded."""
+        """Return the decoding settings for a document."""
         size = len(document.encoded.body)
         return decoding_window(self.settings, self.length, ratio=document.ratio, document=size)
 
 
 @dataclass(frozen=True)
 class _Document:
-    place: int  # among all
+    place: int  # index among all documents
     text: str
     encoded: Encoded
     how: How
-    ratio: float  # tokens a word
+    ratio: float  # tokens per word
 
 
 @dataclass(frozen=True)
@@ -394,7 +394,7 @@ def _summary(document: _Document, input_: _Input, written: Written, length: Leng
 
 
 def kept(text: str, tokens: int) -> Summary:
-    """A document that is its own summary."""
+    """Return a document as its own summary."""
     return Summary(
         text=text.strip(), document_tokens=tokens, tokens_read=tokens, summary_tokens=tokens, kept=True
     )

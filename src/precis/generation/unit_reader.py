@@ -1,7 +1,7 @@
-"""Documents to vectors of their units, by one model's encoder.
+"""Encodes documents to vectors of their units, with one model's encoder.
 
-Inputs of several documents, and of a long one's pieces, share a pass. `precis.nn.packed` leaves their padding out, and
-no input sees another, so the vectors of a document are those that it has alone.
+Inputs of several documents, and of a long one's pieces, share a pass. `precis.nn.packed` omits their padding, and
+inputs do not attend to each other, so the vectors of a document do not depend on its batch.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from precis.generation.memory import refuse_too_much
 from precis.generation.reading import How, fusion_limit, reading
 from precis.heap import give_back
 
-_LARGE = 2048  # positions of a pass that takes much memory
+_LARGE = 2048  # positions of a pass that needs much memory
 
 
 @dataclass(frozen=True)
 class UnitTokens:
-    """A document's units as token ids, without those of which the tokenizer makes nothing.
+    """A document's units as token ids, without empty units.
 
     Attributes:
-        document_tokens: how many tokens the document has.
+        document_tokens: number of tokens in the document.
     """
 
     units: tuple[TextUnit, ...]
@@ -47,12 +47,12 @@ class ReadUnits:
     """A document's units as the scorer reads them.
 
     Attributes:
-        units: their texts and places.
-        tokens: how many tokens each has.
-        read: how many tokens of all the encoder saw.
-        document_tokens: how many tokens the document has.
-        pieces: inputs that the document was read in.
-        vectors: of each the mean of its states and its last state.
+        units: their texts and offsets.
+        tokens: number of tokens in each.
+        read: number of tokens that the encoder read.
+        document_tokens: number of tokens in the document.
+        pieces: number of inputs that the document was read in.
+        vectors: each unit's mean and last hidden state.
     """
 
     units: tuple[TextUnit, ...]
@@ -69,17 +69,17 @@ class _Input:
 
     document: int
     rows: Sequence[Sequence[int]]
-    length: int  # with what stands around them
+    length: int  # with the control tokens around them
 
 
 class UnitReader:
-    """Turns documents into `ReadUnits` with one model's encoder.
+    """Reader of documents to `ReadUnits` with one model's encoder.
 
     Args:
-        max_source: the longest input in tokens; a Z-Code++ reads longer ones by fusion-in-encoder. Documents beyond are
-            read in several inputs.
-        most: tokens of a document that are read at most; if None, all.
-        together: positions of a pass at most, padding included, unless one input alone has more.
+        max_source: the longest input in tokens; a Z-Code++ reads longer ones by fusion-in-encoder. Longer documents
+            become several inputs.
+        most: maximum tokens to read of a document; if None, all.
+        together: maximum positions of a pass, padding included, unless a single input has more.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class UnitReader:
         self._room = min(max(max_source, fused), TOGETHER) - len(self._before) - len(self._after)
 
     def tokenize(self, documents: Sequence[str]) -> list[UnitTokens | None]:
-        """Cut documents into units and tokenize them; None for one of which the tokenizer knows nothing."""
+        """Split documents into units and tokenize them; None for one without known tokens."""
         found = [extraction_units(document) for document in documents]
         rows = iter(self._ids([unit.text for units in found for unit in units]))
         return [self._known(units, [next(rows) for _ in units]) for units in found]
@@ -107,7 +107,7 @@ class UnitReader:
         """Read documents.
 
         Args:
-            watch: called with the inputs that are read and those that there are.
+            watch: called with the number of inputs read and their total.
         """
         inputs = [
             _Input(number, piece, sum(map(len, piece)) + len(self._before) + len(self._after))
@@ -136,7 +136,7 @@ class UnitReader:
         return [len(ids) for ids in self._ids(texts)]
 
     def beginning(self, text: str, tokens: int) -> str:
-        """Return as many of the first words of a text as make at most `tokens`, or a part of the first."""
+        """Return the first words of a text, up to `tokens` tokens, or a part of the first word."""
         ends = [*word_ends(text)]
         fits = bisect_right(ends, tokens, key=lambda end: self.counts(text[:end])[0])
         if fits:
@@ -144,7 +144,7 @@ class UnitReader:
         return str(self.tokenizer.decode(self._ids([text])[0][:tokens], skip_special_tokens=True))
 
     def how(self, tokens: int) -> How:
-        """Return how an input of `tokens` is read."""
+        """Return how the encoder reads an input of `tokens`."""
         return "fie" if self._max_source < tokens else "whole"
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -167,7 +167,7 @@ class UnitReader:
         return UnitTokens(tuple(unit for unit, _ in known), tuple(row for _, row in known), total)
 
     def _batches(self, inputs: Sequence[_Input]) -> Iterator[list[int]]:
-        """Places of inputs that are read together: in the same way, and of about one length."""
+        """Yield the indices of inputs that share a pass: read in the same way, with similar lengths."""
         for how in ("whole", "fie"):
             places = [place for place, each in enumerate(inputs) if self.how(each.length) == how]
             for batch in filled([inputs[place].length for place in places], self._together):
@@ -175,11 +175,11 @@ class UnitReader:
 
     @torch.inference_mode()
     def _encode(self, batch: Sequence[_Input]) -> list[Float[Tensor, "u 2d"]]:
-        """The vectors of each input's units."""
+        """Compute the vectors of each input's units."""
         longest = max(each.length for each in batch)
         refuse_too_much(self.model, rows=len(batch), length=longest)
         if len(batch) * longest >= _LARGE:
-            give_back()  # what the pass before took
+            give_back()  # memory of the previous pass
         states = self._states(batch, longest).flatten(0, 1).float()
         lengths, starts = [], []
         for number, each in enumerate(batch):
@@ -210,7 +210,7 @@ class UnitReader:
 def _unit_vectors(
     states: Float[Tensor, "n d"], starts: Int[Tensor, " u"], lengths: Int[Tensor, " u"]
 ) -> Float[Tensor, "u 2d"]:
-    """Of each unit the mean of its states and its last state."""
+    """Return each unit's mean and last hidden state."""
     owners = torch.repeat_interleave(lengths)
     firsts = lengths.cumsum(0) - lengths
     places = torch.arange(len(owners), device=states.device) + (starts - firsts)[owners]
@@ -219,7 +219,7 @@ def _unit_vectors(
 
 
 def around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """Return what the tokenizer puts before and behind a text."""
+    """Return the control tokens that the tokenizer adds before and after a text."""
     control = control_ids(tokenizer)
     ids = tokenizer("a", verbose=False)["input_ids"]
     own = [place for place, token in enumerate(ids) if token not in control]

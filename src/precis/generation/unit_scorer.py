@@ -1,4 +1,4 @@
-"""Keeps a scorer of units beside the model whose encoder it reads: `scorer.json` and `scorer.safetensors`."""
+"""Saves and loads the unit scorer of a model, next to its weights: `scorer.json` and `scorer.safetensors`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_BYTES = 1 << 30
 
 
 def has_scorer(folder: Path) -> bool:
-    """Whether the model in a folder can choose units."""
+    """Return whether the model in a folder has a unit scorer."""
     return (folder / SHAPE_FILE).is_file()
 
 
@@ -33,27 +33,27 @@ def load_scorer(folder: Path, *, states: int) -> UnitScorer:
     """Read the scorer in a model's folder.
 
     Args:
-        states: width of the states of the model's encoder.
+        states: width of the hidden states of the model's encoder.
 
     Raises:
-        UserError: if there is none, it belongs to another encoder, or it is damaged.
+        UserError: if it is missing, belongs to another encoder, or is damaged.
     """
     if not has_scorer(folder):
         raise UserError(
-            f"{folder}: this model was not trained to choose sentences; leave --mode out, or train it: precis extractor"
+            f"{folder}: this model was not trained to choose sentences; omit --mode, or train it with precis extractor"
         )
     try:
         shape = UnitScorerShape.from_dict(read_json(folder / SHAPE_FILE))
         if shape.states != states:
-            raise UserError(f"it reads states {shape.states} wide, and the model's are {states}")
+            raise UserError(f"it expects states of width {shape.states}, but the model's are {states}")
         if (folder / WEIGHTS_FILE).stat().st_size > _MOST_BYTES:
             raise UserError("its weights are larger than 1 GiB")
         scorer = UnitScorer(shape)
         scorer.load_state_dict(
             {name: weight.float() for name, weight in load_file(folder / WEIGHTS_FILE).items()}
         )
-    except Exception as error:  # safetensors and torch raise several kinds
-        raise UserError(f"{folder / SHAPE_FILE}: the scorer cannot be used: {first_line(error)}") from error
+    except Exception as error:  # safetensors and torch raise several types
+        raise UserError(f"{folder / SHAPE_FILE}: invalid scorer: {first_line(error)}") from error
     if not all(torch.isfinite(weight).all() for weight in scorer.state_dict().values()):
-        raise UserError(f"{folder / WEIGHTS_FILE}: holds NaN or infinity; copy it again")
+        raise UserError(f"{folder / WEIGHTS_FILE}: contains NaN or infinity; copy it again")
     return scorer.eval()

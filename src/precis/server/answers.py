@@ -1,4 +1,4 @@
-"""Summaries as JSON: sentences with their places, what supports them, and how much of a document was read."""
+"""Summaries as JSON: sentences with their offsets and supporting passages, and the share of the document read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from precis.generation.summarizer import Summary
 
 
 def plain(text: str) -> str:
-    """A document without the marks that mean something to precis alone; no character moves."""
+    """Replace precis's own marks in a document by spaces, so that all offsets stay valid."""
     return text.replace(SEPARATOR, " ").replace(UNIT_MARK, " ")  # `translate` takes 400 times as long
 
 
 def answer(index: int, document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
-    """What is said of one summary; see `precis.server.schemas.OneSummary`."""
+    """Return one summary as JSON; see `precis.server.schemas.OneSummary`."""
     return {
         "index": index,
         "summary": summary.text,
@@ -39,25 +39,25 @@ def answer(index: int, document: str, summary: Summary, *, support: bool) -> dic
 
 
 def read_note(summary: Summary) -> str:
-    """How much was read, in a sentence for people."""
+    """Return a sentence for users about how much of the document was read."""
     total, read = summary.document_tokens, summary.tokens_read
     if summary.kept:
-        return "The document is no longer than a summary would be, so it is given back as it is."
+        return "The document is no longer than a summary would be, so it is returned unchanged."
     if summary.truncated:
-        return f"Only {read:,} of the document's {total:,} tokens were read. {total - read:,} were not read."
+        return f"Only {read:,} of the document's {total:,} tokens were read; {total - read:,} were not."
     how = {"fie": " in connected chunks", "chunk": f" in {summary.pieces} pieces"}.get(summary.how, "")
     return f"All {total:,} tokens of the document were read{how}."
 
 
 def _sentences(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
-    """The sentences, and with `support` their passages and marks: the one place that adds such facts."""
+    """Return the sentences, and with `support` their passages and marks; only this function adds them."""
     if support and summary.places:
         return {"sentences": _chosen(document, summary), "unchecked": {}}
     return sentences_of(summary.text, SourceText(document) if support else None)
 
 
 def sentences_of(text: str, source: SourceText | None) -> dict[str, Any]:
-    """The sentences of what is written, and with a document their passages, their marks and what was not checked."""
+    """Return the sentences of a summary, and with a document their passages, their marks and the skipped checks."""
     if source is None:
         units = extraction_units(text)
         return {"sentences": [{"start": u.start, "end": u.stop, "text": u.text} for u in units]}
@@ -83,7 +83,7 @@ def sentences_of(text: str, source: SourceText | None) -> dict[str, Any]:
 
 
 def _chosen(document: str, summary: Summary) -> list[dict[str, Any]]:
-    """Sentences that the model chose: each is its own passage, word for word."""
+    """Return the sentences that the model chose: each is its own passage, word for word."""
     sentences = []
     texts = [" ".join(document[start:stop].split()) for start, stop in summary.places]
     end = 0

@@ -1,4 +1,4 @@
-"""The application: routes, errors, the page, and the gate before them."""
+"""The application: routes, errors, the page, and the gate in front of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PAGE = {
 }
 _OPENAI = ("/v1/chat/completions", "/v1/responses")
 _ERROR = {
-    "description": "An error; its message says what was wrong and how to fix it.",
+    "description": "An error; its message says what is wrong and how to fix it.",
     "content": {
         "application/json": {
             "example": error_body(Refused(413, "document_too_long", "document 1 has about 200,000 tokens"))
@@ -44,11 +44,11 @@ _ERROR = {
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Who may use the service.
+    """The access rules of the service.
 
     Attributes:
-        keys: their keys; if None, requests must name this host by a name in `hosts`.
-        hosts: names without port.
+        keys: keys of the clients; if None, the `Host` header must be in `hosts`.
+        hosts: host names without port.
     """
 
     keys: Keys | None = None
@@ -56,10 +56,10 @@ class Access:
 
 
 def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 30.0) -> App:
-    """The service as an ASGI application.
+    """Return the service as an ASGI application.
 
     Args:
-        grace: seconds that queued work has to end when the service stops.
+        grace: seconds for queued work to finish when the service stops.
     """
     metrics = Metrics()
     engine = Engine(makers, limits, metrics, fault)
@@ -75,7 +75,7 @@ def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 3
     app = FastAPI(
         title="precis",
         version=__version__,
-        description="Summaries of documents, made on this machine.",
+        description="Summaries of documents, created on this machine.",
         lifespan=life,
         docs_url=None,
         redoc_url=None,
@@ -97,7 +97,7 @@ def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 3
 
 
 def _say_that_keys_are_needed(app: FastAPI) -> None:
-    """In the schema alone, which has all routes by now: the gate asks for keys."""
+    """Add keys to the complete schema; the gate enforces them."""
     schema = app.openapi()
     schema["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     for path, operations in schema["paths"].items():
@@ -118,30 +118,30 @@ def _add_facts(app: FastAPI, service: Service) -> None:
 
     @app.get("/health")
     async def health() -> dict[str, str]:
-        """Whether the process answers."""
+        """Report that the process is running."""
         return {"status": "ok"}
 
     @app.get("/ready")
     async def ready() -> dict[str, str]:
-        """Whether the model is loaded and takes documents."""
+        """Report whether the model is loaded and accepts documents."""
         if not service.engine.ready:
-            raise Refused(503, "not_ready", "the model takes no documents now", retry_after=5)
+            raise Refused(503, "not_ready", "the model does not accept documents now", retry_after=5)
         return {"status": "ready"}
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
-        """The model, its modes, and the limits of this server."""
+        """Return the model, its modes, and the limits of this server."""
         return {"object": "list", "data": [one]}
 
     @app.get("/v1/models/{model:path}")
     async def model(model: str) -> dict[str, Any]:
-        """One of /v1/models."""
+        """Return one entry of /v1/models."""
         service.check_model(model)
         return one
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
-        """Counters for Prometheus."""
+        """Return counters for Prometheus."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -165,23 +165,23 @@ def _add_errors(app: FastAPI) -> None:
         return JSONResponse(error_body(error), status_code=status, headers=headers)
 
     async def invalid(request: Request, error: Any) -> Response:
-        # Of the kinds that a value may have, the fitting one tells most. `input` may hold a document: it is not shown.
+        # The error of the matching type is the most useful. Do not show `input`, which may contain a document.
         first = min(error.errors(), key=lambda one: one["type"].endswith(("_type", "json_invalid")))
         place = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))[:200]
         text = f"{place}: {first['msg']}" if place else first["msg"]
         if not place and first["type"] == "model_attributes_type":
-            text = "the body is not a JSON object; send one, and the header Content-Type: application/json"
+            text = "the body is not a JSON object; send one with the header Content-Type: application/json"
         return await refused(request, Refused(422, first["type"], text, param=place or None))
 
     async def http(request: Request, error: Any) -> Response:
-        message = {404: "there is nothing at this path", 405: "this path does not take this method"}
-        text = message.get(error.status_code, "the request cannot be read as JSON")
+        message = {404: "this path does not exist", 405: "this path does not support this method"}
+        text = message.get(error.status_code, "the request is not valid JSON")
         answer = await refused(request, Refused(error.status_code, "bad_request", text))
         answer.headers.update(error.headers or {})
         return answer
 
     async def left(request: Request, error: Any) -> Response:
-        return Response(status_code=499)  # nobody sees it; metrics do
+        return Response(status_code=499)  # only for metrics
 
     async def failed(request: Request, error: Any) -> Response:
         return await refused(request, server_failed())

@@ -1,9 +1,9 @@
-"""One thread that owns the model, and a bounded queue before it.
+"""One thread that owns the model, and a bounded queue in front of it.
 
     request -> a job for each document -> queue, counted in tokens -> batch -> model -> answers
 
-The oldest job opens a batch. Jobs that ask for the same and may share its passes join it. A summary depends on its own
-document alone (`precis.generation.decoding`, `precis.generation.unit_reader`): sharing a batch changes speed alone.
+The oldest job starts a batch. Jobs with the same options that fit its passes join it. A summary depends only on its own
+document (`precis.generation.decoding`, `precis.generation.unit_reader`), so batching affects only the speed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ALIKE = 2  # the longest document of a batch has at most this many times the to
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """What summaries are asked for. Documents with equal values may share a batch."""
+    """The options of a summary. Documents with equal options may share a batch."""
 
     mode: Mode
     words: int | None = None
@@ -40,36 +40,36 @@ class Ask:
 
 
 class Maker(Protocol):
-    """What makes summaries: `precis.server.makers.Makers`, or a stand-in in tests."""
+    """A summarizer: `precis.server.makers.Makers`, or a fake in tests."""
 
     def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None) -> list[Summary]:
-        """Return the summaries of `texts`, in order; `hear` is told how they begin."""
+        """Return the summaries of `texts`, in order; `hear` receives their first sentences."""
         ...
 
 
 class Listener(Protocol):
-    """What is told of the work: `precis.server.metrics.Metrics`."""
+    """A receiver of the engine's events: `precis.server.metrics.Metrics`."""
 
     def queued(self, documents: int, tokens: int) -> None:
-        """So many documents and tokens wait or are in work."""
+        """Record the documents and tokens that are queued or running."""
         ...
 
     def batch(self, documents: int, seconds: float) -> None:
-        """A batch is done."""
+        """Record a finished batch."""
         ...
 
     def dropped(self, reason: str) -> None:
-        """A document will have no summary; told once of each."""
+        """Record a document without a summary, once for each."""
         ...
 
 
 @dataclass(eq=False)
 class QueuedDocument:
-    """One document on its way.
+    """One document in the queue or in a batch.
 
     Attributes:
-        given_up: why there will be no summary: "client_left", "too_late" or an error's code; "" while there may be one.
-        written: sentences that its summary begins with; `news` is set when there are more, or it is done.
+        given_up: the reason that it gets no summary: "client_left", "too_late" or an error's code; else "".
+        written: the first sentences of its summary; `news` is set when there are more, or it is done.
     """
 
     text: str
@@ -84,28 +84,28 @@ class QueuedDocument:
 
     @property
     def late(self) -> bool:
-        """Whether its time is over."""
+        """True if its deadline has passed."""
         return time.monotonic() > self.deadline
 
     @property
     def useless(self) -> bool:
-        """Whether its summary would reach nobody."""
+        """True if no client waits for its summary."""
         return bool(self.given_up) or self.late
 
     def finish(self, result: Summary | Exception) -> None:
-        """Hand the result to the event loop that waits for it, from any thread."""
+        """Hand the result to the waiting event loop, from any thread."""
         self._soon(self._settle, result)
 
     def hear(self, beginning: str) -> None:
-        """Hand over how the summary begins, from any thread."""
+        """Hand over the first sentences of the summary, from any thread."""
         self._soon(self._begin, beginning)
 
     def _soon(self, call: Callable[..., None], *given: object) -> None:
-        with suppress(RuntimeError):  # the loop may be closed: then nobody waits
+        with suppress(RuntimeError):  # a closed loop does not wait
             self.loop.call_soon_threadsafe(call, *given)
 
     def _begin(self, beginning: str) -> None:
-        if len(beginning) > len(self.written):  # not where it is written a second time, alone
+        if len(beginning) > len(self.written):  # may be shorter when the document is retried on its own
             self.written = beginning
             self.news.set()
 
@@ -115,22 +115,22 @@ class QueuedDocument:
             return
         if isinstance(result, Exception):
             self.done.set_exception(result)
-            self.done.exception()  # read once, so that a client that left makes no noise
+            self.done.exception()  # read once, so that asyncio does not log it if the client left
         else:
             self.done.set_result(result)
 
 
 class _NobodyWaitsError(Exception):
-    """Everybody who asked for the batch in work has left."""
+    """No client waits for the running batch any longer."""
 
 
 class Engine:
     """The queue and its thread.
 
     Args:
-        maker: what makes summaries; only the engine's thread calls it.
-        listener: told what happens, from that thread and from the event loop.
-        fault: called with an exception that is a fault of ours, to be logged.
+        maker: the summarizer; only the engine's thread calls it.
+        listener: receives events, from that thread and from the event loop.
+        fault: logs an exception that is a bug of the service.
     """
 
     def __init__(
@@ -139,24 +139,24 @@ class Engine:
         self._maker, self._limits, self._listener, self._fault = maker, limits, listener, fault
         self._queue: list[QueuedDocument] = []
         self._changed = threading.Condition()
-        self._tokens = self._documents = 0  # of jobs that wait or are in work
+        self._tokens = self._documents = 0  # of queued and running jobs
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="model", daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     @property
     def ready(self) -> bool:
-        """Whether it works and takes documents."""
+        """True if it is running and accepts documents."""
         return self._thread.is_alive() and not self._stopping
 
     def submit(self, texts: Sequence[str], costs: Sequence[int], ask: Ask) -> list[QueuedDocument]:
-        """Put documents in the queue, all or none. Call it in an event loop.
+        """Queue all or none of the documents. Call it in an event loop.
 
         Raises:
-            Refused: the queue is full, or the service stops.
+            Refused: if the queue is full, or the service is stopping.
         """
         loop = asyncio.get_running_loop()
         with self._changed:
@@ -168,7 +168,7 @@ class Engine:
                 raise Refused(
                     503,
                     "queue_full",
-                    f"{self._documents:,} documents of about {self._tokens:,} tokens wait already",
+                    f"the queue is full: {self._documents:,} documents with about {self._tokens:,} tokens",
                     retry_after=1 + self._documents // max(1, self._limits.batch),
                 )
             deadline = time.monotonic() + self._limits.seconds
@@ -182,7 +182,7 @@ class Engine:
         return jobs
 
     def forget(self, jobs: Sequence[QueuedDocument]) -> None:
-        """Drop jobs that no client waits for: remove queued ones, and soon end work for them alone."""
+        """Drop jobs that no client waits for: remove queued ones, and stop a batch of only such jobs."""
         with self._changed:
             for job in jobs:
                 self._give_up(job)
@@ -191,7 +191,7 @@ class Engine:
             self._count(-len(gone), -sum(job.cost for job in gone))
 
     def stop(self, *, seconds: float) -> bool:
-        """Take nothing more, finish what is queued, and end; False if that took longer than `seconds`."""
+        """Refuse new jobs, finish the queue, and stop; return False if that takes longer than `seconds`."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -201,7 +201,7 @@ class Engine:
             late, self._queue = self._queue, []
         for job in late:
             self._fail(
-                job, Refused(503, "stopping", "the server stopped before its turn came", retry_after=5)
+                job, Refused(503, "stopping", "the server stopped before this document's turn", retry_after=5)
             )
         return not self._thread.is_alive()
 
@@ -215,7 +215,7 @@ class Engine:
             started = time.monotonic()
             try:
                 self._make(batch)
-            except BaseException as error:  # whatever a library raises, the others are to be served
+            except BaseException as error:  # keep serving the others, whatever a library raises
                 self._fault(error)
                 for job in batch:
                     self._fail(job, server_failed())
@@ -225,7 +225,7 @@ class Engine:
                 self._listener.batch(len(batch), time.monotonic() - started)
 
     def _next(self) -> list[QueuedDocument]:
-        """Wait for a batch; empty if the work has ended."""
+        """Wait for a batch; return an empty one if the engine has stopped."""
         with self._changed:
             while True:
                 late = [job for job in self._queue if job.useless]
@@ -243,9 +243,9 @@ class Engine:
                 self._changed.wait()
 
     def _give_up(self, job: QueuedDocument) -> None:
-        """Nobody takes the summary of a job: its client left, or its time is over."""
+        """Fail a job because its client left or its deadline has passed."""
         if job.late:
-            problem = f"no summary came within {self._limits.seconds:g} seconds"
+            problem = f"the summary was not ready within {self._limits.seconds:g} seconds"
             self._fail(
                 job, Refused(503, "too_late", problem, retry_after=int(min(60, self._limits.seconds)) + 1)
             )
@@ -253,7 +253,7 @@ class Engine:
             self._fail(job, Refused(499, "client_left", "the client left"))
 
     def _fail(self, job: QueuedDocument, refused: Refused) -> None:
-        """A job gets no summary. What is found out first is what is told and counted."""
+        """Fail a job; only the first reason is reported and counted."""
         with self._changed:
             if job.given_up:
                 return
@@ -278,14 +278,14 @@ class Engine:
             if len(batch) == 1:
                 self._fail(batch[0], self._answer_to(error))
                 return
-            for job in batch:  # one document's trouble is not the others'
+            for job in batch:  # isolate the document that fails
                 self._make([job])
         else:
             for job, summary in zip(batch, made, strict=True):
                 job.finish(summary)
 
     def _answer_to(self, error: Exception) -> Refused:
-        """What the client of a document is told that a model could not summarize."""
+        """Return the error for a document that the model could not summarize."""
         if isinstance(error, (UserError, RunError)):
             return Refused(422, "cannot_be_summarized", str(error))
         self._fault(error)
@@ -293,10 +293,10 @@ class Engine:
 
 
 def _alike(queue: Sequence[QueuedDocument], limits: Limits) -> list[QueuedDocument]:
-    """The oldest job, and those behind it that ask for the same and may be worked on with it.
+    """Return the oldest job, and later jobs that have the same options and fit its batch.
 
-    What is written needs documents of about one length, so that none waits for another's steps. What is chosen takes
-    one pass of the encoder, whatever the lengths are (`precis.generation.unit_reader`).
+    Written summaries need documents of similar length, so that none waits for another's steps. Extracts need one pass
+    of the encoder for any lengths (`precis.generation.unit_reader`).
     """
     first = queue[0]
     writes = first.ask.mode == "abstract"

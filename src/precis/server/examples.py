@@ -1,4 +1,4 @@
-"""What the OpenAPI schema shows: answers to one document, made by the code that makes all answers."""
+"""Examples for the OpenAPI schema: answers to one document, built by the same code as all answers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SUMMARY = Summary(
 
 
 def shown(whole: dict[str, Any], events: str) -> dict[int | str, dict[str, Any]]:
-    """Return what a route says of its answers: as JSON, and as a stream of events."""
+    """Return the schema entry of a route's answers: as JSON, and as a stream of events."""
     return {
         200: {
-            "description": "The answer; with `stream` events.",
+            "description": "The answer; with `stream`, events.",
             "content": {"application/json": {"example": whole}, "text/event-stream": {"example": events}},
         }
     }

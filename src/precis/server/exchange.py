@@ -1,4 +1,4 @@
-"""One request and its answer: what it may send in which time, and what every answer carries."""
+"""One request and its answer: limits on the size and time of the body, and headers of every answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_DRAINED_FOR = 2.0  # seconds in which the rest of a refused body is read, so that its sender sees the answer
+_DRAINED_FOR = 2.0  # seconds for reading the rest of a refused body, so that its sender sees the answer
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -34,7 +34,7 @@ _HEADERS = [
 
 
 def error_body(refused: Refused) -> dict[str, Any]:
-    """The body of an error, in the shape that OpenAI's clients read."""
+    """Return the body of an error in OpenAI's format."""
     kinds = {401: "authentication_error", 429: "rate_limit_error"}
     kind = "server_error" if refused.status >= 500 else kinds.get(refused.status, "invalid_request_error")
     return {
@@ -48,12 +48,12 @@ def error_body(refused: Refused) -> dict[str, Any]:
 
 
 def body_too_large(limit: int) -> Refused:
-    """What the sender of more bytes is told."""
-    return Refused(413, "body_too_large", f"a request has at most {limit:,} bytes here")
+    """Return the error for a body above the limit."""
+    return Refused(413, "body_too_large", f"the body exceeds {limit:,} bytes; send a shorter one")
 
 
 class Room:
-    """Bytes for the bodies of all requests together, so that many large ones do not fill the memory.
+    """Memory budget for the bodies of all requests together.
 
     Args:
         size: bytes.
@@ -63,14 +63,14 @@ class Room:
         self._left = size
 
     def take(self, count: int) -> bool:
-        """Take so many bytes, if there are as many."""
+        """Take `count` bytes; return False if fewer are left."""
         if count > self._left:
             return False
         self._left -= count
         return True
 
     def give(self, count: int) -> None:
-        """Give them back."""
+        """Give bytes back."""
         self._left += count
 
 
@@ -79,9 +79,9 @@ class Exchange:
 
     Attributes:
         id: its name in answers and logs.
-        stopped: why its body was not read to the end.
-        status: of the answer; 0 before there is one.
-        bytes_in: of the body, so far.
+        stopped: the reason for not reading the whole body, if any.
+        status: HTTP status of the answer; 0 before there is one.
+        bytes_in: bytes of the body so far.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits, room: Room) -> None:
@@ -95,10 +95,10 @@ class Exchange:
         self._begun = self._refused = self._complete = False
 
     async def receive(self) -> Message:
-        """The next part of the body, and after its end that the client left.
+        """Receive the next part of the body, or after its end the client's disconnect.
 
         Raises:
-            Refused: the body is too large or too slow, or there is no room for it.
+            Refused: if the body is too large or too slow, or its bytes exceed the room.
         """
         if self._complete:
             return await self._receive()
@@ -106,7 +106,7 @@ class Exchange:
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError:
-            problem = f"the body did not come within {self._limits.seconds:g} seconds"
+            problem = f"the body did not arrive within {self._limits.seconds:g} seconds"
             raise self._stop(Refused(408, "body_too_slow", problem)) from None
         self._complete = not message.get("more_body", False)
         count = len(message.get("body", b""))
@@ -114,7 +114,7 @@ class Exchange:
         if self.bytes_in > self._limits.body:
             raise self._stop(body_too_large(self._limits.body))
         if not self._room.take(count):
-            problem = "other requests have bodies that are too large to take this one now"
+            problem = "the bodies of other requests leave no room for this one; try again later"
             raise self._stop(Refused(503, "bodies_full", problem, retry_after=5))
         self._held += count
         return message
@@ -124,7 +124,7 @@ class Exchange:
         return refused
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer; not what the application makes of a body that it could not read."""
+        """Send a part of the answer; drop the application's answer to a body that was stopped."""
         if self.stopped is not None and not self._refused:
             return
         if message["type"] == "http.response.start":
@@ -139,7 +139,7 @@ class Exchange:
         await self._send(message)
 
     async def refuse(self, refused: Refused) -> None:
-        """Answer with an error, if nothing was answered yet."""
+        """Answer with an error, if no answer has started."""
         if self._begun:
             return
         self._refused = True
@@ -156,18 +156,18 @@ class Exchange:
         await self.send({"type": "http.response.body", "body": body, "more_body": True})
         if (
             unread and not self._complete and b"expect" not in self.headers
-        ):  # who expects a word sends nothing yet
+        ):  # a client that expects 100-continue sends nothing yet
             await self._drain()
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _drain(self) -> None:
-        """Read what is still being sent: a connection closed at once would take the answer with it."""
+        """Read the rest of the body, since closing the connection at once would lose the answer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAINED_FOR):
-                while (await self._receive()).get("more_body", False):  # that the client left has none
+                while (await self._receive()).get("more_body", False):  # a disconnect has none
                     pass
 
     def end(self) -> None:
-        """Give the room of its body back."""
+        """Give back the room of the body."""
         self._room.give(self._held)
         self._held = 0

@@ -1,6 +1,6 @@
-"""What every request passes before the application sees it: host, key, rate, size; and what every answer carries.
+"""Middleware that checks the host, key, rate and size of every request, and logs every answer.
 
-Everything needs a key but the exact paths in `OPEN`, so that a path written in another way opens nothing.
+All paths need a key except the exact paths in `OPEN`, so that another spelling of a path opens nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Gate:
     """ASGI middleware around the application.
 
     Args:
-        keys: who may use it; if None, anybody who calls the host by a name in `hosts`.
-        hosts: names of this host that a request without a key may use, so that no page of another site reaches it.
+        keys: keys of the clients; if None, requests need a `Host` header in `hosts` instead.
+        hosts: allowed host names for requests without a key, which keep out pages of other sites.
         routes: paths that metrics and logs may name.
     """
 
@@ -42,23 +42,23 @@ class Gate:
         self._rates, self._room = Rates(limits.per_minute), Room(limits.all_bodies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request pass, or answer it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
-            return  # there are no web sockets here
+            return  # web sockets are not supported
         request = Exchange(scope, receive, send, self._limits, self._room)
         started, name = time.monotonic(), "-"
         try:
             name = self._check(request)
-            # HEAD is answered as GET is; uvicorn, which knows better, leaves the body out.
+            # Treat HEAD like GET; uvicorn omits the body.
             asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
             await self._app(asked, request.receive, request.send)
             if request.stopped is not None:
                 raise request.stopped
         except Refused as refused:
             await request.refuse(refused)
-        except asyncio.CancelledError:  # the time that uvicorn gives requests after SIGTERM is over
+        except asyncio.CancelledError:  # uvicorn's grace period after SIGTERM is over
             problem = "the server stopped before the answer was ready"
             await request.refuse(Refused(503, "stopping", problem, retry_after=5))
         except Exception as error:
@@ -85,7 +85,7 @@ class Gate:
             )
 
     def _check(self, request: Exchange) -> str:
-        """Return the name of the key that a request bears; "-" where none is needed."""
+        """Return the name of a request's key; "-" if it needs none."""
         scope = request.scope
         scope.setdefault("state", {})
         scope["state"] = {**scope["state"], "id": request.id}
@@ -94,15 +94,15 @@ class Gate:
             self._check_host(request)
         elif scope["path"] not in OPEN:
             if sum(header == b"authorization" for header, _ in scope["headers"]) > 1:
-                raise Refused(400, "two_keys", "this needs one header Authorization, and there are several")
+                raise Refused(400, "two_keys", "the request has several Authorization headers; send one")
             key = self._keys.find(request.headers.get(b"authorization", b""))
             if key is None:
-                raise Refused(401, "invalid_api_key", "this needs a key: Authorization: Bearer KEY")
+                raise Refused(401, "invalid_api_key", "missing or wrong key; use Authorization: Bearer KEY")
         if key is not None and (seconds := self._rates.wait(key.name)):
             raise Refused(
                 429,
                 "rate_limit_exceeded",
-                f"this key may ask {self._limits.per_minute} times a minute",
+                f"this key is limited to {self._limits.per_minute} requests a minute",
                 retry_after=seconds,
             )
         length = request.headers.get(b"content-length", b"0")
@@ -116,7 +116,7 @@ class Gate:
         host = request.headers.get(b"host", b"").decode("latin-1")
         name = host if host.endswith("]") else host.rsplit(":", 1)[0]
         if name.lower() not in self._hosts:
-            raise Refused(403, "unknown_host", "without keys this server answers to its own address alone")
+            raise Refused(403, "unknown_host", "without keys, this server accepts only its own host name")
         origin = request.headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").partition("://")[2].lower() != host.lower():
-            raise Refused(403, "other_origin", "without keys this server answers to its own page alone")
+            raise Refused(403, "other_origin", "without keys, this server accepts only its own page")

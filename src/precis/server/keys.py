@@ -1,4 +1,4 @@
-"""Keys of clients, read from a file and compared in constant time."""
+"""Client keys, read from a file and compared in constant time, and their rate limits."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Keys:
 
     @classmethod
     def read(cls, path: Path) -> Keys:
-        """Read a file with lines `name secret`. Empty lines and lines that begin with # are left out.
+        """Read a file with lines `name secret`. Empty lines and lines that start with # are ignored.
 
         Raises:
-            UserError: the file cannot be read, holds no key, or a line cannot be used. Secrets are never shown.
+            UserError: if the file cannot be read, contains no key, or a line is invalid. Errors never show secrets.
         """
         try:
             lines = read_bounded(path, limit=_LARGEST).decode().splitlines()
@@ -53,18 +53,18 @@ class Keys:
             name, secret = parts
             if len(secret) < _SHORTEST or not set(secret) <= _ALLOWED:
                 raise UserError(
-                    f"{path}, line {number}: a secret has at least {_SHORTEST} characters, letters, digits and -._~+/= "
-                    "(openssl rand -hex 32 makes one)"
+                    f"{path}, line {number}: a secret needs at least {_SHORTEST} letters, digits and -._~+/= "
+                    "(openssl rand -hex 32 creates one)"
                 )
             if name in keys:
-                raise UserError(f"{path}, line {number}: the name {name} is there twice")
+                raise UserError(f"{path}, line {number}: duplicate name {name}; choose another one")
             keys[name] = Key(name, sha256(secret.encode()).digest())
         if not keys:
-            raise UserError(f"{path}: holds no key; write a name, a space and a secret on a line")
+            raise UserError(f"{path}: contains no key; write a name, a space and a secret on a line")
         return cls(tuple(keys.values()))
 
     def find(self, authorization: bytes) -> Key | None:
-        """Return the key that an `Authorization` header bears. All keys are compared, wherever one fits."""
+        """Return the key in an `Authorization` header. It always compares all keys."""
         scheme, _, secret = authorization.partition(b" ")
         digest = sha256(secret).digest()
         found = None
@@ -75,14 +75,14 @@ class Keys:
 
 
 class Rates:
-    """Counts the requests of each key: `per_minute` at once, then one for each 60 / `per_minute` seconds."""
+    """A rate limiter for each key: `per_minute` requests at once, then one every 60 / `per_minute` seconds."""
 
     def __init__(self, per_minute: int, *, now: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._now = per_minute, now
         self._left: dict[str, tuple[float, float]] = {}
 
     def wait(self, name: str) -> int:
-        """Take one request of a key: 0 if it may go on, else the seconds after which one may."""
+        """Count one request of a key; return 0 if it is allowed, else the seconds to wait."""
         if not self._rate:
             return 0
         now = self._now()

@@ -1,4 +1,4 @@
-"""Logs as lines of JSON. No text of a document, a summary or a request's path is in them."""
+"""Logs as lines of JSON, without the text of documents and summaries or the paths of requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOG = logging.getLogger("precis.server")
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line; `extra={"fields": {...}}` adds to it."""
+    """A formatter of records as lines of JSON; `extra={"fields": {...}}` adds fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -29,18 +29,18 @@ class JsonFormatter(logging.Formatter):
 
 
 def where(error: BaseException) -> dict[str, Any]:
-    """The type of an exception and where it was raised. Its message may quote a document, so it is left out."""
+    """Return an exception's type and location, without its message, which may quote a document."""
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     return {"error": type(error).__name__, "at": [f"{frame.name}:{frame.lineno}" for frame in frames]}
 
 
 def fault(error: BaseException) -> None:
-    """Log what is a fault of the service."""
+    """Log a bug of the service."""
     LOG.error("fault", extra={"fields": where(error)})
 
 
 def log_to_stderr() -> None:
-    """Send the service's lines, and uvicorn's, to standard error."""
+    """Send the logs of the service and of uvicorn to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     for name in ("precis.server", "uvicorn", "uvicorn.error"):

@@ -1,4 +1,4 @@
-"""The model behind the service, in each mode that it was trained for."""
+"""The model of the service, in each mode that it was trained for."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Makers:
     """One model that writes, chooses sentences, or both.
 
     Attributes:
-        name: what requests call it.
-        modes: what it was trained for; the first is used where a request names none.
+        name: its name in requests.
+        modes: the modes that it was trained for, the default first.
         batch: documents at a time.
     """
 
@@ -49,10 +49,10 @@ class Makers:
         """Load a model once for all of its modes.
 
         Args:
-            mode: the only one that is served; if None, all.
+            mode: the only mode to serve; if None, all.
 
         Raises:
-            UserError: the model cannot be loaded, or was not trained for `mode`.
+            UserError: if the model cannot be loaded, or was not trained for `mode`.
         """
         loaded = load_model(model, adapter=adapter, device=device)
         modes = loaded.use.modes if mode is None else (loaded.use.mode_for(mode),)
@@ -65,12 +65,12 @@ class Makers:
         )
 
     def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
-        """Return the summaries of `texts`; one of 0 `document_tokens` for a text without tokens.
+        """Return the summaries of `texts`; one with 0 `document_tokens` for a text without tokens.
 
-        `hear` is told how summaries begin that are written (`Summarizer.stream`); chosen sentences come all at once.
+        `hear` receives the first sentences of written summaries (`Summarizer.stream`); extracts come all at once.
 
         Raises:
-            UserError: a document cannot be summarized in this way.
+            UserError: if a document cannot be summarized with these options.
         """
         length: ExtractOptions = {
             "words": ask.words,
@@ -91,13 +91,13 @@ class Makers:
 
 
 def mode_of(modes: Sequence[Mode], wanted: Mode | None) -> Mode:
-    """Return the mode that a request gets.
+    """Return the mode for a request.
 
     Raises:
-        UserError: the model was not trained for the mode that it asks for.
+        UserError: if the model was not trained for the requested mode.
     """
     if wanted is None:
         return modes[0]
     if wanted not in modes:
-        raise UserError(f"mode={wanted}: this model was not trained to {_DOES[wanted]}; leave mode out")
+        raise UserError(f"mode={wanted}: this model was not trained to {_DOES[wanted]}; omit mode")
     return wanted

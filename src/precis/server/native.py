@@ -1,4 +1,4 @@
-"""`/v1/summarize`."""
+"""The route `/v1/summarize`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from precis.server.limits import Refused
 from precis.server.schemas import SummarizeAnswer, SummarizeRequest
 from precis.server.work import Service, unless_left
 
-WORKING = ": working\n\n"  # a comment, which clients pass over
+WORKING = ": working\n\n"  # a comment, which clients ignore
 
 
 def routes(service: Service) -> APIRouter:
-    """The native interface of a service."""
+    """Return the native API of a service."""
     router = APIRouter()
     examples = shown(*_examples(service.makers.name))
 
@@ -35,7 +35,7 @@ def routes(service: Service) -> APIRouter:
         responses=examples,
     )
     async def summarize(body: SummarizeRequest, request: Request) -> Any:
-        """Summarize one document or several. With `stream` each sentence is an event."""
+        """Summarize one or more documents. With `stream`, each sentence is an event."""
         length = body.model_dump(include={"words", "sentences", "tokens", "min_words", "short"})
         ask = service.ask(model=body.model, mode=body.mode, instruction=body.instruction, **length)
         texts = [body.text] if isinstance(body.text, str) else body.text
@@ -52,7 +52,7 @@ def routes(service: Service) -> APIRouter:
 
 
 def _examples(model: str) -> tuple[dict[str, Any], str]:
-    """An answer, and the events that a stream makes of it."""
+    """Return an example answer, as JSON and as a stream of events."""
     one = answer(0, TEXT, SUMMARY, support=True)
     parts = [event("start", {"id": "sum-1", "documents": 1})]
     parts += [event("sentence", {"index": 0, **sentence}) for sentence in one["sentences"]]
@@ -75,16 +75,16 @@ def _one(index: int, found: Any) -> dict[str, Any]:
 
 
 def event(name: str, value: Any) -> str:
-    """One server-sent event."""
+    """Return one server-sent event."""
     return f"event: {name}\ndata: {json.dumps(value)}\n\n"
 
 
 async def streamed(events: AsyncGenerator[str]) -> StreamingResponse:
-    """A stream of events. What fails before the first one is an answer of its own."""
+    """Stream events. An error before the first one gets a normal answer."""
     first = await anext(events)
 
     async def parts() -> AsyncIterator[str]:
-        async with aclosing(events):  # a client that leaves ends the work at once
+        async with aclosing(events):  # stop at once if the client leaves
             yield first
             async for part in events:
                 yield part

@@ -1,7 +1,7 @@
-"""`/v1/chat/completions` and `/v1/responses`, so that programs written for OpenAI's interface can summarize.
+"""The routes `/v1/chat/completions` and `/v1/responses`, for programs written for OpenAI's API.
 
-The last user message is the document. A system message is the instruction where the model takes one. What summaries
-have no use for (temperature, tools left empty, ...) is taken and has no effect; more than one answer is refused.
+The last user message is the document. A system message is the instruction, if the model supports one. Parameters that
+do not apply to summaries (temperature, empty tools, ...) are ignored; a request for more than one answer is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from precis.server.work import Service, unless_left
 
 
 class ContentPart(BaseModel):
-    """A part of a message; only text is read."""
+    """A part of a message; only text is supported."""
 
     type: StrictStr
     text: StrictStr | None = None
@@ -41,10 +41,10 @@ class InputItem(BaseModel):
     content: StrictStr | Annotated[list[ContentPart], Field(fail_fast=True)]
 
     def read(self, param: str) -> str:
-        """The message's text.
+        """Return the message's text.
 
         Raises:
-            Refused: a part is not text.
+            Refused: if a part is not text.
         """
         if isinstance(self.content, str):
             return self.content
@@ -63,13 +63,13 @@ class _Common(BaseModel):
 
 
 class ChatStreamOptions(BaseModel):
-    """Whether the last chunk counts tokens."""
+    """Options of a stream: with `include_usage`, its last chunk counts tokens."""
 
     include_usage: StrictBool | None = None
 
 
 class ChatRequest(_Common):
-    """A chat whose last user message is to be summarized."""
+    """A chat; the service summarizes its last user message."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -84,7 +84,7 @@ class ChatRequest(_Common):
 
 
 class ResponsesRequest(_Common):
-    """An input to be summarized."""
+    """An input to summarize."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"model": "default", "input": TEXT}]})
     input: StrictStr | Annotated[list[InputItem], Field(min_length=1, max_length=1000, fail_fast=True)]
@@ -93,7 +93,7 @@ class ResponsesRequest(_Common):
 
 
 def routes(service: Service) -> APIRouter:
-    """The interface of a service that OpenAI's clients use."""
+    """Return the OpenAI-compatible API of a service."""
     router = APIRouter()
 
     @router.post("/v1/chat/completions", responses=_examples(_Chat("chatcmpl-1", service.makers.name, 0)))
@@ -130,16 +130,16 @@ def _examples(form: _Chat | _Responses) -> dict[int | str, dict[str, Any]]:
 
 
 def _parts(items: list[InputItem], param: str) -> tuple[str, str]:
-    """The instruction and the document of a chat."""
+    """Return the instruction and the document of a chat."""
     user = [item for item in items if item.role == "user"]
     if not user:
-        raise Refused(400, "no_document", "there is no user message to summarize", param=param)
+        raise Refused(400, "no_document", "the request lacks a user message to summarize", param=param)
     system = [item.read(param) for item in items if item.role in ("system", "developer")]
     return "\n".join(system), user[-1].read(param)
 
 
 def _ask(service: Service, body: _Common, system: str, tokens: int | None) -> Ask:
-    """A model that chooses sentences takes no instruction; a length in words or sentences comes before tokens."""
+    """Build the options: extraction ignores the instruction, and words or sentences override tokens."""
     mode = body.mode or service.makers.modes[0]
     length = {"words": body.words, "sentences": body.sentences}
     capped = tokens if body.words is None and body.sentences is None else None
@@ -176,7 +176,7 @@ async def _stream(
 
 
 def _deltas(document: str, summary: Summary, sent: int) -> list[str]:
-    """What was not sent yet of a summary, sentence by sentence."""
+    """Return the unsent rest of a summary, sentence by sentence."""
     text = summary.text
     starts = (one["start"] for one in answer(0, document, summary, support=False)["sentences"])
     cuts = [sent, *(start for start in starts if text[sent:start].strip()), len(text)]

@@ -1,4 +1,4 @@
-"""Runs the service until it is told to stop."""
+"""Runs the service until it is stopped."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from precis.server.limits import Limits
 from precis.server.logs import log_to_stderr
 from precis.server.makers import Makers
 
-_LAST = 5.0  # seconds for the model to stop, once no request waits any more
+_LAST = 5.0  # seconds for the model to stop after the last request
 
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where the service listens.
+    """The address of the service.
 
     Attributes:
         host: an address or a name of this machine.
-        port: 0 for any that is free.
-        grace: seconds that requests have to end after SIGTERM.
+        port: 0 for any free port.
+        grace: seconds for requests to finish after SIGTERM.
     """
 
     host: str = "127.0.0.1"
@@ -36,7 +36,7 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -44,24 +44,24 @@ def is_loopback(host: str) -> bool:
 
 
 def access_to(address: Address, keys: Keys | None) -> Access:
-    """Return who may use a service at an address.
+    """Return the access rules of a service at an address.
 
     Raises:
-        UserError: others could reach it, and there are no keys.
+        UserError: if other machines can reach it, and `keys` is None.
     """
     if keys is None and not is_loopback(address.host):
         raise UserError(
-            f"--host {address.host} is open to other machines; name a file of keys with --keys, or leave --host out"
+            f"--host {address.host} is open to other machines; give a file of keys with --keys, or omit --host"
         )
     named = f"[{address.host}]" if ":" in address.host else address.host.lower()
     return Access(keys=keys, hosts=LOOPBACK | {named})
 
 
 def listen(address: Address) -> socket.socket:
-    """Return a socket that listens.
+    """Return a socket bound to the address.
 
     Raises:
-        UserError: the address is not of this machine, or is taken.
+        UserError: if the address belongs to another machine, or is in use.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
@@ -72,7 +72,7 @@ def listen(address: Address) -> socket.socket:
         opened.close()
         reason = error.strerror or error
         raise UserError(
-            f"{address.host}, port {address.port}: cannot listen there: {reason}; use another --port"
+            f"{address.host}, port {address.port}: cannot listen: {reason}; use another --port"
         ) from None
     return opened
 
@@ -85,14 +85,14 @@ def serve(
     limits: Limits,
     tell: Callable[[str], None],
 ) -> None:
-    """Load a model and answer requests until SIGTERM or Ctrl-C. Requests in work are finished first.
+    """Load a model and answer requests until SIGTERM or Ctrl-C, then finish running requests.
 
     Args:
-        load: gives the model; called once the address is sure.
+        load: loads the model; called after the address is bound.
 
     Raises:
-        UserError: the address cannot be used, or the model cannot be loaded.
-        RunError: the server could not start.
+        UserError: if the address cannot be bound, or the model cannot be loaded.
+        RunError: if the server could not start.
     """
     opened = listen(address)
     try:

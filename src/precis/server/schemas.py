@@ -1,6 +1,6 @@
-"""The native request and answer.
+"""Schemas of the native request and answer.
 
-A body of 4 MB has room for two million mistakes. Lists stop at the first one (`fail_fast`), and so do unknown fields.
+A body of 4 MB can contain two million errors. Validation of lists and of unknown fields stops at the first one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Count = Annotated[StrictInt | None, Field(ge=1, le=20_000)]
 
 
 class SummarizeRequest(BaseModel):
-    """What is to be summarized, and how."""
+    """The documents to summarize, and the options."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -38,9 +38,9 @@ class SummarizeRequest(BaseModel):
 
     text: Annotated[
         StrictStr | Annotated[list[StrictStr], Field(min_length=1, fail_fast=True)],
-        Field(description="One document, or a list of them."),
+        Field(description="A document, or a list of documents."),
     ]
-    model: StrictStr | None = Field(None, description="One of /v1/models; leave it out for the only one.")
+    model: StrictStr | None = Field(None, description="A model of /v1/models. Default: the only one.")
     mode: Literal["abstract", "extract"] | None = Field(
         None, description="abstract: write. extract: choose sentences. Default: the model's first mode."
     )
@@ -53,10 +53,10 @@ class SummarizeRequest(BaseModel):
         None, description="At least about this many words."
     )
     short: Literal["keep", "write"] = Field(
-        "keep", description="What becomes of a document no longer than its summary."
+        "keep", description="keep: return a document no longer than its summary. write: return the summary."
     )
     instruction: Annotated[StrictStr | None, Field(max_length=2000)] = Field(
-        None, description="Put before each document; only where the model writes."
+        None, description="Text before each document; only for the mode abstract."
     )
     support: StrictBool = Field(False, description="Show the passages behind each sentence, and marks.")
     stream: StrictBool = Field(False, description="Send each sentence as a server-sent event.")
@@ -67,7 +67,7 @@ class SummarizeRequest(BaseModel):
         names = value if isinstance(value, dict) else ()
         unknown = next((name for name in names if name not in cls.model_fields), None)
         if unknown is not None:
-            problem = "there is no field {name}; /openapi.json lists the fields"
+            problem = "unknown field {name}; /openapi.json lists the fields"
             raise PydanticCustomError("extra_forbidden", problem, {"name": repr(unknown[:50])})
         return value
 
@@ -81,7 +81,7 @@ class Passage(BaseModel):
 
 
 class Mark(BaseModel):
-    """Characters of the summary that the document does not seem to have. A hint, not a verdict."""
+    """Characters of the summary that do not seem to occur in the document. A hint, not a verdict."""
 
     start: int
     end: int
@@ -91,7 +91,7 @@ class Mark(BaseModel):
 
 
 class Sentence(BaseModel):
-    """A sentence of the summary, with its place in it."""
+    """A sentence of the summary, with its offsets."""
 
     start: int
     end: int
@@ -101,7 +101,7 @@ class Sentence(BaseModel):
 
 
 class Read(BaseModel):
-    """How much of the document the model saw."""
+    """The part of the document that the model read."""
 
     document_tokens: int
     tokens_read: int
@@ -112,7 +112,7 @@ class Read(BaseModel):
 
 
 class OneSummary(BaseModel):
-    """The summary of one document, or why there is none."""
+    """The summary of one document."""
 
     index: int
     summary: str
@@ -127,7 +127,7 @@ class OneSummary(BaseModel):
 
 
 class Failed(BaseModel):
-    """A document of a list that has no summary."""
+    """The error for one document of a list."""
 
     index: int
     error: dict[str, Any]

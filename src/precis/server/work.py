@@ -1,4 +1,4 @@
-"""From a request's documents to their summaries: limits, queue, and the client that may leave."""
+"""The path from a request's documents to their summaries: limits, queue, and clients that disconnect."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from precis.server.limits import Limits, Refused
 from precis.server.makers import Makers, mode_of
 from precis.server.metrics import Metrics
 
-_PATIENCE = 10.0  # seconds of silence after which a stream says that it is alive
+_PATIENCE = 10.0  # seconds of silence after which a stream sends a keep-alive
 
 
 @dataclass(frozen=True)
 class Service:
-    """What the routes share."""
+    """The state shared by the routes."""
 
     makers: Makers
     engine: Engine
@@ -33,22 +33,22 @@ class Service:
     metrics: Metrics
 
     def check_model(self, name: str) -> None:
-        """Refuse another model than the one that is here.
+        """Check that a request names this server's model.
 
         Raises:
-            Refused: it is another one.
+            Refused: if it names another one.
         """
         if name != self.makers.name:
-            problem = f"there is no such model here; this server has {self.makers.name!r}"
+            problem = f"unknown model; this server has {self.makers.name!r}"
             raise Refused(404, "model_not_found", problem, param="model")
 
     def ask(
         self, *, model: str | None, mode: Any = None, instruction: str | None = None, **length: Any
     ) -> Ask:
-        """Return what is asked for as a value.
+        """Return the options of a request as a value.
 
         Raises:
-            Refused: there is no such model, or an option cannot be.
+            Refused: if the model is unknown, or an option is invalid.
         """
         if model is not None:
             self.check_model(model)
@@ -58,20 +58,20 @@ class Service:
         except UserError as error:
             raise Refused(422, "bad_option", str(error)) from None
         if instruction is not None and chosen == "extract":
-            problem = "this mode chooses sentences and takes no instruction; leave instruction out"
+            problem = "this mode chooses sentences and does not use an instruction; omit instruction"
             raise Refused(422, "bad_option", problem, param="instruction")
         if instruction is not None:
             try:
                 instruction.encode()
             except UnicodeEncodeError:
-                raise Refused(422, "not_text", "instruction has half of a character") from None
+                raise Refused(422, "not_text", "instruction contains half of a character") from None
         return Ask(mode=chosen, instruction=instruction, **length)
 
     @asynccontextmanager
     async def working(
         self, request: Request, texts: Sequence[str], ask: Ask, *, param: str = "text"
     ) -> AsyncIterator[list[QueuedDocument]]:
-        """Documents in the queue while the body runs; they are forgotten at its end, however it ends."""
+        """Queue documents while the body runs; remove them at its end, however it ends."""
         costs = self.limits.check(texts, param=param)
         jobs = self.engine.submit([plain(text) for text in texts], costs, ask)
         request.state.facts = {"documents": len(jobs), "estimated_tokens": sum(costs), "mode": ask.mode}
@@ -81,7 +81,7 @@ class Service:
             self.engine.forget([job for job in jobs if not job.done.done()])
 
     async def beginnings(self, job: QueuedDocument) -> AsyncIterator[str]:
-        """Give how a summary begins whenever more of it is sure, and "" after some seconds of silence."""
+        """Yield the first sentences of a summary whenever there are more, and "" after some seconds of silence."""
         while not job.done.done() and (left := job.deadline - time.monotonic()) > 0:
             try:
                 await asyncio.wait_for(job.news.wait(), min(left, _PATIENCE))
@@ -96,22 +96,22 @@ class Service:
         """Wait for a summary.
 
         Raises:
-            Refused: there is none, or it is late.
+            Refused: if it failed or is late.
         """
         try:
             left = max(0.0, job.deadline - time.monotonic()) + 1
             summary = await asyncio.wait_for(asyncio.shield(job.done), left)
         except TimeoutError:
-            problem = f"no summary came within {self.limits.seconds:g} seconds"
+            problem = f"the summary was not ready within {self.limits.seconds:g} seconds"
             raise Refused(503, "too_late", problem, retry_after=30) from None  # the engine counts it
         if not summary.document_tokens:
             self.metrics.dropped("no_tokens")
-            raise Refused(422, "no_tokens", "the document gives no tokens that the model knows")
+            raise Refused(422, "no_tokens", "the document contains no tokens that the model knows")
         self.metrics.summarized(summary.mode, read=summary.tokens_read, written=summary.summary_tokens)
         return summary
 
     async def answer(self, index: int, job: QueuedDocument, *, support: bool) -> dict[str, Any]:
-        """Wait for a summary, and say what is known of it."""
+        """Wait for a summary, and return it as JSON."""
         summary = await self.result(job)
         if not support:
             return answer(index, job.text, summary, support=False)
@@ -123,10 +123,10 @@ class ClientLeftError(Exception):
 
 
 async def unless_left(request: Request, work: Any) -> Any:
-    """Return what `work` gives, or stop it when the client leaves.
+    """Return the result of `work`, or cancel it when the client leaves.
 
     Raises:
-        ClientLeftError: the client left.
+        ClientLeftError: if the client left.
     """
     task = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(request))

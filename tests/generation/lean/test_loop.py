@@ -223,7 +223,7 @@ def _attached() -> ZCodePPForConditionalGeneration:
         (lambda: tiny("zcodepp")[0].train(), {}, "training"),
         (lambda: tiny("t5")[0], {}, "T5ForConditionalGeneration"),
         (_hooked, {}, "hooks"),
-        (_attached, {}, "attached"),
+        (_attached, {}, "additional modules"),
     ],
 )
 def test_what_the_loop_does_not_know_is_named_and_left_to_generate(made, options, reason) -> None:  # type: ignore[no-untyped-def]

@@ -57,8 +57,8 @@ def test_it_is_chosen_but_not_where_the_model_was_changed():
     model = prophet()
     assert why_not(model, settings()) is None
     handle = model.get_decoder().layers[0].register_forward_hook(lambda *_: None)
-    assert why_not(model, settings()) == "its modules have hooks or another forward"
+    assert why_not(model, settings()) == "its modules have hooks or a replaced forward"
     handle.remove()
     model.lm_head = torch.nn.Linear(16, 30)
-    assert why_not(model, settings()) == "its head is no plain matrix"
+    assert why_not(model, settings()) == "its head is not a plain matrix"
     assert why_not(model.train(), settings()) == "the model is in training mode"

@@ -1,4 +1,4 @@
-"""What lies beside exported graphs: how the model reads and writes, so that a runtime needs no transformers."""
+"""The settings of an exported model, with which a runtime reads and writes without transformers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from precis.models.family import FamilyConfig
 SETTINGS = "onnx.json"
 FORMAT = 1
 LONGEST = 4096
-"""Tokens of an input of a Z-Code++ or ProphetNet: a layer holds scores of all pairs, 3.4 GB for 6 heads."""
+"""Maximum input tokens of a Z-Code++ or ProphetNet: a layer stores the scores of all pairs, 3.4 GB for 6 heads."""
 
 
 def source_limits(loaded: LoadedModel) -> tuple[int, int]:
-    """The longest input in tokens that is read whole, and the longest that is read at all (by fusion-in-encoder)."""
+    """Return the longest input in tokens that is read whole, and the longest that fusion-in-encoder reads."""
     config = loaded.model.config
     declared = input_limit(config, loaded.tokenizer, trained=loaded.use.max_source)
     whole = assumed_limit(config) if declared is None else declared
     fused = fusion_limit(config)
-    if fused and config.local_chunk is not None:  # its own chunks, unless they are those of fusion-in-encoder
+    if fused and config.local_chunk is not None:  # its own chunks, unless equal to fusion-in-encoder's
         encoder: Any = loaded.model.get_encoder()
         own = encoder.stack.plan
         with encoder.fused():
@@ -38,10 +38,10 @@ def source_limits(loaded: LoadedModel) -> tuple[int, int]:
 
 
 def settings_for(loaded: LoadedModel) -> dict[str, Any]:
-    """The content of `onnx.json`.
+    """Return the content of `onnx.json`.
 
     Raises:
-        UserError: the checkpoint asks for a rule of the search that the runtime does not have.
+        UserError: if the checkpoint needs a search rule that the runtime does not have.
     """
     tokenizer, whole, longest = loaded.tokenizer, *source_limits(loaded)
     before, after = around(tokenizer)
@@ -70,8 +70,8 @@ def _search(loaded: LoadedModel) -> dict[str, Any]:
     unknown = unsupported(config)
     if unknown:
         raise UserError(
-            f"{loaded.source}: its generation_config.json asks for {', '.join(unknown)}, for which an exported model "
-            "has no rule; remove that there"
+            f"{loaded.source}: generation_config.json sets {', '.join(unknown)}, which an exported model does not "
+            "support; remove that setting"
         )
     start = config.decoder_start_token_id
     return {

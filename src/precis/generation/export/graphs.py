@@ -1,10 +1,10 @@
-"""An encoder-decoder as programs that torch.export can follow: the encoder, a first step, a next step.
+"""An encoder-decoder as programs for torch.export: the encoder, a first step, a next step.
 
     encoder      input_ids, attention_mask                              -> last_hidden_state
     first step   input_ids, encoder_hidden_states, encoder_attention_mask -> logits, keys and values of each layer
     next step    input_ids, encoder_attention_mask, those keys and values -> logits, the target's keys and values
 
-Every axis of a batch, of a source and of a target is open. The keys and values of the source are made once.
+The batch, source and target axes are dynamic. The first step computes the source's keys and values once.
 Inputs and outputs have the names of Hugging Face's Optimum, which other runtimes read.
 """
 
@@ -24,7 +24,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from precis.models.unit_scorer import UNIT_FACTS, UnitScorer
 
 _OPEN = torch.export.Dim.DYNAMIC
-_ROWS, _TARGET = 2, 3  # sizes of the example; with 1 a program would be made for 1 alone
+_ROWS, _TARGET = 2, 3  # sizes of the example; a size of 1 would make the axis static
 _EACH_LAYER = ("decoder.key", "decoder.value", "encoder.key", "encoder.value")
 
 
@@ -33,7 +33,7 @@ class Program:
     """A module with example inputs.
 
     Attributes:
-        axes: of each input the axes that stay open.
+        axes: the dynamic axes of each input.
         inputs, outputs: their names, in order.
     """
 
@@ -45,7 +45,7 @@ class Program:
 
 
 class EncoderPass(nn.Module):
-    """Ids and mask to states; `fused` reads by fusion-in-encoder."""
+    """The encoder: ids and mask to hidden states; `fused` uses fusion-in-encoder."""
 
     def __init__(self, model: PreTrainedModel, *, fused: bool) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class EncoderPass(nn.Module):
 
 
 class FirstStep(nn.Module):
-    """Logits of the first tokens, and what later steps need."""
+    """The first decoder step: logits of the first tokens, and the keys and values for later steps."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class FirstStep(nn.Module):
 
 
 class NextStep(nn.Module):
-    """Logits of further tokens, from the keys and values of those before and of the source."""
+    """A later decoder step: logits of further tokens, from the cached keys and values."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def _step(model: Any, ids: Tensor, states: Tensor, mask: Tensor, cache: EncoderD
 
 
 def encoder(model: PreTrainedModel, *, length: int, fused: bool = False) -> Program:
-    """The encoder, by an example of `length` tokens, which decides whether it is cut into chunks."""
+    """Return the encoder with an example of `length` tokens, which determines whether it reads in chunks."""
     ids, mask = _source(length)
     return Program(
         EncoderPass(model, fused=fused).eval(),
@@ -132,10 +132,10 @@ def encoder(model: PreTrainedModel, *, length: int, fused: bool = False) -> Prog
 
 
 def decoder_steps(model: PreTrainedModel) -> tuple[Program, Program]:
-    """The first step and the next one."""
+    """Return the first step and the next step."""
     ids, mask = _source(9)
     states = torch.randn(*ids.shape, model.config.hidden_size)
-    target = ids[:, :_TARGET].contiguous()  # strides are no part of a program
+    target = ids[:, :_TARGET].contiguous()  # a program does not store strides
     first = FirstStep(model).eval()
     with torch.no_grad():
         _, *past = first(target, states, mask)
@@ -161,7 +161,7 @@ def decoder_steps(model: PreTrainedModel) -> tuple[Program, Program]:
 
 
 class ScorerPass(nn.Module):
-    """Units of one document to their logits and the log of the words of a summary."""
+    """The unit scorer: the units of one document to their logits and the log of a summary's words."""
 
     def __init__(self, scorer: UnitScorer) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ class ScorerPass(nn.Module):
 
 
 def unit_scorer(scorer: UnitScorer) -> Program:
-    """The head that chooses units."""
+    """Return the head that scores units."""
     open_rows = {0: _OPEN, 1: _OPEN}
     examples = (
         torch.randn(_ROWS, 5, 2 * scorer.shape.states),

@@ -1,4 +1,4 @@
-"""Programs to ONNX files; two programs as one file, whose weights are there once and of which a condition runs one."""
+"""Writes programs as ONNX files; two programs can share one file and its weights, and a condition chooses one."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from precis.errors import UserError, first_line, missing_extra
 from precis.generation.export.graphs import Program
 
 _SHARED_FROM = 256  # bytes; smaller constants stay with their branch
-_LIMIT = 2**31 - 2**20  # a protobuf message cannot be larger
+_LIMIT = 2**31 - 2**20  # the largest protobuf message
 
-Graph = Any  # onnx.ModelProto, which is not typed
+Graph = Any  # onnx.ModelProto, which is untyped
 
 
 def need_onnx() -> None:
-    """Check that the packages of the extra are there.
+    """Check that the packages of the extra are installed.
 
     Raises:
-        UserError: one is not.
+        UserError: if one is missing.
     """
     try:
         import onnx  # noqa: F401
@@ -36,10 +36,10 @@ def need_onnx() -> None:
 
 @torch.no_grad()
 def traced(program: Program, what: str) -> Graph:
-    """Follow a program and return it as an ONNX model with the program's names.
+    """Trace a program and return it as an ONNX model with the program's names.
 
     Raises:
-        UserError: the model computes something that cannot be exported.
+        UserError: if the model has an operation that cannot be exported.
     """
     try:
         with _quiet():
@@ -51,7 +51,7 @@ def traced(program: Program, what: str) -> Graph:
                 prefer_deferred_runtime_asserts_over_guards=True,
             )
             made = torch.onnx.export(exported, dynamo=True, optimize=True, verbose=False)
-    except Exception as error:  # torch passes on whatever its decompositions raise
+    except Exception as error:  # torch's decompositions raise many types
         raise UserError(f"{what} cannot be exported to ONNX: {first_line(error)}") from error
     assert made is not None
     graph = made.model_proto
@@ -63,11 +63,11 @@ def traced(program: Program, what: str) -> Graph:
 
 
 def either(condition: Graph, then: Graph, other: Graph, *, outputs: tuple[str, ...]) -> Graph:
-    """One model that runs `then` where `condition` is true, else `other`.
+    """Return one model that runs `then` if `condition` is true, else `other`.
 
     Args:
-        condition: a model whose one output is the condition; what it reads is read from the inputs of all.
-        outputs: of the result, in order; a branch that lacks one gives it without numbers.
+        condition: a model whose only output is the condition; it shares the inputs of the others.
+        outputs: names of the result's outputs, in order; a branch that lacks one returns it empty.
     """
     from onnx import helper
 
@@ -112,14 +112,14 @@ def either(condition: Graph, then: Graph, other: Graph, *, outputs: tuple[str, .
 
 
 def _open(name: str, kind: int, rank: int) -> Any:
-    """An output whose axes may have any size."""
+    """Return an output with dynamic axes."""
     from onnx import helper
 
     return helper.make_tensor_value_info(name, kind, [f"{name}.{axis}" for axis in range(rank)])
 
 
 def flag(name: str) -> Graph:
-    """A condition: the input of one boolean with this name."""
+    """Return a condition: an input of one boolean with this name."""
     from onnx import TensorProto, helper
 
     given = helper.make_tensor_value_info(name, TensorProto.BOOL, [1])
@@ -130,7 +130,7 @@ def flag(name: str) -> Graph:
 
 
 def longer_than(name: str, length: int) -> Graph:
-    """A condition: the second axis of this input is longer."""
+    """Return a condition: the second axis of this input is longer than `length`."""
     from onnx import TensorProto, helper
 
     given = helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
@@ -147,23 +147,21 @@ def save(model: Graph, path: Path) -> None:
     """Write a model as one file.
 
     Raises:
-        UserError: it is larger than one file of this form can be.
+        UserError: if it is too large for one ONNX file.
     """
     import onnx
 
     if model.ByteSize() >= _LIMIT:
-        raise UserError(
-            f"{path.name}: is above 2 GiB, which one ONNX file cannot hold; export a smaller model"
-        )
+        raise UserError(f"{path.name}: exceeds 2 GiB, the limit of an ONNX file; export a smaller model")
     onnx.checker.check_model(model)
     path.write_bytes(model.SerializeToString())
 
 
 def quantize(path: Path) -> None:
-    """Put the matrices of a file in eight bits; activations follow at each run (onnxruntime's dynamic quantization).
+    """Quantize the matrices of a file to 8 bits, and activations at each run (onnxruntime's dynamic quantization).
 
     Raises:
-        UserError: onnxruntime is not installed.
+        UserError: if onnxruntime is not installed.
     """
     try:
         from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -178,7 +176,7 @@ def quantize(path: Path) -> None:
 
 
 def _share_weights(graph: Any, shared: dict[str, Any], *, prefix: str) -> None:
-    """Move large initializers out of a branch, each content once, and give all other names a prefix."""
+    """Move large initializers out of a branch, store equal ones once, and prefix all other names."""
     names, small = {}, []
     for weight in graph.initializer:
         if len(weight.raw_data) < _SHARED_FROM:
@@ -211,7 +209,7 @@ def _rename(graph: Any, names: dict[str, str]) -> None:
 
 
 def _united(*groups: Any) -> list[Any]:
-    """All inputs, each name once."""
+    """Return all inputs, each name once."""
     found: dict[str, Any] = {}
     for group in groups:
         for one in group:
@@ -221,7 +219,7 @@ def _united(*groups: Any) -> list[Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep torch's and onnxruntime's notes about what is not installed, and their progress, off the screen."""
+    """Silence torch's and onnxruntime's notes about missing packages, and their progress."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,12 +1,12 @@
-"""Keys and values during decoding: the source's are computed once a document, the target's as tokens are read.
+"""Caches of keys and values: the source's are computed once per document, the target's with each token.
 
-Beams of a document share its source. Their own past is never moved when beams change places: a token's keys stay in
-the slot of the beam that wrote it, every query is multiplied with all slots of its document, and an additive mask (one
-for all layers) leaves each beam the slots of its own ancestors. This costs some arithmetic and saves copying.
+Beams of a document share its source. Reordering beams never moves their past: a token's keys stay in the slot of the
+beam that wrote it. Every query attends to all slots of its document, and an additive mask (one for all layers) hides
+slots that are not its ancestors. This costs some arithmetic and saves copying.
 
 `SourceCache` and `TargetCache` are as long as their contents. `StaticSource` and `StaticTarget` have a fixed shape,
-because a CUDA graph replays the same operators on the same memory: all slots take part in every product from the
-beginning. Slots of the future hold zeros and score minus infinity, so that their weight is exactly 0.
+because a CUDA graph replays the same operators on the same memory: every product includes all slots from the start.
+Future slots contain zeros and score minus infinity, so their weight is exactly 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.attention_paths import aligned
 
-_FIRST_ROOM = 64  # steps that there is room for at the start; doubled when full
+_FIRST_ROOM = 64  # initial capacity in steps; doubled when full
 
 Keys = list[tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]]
 
@@ -31,7 +31,7 @@ Keys = list[tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]]
 def source_keys(
     attentions: Sequence[MultiHeadAttention], source: Float[Tensor, "b s d"], dtype: torch.dtype
 ) -> Keys:
-    """Keys and values of the documents for each layer, computed once."""
+    """Compute the keys and values of the documents for each layer."""
     projected = [attention.project_keys(source) for attention in attentions]
     return [(keys.to(dtype).contiguous(), values.to(dtype).contiguous()) for keys, values in projected]
 
@@ -44,10 +44,10 @@ def mix(
     bias: Float[Tensor, "#b #h #i j"] | None,
     scale: float,
 ) -> Float[Tensor, "b h i e"]:
-    """softmax(scale q.k + bias) v for very few queries.
+    """Compute softmax(scale q.k + bias) v for very few queries.
 
-    fp32 takes two batched products, which cost half of what the fused kernel does at one query a head. Half precision
-    takes the fused kernel, which adds up in fp32.
+    fp32 uses two batched products, which cost half of the fused kernel at one query per head. Half precision uses the
+    fused kernel, which accumulates in fp32.
     """
     if queries.dtype is not torch.float32:
         mask = None if bias is None else ready_for_mix(bias)
@@ -72,7 +72,7 @@ def mix_with_own(
     bias: Float[Tensor, "b h i j+1"],
     scale: float,
 ) -> Float[Tensor, "b h i e"]:
-    """Attention to the keys of all and, last, to each query's own (ProphetNet Eq. 8), for few queries."""
+    """Attend to the shared keys and, last, to each query's own key (ProphetNet Eq. 8), for few queries."""
     batch, heads, rows, _ = queries.shape
     q, k, v = queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
     scores = bias.flatten(0, 1)
@@ -84,19 +84,19 @@ def mix_with_own(
 
 
 def ready_for_mix(bias: Float[Tensor, "*i j"]) -> Float[Tensor, "*i j"]:
-    """The scores as `mix` hands them to the fused kernel, which it calls in half precision alone."""
+    """Align the scores for the fused kernel, which `mix` calls only in half precision."""
     return bias if bias.dtype is torch.float32 else aligned(bias)
 
 
 class Target(ABC):
-    """Keys and values of what was written, for all layers; k beams of each document, in slots that never move.
+    """Keys and values of the written tokens, for all layers; k beams of each document, in slots that never move.
 
-    For each read of m tokens of a document: `advance` once, then `extend` in every layer, then attention under `bias`.
-    Slots are t steps of k beams. State n of a token stands n places ahead of it: the main state is 0, and a predicting
-    state sees the main keys that the main state of its token sees.
+    To read m tokens of a document, call `advance` once, `extend` in every layer, then attend under `bias`.
+    Slots are t steps of k beams. State n of a token is n positions ahead of it: the main state is 0, and a predicting
+    state attends to the same main keys as the main state of its token.
 
     Attributes:
-        entries: (*n r), what attention knows of each distance, the greatest distance first and 0 last.
+        entries: (*n r), the attention input for each distance, the largest distance first and 0 last.
     """
 
     documents: int
@@ -104,36 +104,36 @@ class Target(ABC):
 
     @abstractmethod
     def advance(self, tokens: int, parents: Int[Tensor, "b k"] | None) -> None:
-        """Begin a read of so many tokens of each document.
+        """Start to read `tokens` tokens of each document.
 
         Args:
-            parents: which beam of the last step each beam goes on from; if None, each goes on from itself.
+            parents: the beam of the last step that each beam continues; if None, each continues itself.
         """
 
     @abstractmethod
     def extend(
         self, layer: int, keys: Float[Tensor, "b h m e"], values: Float[Tensor, "b h m e"]
     ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
-        """Write the read's keys and values of a layer; return those of all slots, j = t * k, as views."""
+        """Store a layer's new keys and values; return those of all slots, j = t * k, as views."""
 
     @abstractmethod
     def lookback(self, states: int) -> Shaped[Tensor, "*n s #m t"]:
-        """The entries for the distances between each token's states 0 to s-1 and all steps."""
+        """Return the entries for the distances between each token's states 0 to s-1 and all steps."""
 
     @abstractmethod
     def at_place(self, table: Float[Tensor, "r d"], *, ahead: int) -> Float[Tensor, "#m d"]:
-        """The row for each token's place (0 is the first), or for `ahead` places after it."""
+        """Return the row for each token's position (0 is the first), or for `ahead` positions after it."""
 
     @abstractmethod
     def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h s*m j"]:
-        """Scores of all slots, minus infinity where a state must not look."""
+        """Return scores of all slots, minus infinity where a state must not attend."""
 
     def bias(
         self,
         positions: Float[Tensor, "#b #h s #m t"],
         own: Float[Tensor, "#b #h s #m 1"] | None = None,
     ) -> Float[Tensor, "#b #h s*m j"]:
-        """Scores for the keys of `extend`, minus infinity where a state must not look.
+        """Return scores for the keys of `extend`, minus infinity where a state must not attend.
 
         Args:
             own: scores of each state's own key, which come last.
@@ -144,13 +144,13 @@ class Target(ABC):
 
 @final
 class SourceCache:
-    """Keys and values of one batch's documents, layer by layer, as long as the documents.
+    """Keys and values of one batch's documents for each layer, as long as the documents.
 
     Args:
         valid: True at real tokens; if None, nothing is padded.
 
     Attributes:
-        bias: scores that hide padding; None if nothing is padded.
+        bias: scores that hide padding; None without padding.
     """
 
     def __init__(self, keys: Keys, valid: Bool[Tensor, "b s"] | None) -> None:
@@ -163,7 +163,7 @@ class SourceCache:
         return self._keys[layer]
 
     def keep(self, documents: Int[Tensor, " m"]) -> None:
-        """Go on with these documents only."""
+        """Keep only these documents."""
         self._keys = [
             (keys.index_select(0, documents), values.index_select(0, documents))
             for keys, values in self._keys
@@ -173,7 +173,7 @@ class SourceCache:
 
 
 def padding_bias(valid: Bool[Tensor, "b s"], dtype: torch.dtype) -> Float[Tensor, "b 1 1 s"]:
-    """0 at real tokens and the least number at padding, whose weight is then exactly 0."""
+    """Return 0 at real tokens and the lowest number at padding, whose weight is then exactly 0."""
     padded = ~valid[:, None, None, :]
     scores = torch.zeros(padded.shape, dtype=dtype, device=valid.device)
     return scores.masked_fill_(padded, torch.finfo(dtype).min)
@@ -181,24 +181,24 @@ def padding_bias(valid: Bool[Tensor, "b s"], dtype: torch.dtype) -> Float[Tensor
 
 @final
 class TargetCache(Target):
-    """The target of one batch; grows with what is read.
+    """The target of one batch, which grows with the tokens.
 
     Args:
-        source: keys of the batch's documents, for the number of layers, heads and their width.
-        beams: with more than one, each is read one token at a time.
-        steps: the most that will be read; less room is taken at first.
+        source: keys of the batch's documents, for the number of layers and heads and the head width.
+        beams: with more than one, each reads one token at a time.
+        steps: maximum number of steps; the initial capacity is smaller.
     """
 
     def __init__(self, source: Keys, entries: Shaped[Tensor, "*n r"], *, beams: int, steps: int) -> None:
         keys = source[0][0]
         self.documents, heads, _, width = keys.shape
         self.entries = entries
-        self.length = 0  # steps that are in it, the present ones included
+        self.length = 0  # steps stored, including the current ones
         self._beams, self._steps, self._read = beams, steps, 1
         room = min(steps, _FIRST_ROOM)
         slots = (heads, room * beams, width)
         self._kept = keys.new_empty(len(source), 2, self.documents, *slots)  # (l 2 b h j e)
-        self._foreign: Float[Tensor, "b k t k"] | None = None  # -inf where a slot holds no ancestor of a beam
+        self._foreign: Float[Tensor, "b k t k"] | None = None  # -inf at slots that are not a beam's ancestors
         self._own: Float[Tensor, "k k"] | None = None
         if beams > 1:
             self._own = keys.new_full((beams, beams), -torch.inf).fill_diagonal_(0.0)
@@ -239,7 +239,7 @@ class TargetCache(Target):
         if self._read == 1 and first < len(table):
             return table[first : first + 1]
         places = torch.arange(first, first + self._read, device=table.device)
-        return table[places.clamp_(max=len(table) - 1)]  # a draft past the end of the table is never kept
+        return table[places.clamp_(max=len(table) - 1)]  # drafts past the end of the table are discarded
 
     def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h s*m j"]:
         if self._foreign is not None:
@@ -252,7 +252,7 @@ class TargetCache(Target):
         return positions.flatten(2, 3)
 
     def keep(self, documents: Int[Tensor, " m"]) -> None:
-        """Go on with these documents only."""
+        """Keep only these documents."""
         self.documents = documents.shape[0]
         self._kept = self._kept.index_select(2, documents)
         if self._foreign is not None:
@@ -268,7 +268,7 @@ class TargetCache(Target):
 
 @final
 class StaticSource:
-    """Room for the keys and values of several documents, filled anew for each batch.
+    """Memory for the keys and values of several documents, refilled for each batch.
 
     Args:
         kept: (l 2 b h s e), the memory that `fill` writes to.
@@ -282,16 +282,16 @@ class StaticSource:
         return self._kept[layer, 0], self._kept[layer, 1]
 
     def fill(self, keys: Keys, valid: Bool[Tensor, "b s"]) -> None:
-        """Take over a batch of no more and no longer documents than there is room for.
+        """Copy a batch of at most this number and length of documents.
 
-        Places that no document has keep zeros, so that all that is computed from them is finite.
+        Unused positions contain zeros, so that all results computed from them are finite.
         """
         documents, length = valid.shape
         self._kept.zero_()
         for kept, (key, value) in zip(self._kept, keys, strict=True):
             kept[0, :documents, :, :length] = key
             kept[1, :documents, :, :length] = value
-        self.bias.zero_()  # rows without a document look at all places alike
+        self.bias.zero_()  # rows without a document attend uniformly
         self.bias[:documents, ..., length:] = torch.finfo(self.bias.dtype).min
         self.bias[:documents, ..., :length] = padding_bias(valid, self.bias.dtype)
 
@@ -301,11 +301,11 @@ Source = SourceCache | StaticSource
 
 @final
 class StaticTarget(Target):
-    """Room for t steps of k beams of each document, written at a place that only the device knows.
+    """Memory for t steps of k beams of each document, at a position that only the device knows.
 
     Args:
         kept: (l 2 b h t k e).
-        place: how many steps came before the present one; the search moves it on.
+        place: number of steps before the current one; the search increments it.
     """
 
     def __init__(
@@ -318,14 +318,14 @@ class StaticTarget(Target):
         _, _, self.documents, _, room, beams, _ = kept.shape
         self._kept, self.entries, self._place = kept, entries, place
         self._slots = torch.arange(room, device=kept.device)
-        # 0 where a slot holds an ancestor of a beam or its present token, else minus infinity
+        # 0 at a beam's ancestors and its current token, else minus infinity
         shape = (self.documents, beams, room, beams) if beams > 1 else (1, 1, room, 1)
         self._hidden = kept.new_full(shape, -torch.inf)
         own = kept.new_full((beams, beams), -torch.inf).fill_diagonal_(0.0)
         self._own = own[:, None].expand(shape[0], -1, 1, -1)  # (b k 1 k)
 
     def restart(self) -> None:
-        """Forget everything, because NaN that an earlier batch left stays NaN under a weight of 0."""
+        """Clear everything, because NaN from an earlier batch stays NaN under a weight of 0."""
         self._kept.zero_()
         self._hidden.fill_(-torch.inf)
 

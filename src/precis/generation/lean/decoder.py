@@ -1,9 +1,9 @@
-"""What lean decoding needs of a model: packed matrices, and one read of some tokens over given caches.
+"""The model interface of lean decoding: packed matrices, and a read of some tokens over given caches.
 
-A model gets a lean loop by one file that says how its decoder reads (`zcodepp.py`, `prophetnet.py`). A decoding step
-reads one token of each beam; drafting reads several tokens of one document, and the streams look ahead from each. The
-caches grow (`Steps`) or have a fixed shape (`static.py`), and a `PackedDecoder` cannot tell. Searching, blocking and
-stopping know nothing of models.
+Each supported model has one file that implements its decoder's read (`zcodepp.py`, `prophetnet.py`). A decoding step
+reads one token of each beam; drafting reads several tokens of one document, and the streams predict ahead from each.
+Caches grow (`Steps`) or have a fixed shape (`static.py`); a `PackedDecoder` works with both. Search, blocking and
+stopping are independent of the model.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Apply = Callable[[Tensor], Tensor]
 
 
 class PackedDecoder(ABC):
-    """A decoder and its head with matrices in a layout for few rows; copies of the model's.
+    """A decoder and its head, with copies of the model's matrices in a layout for few rows.
 
-    States come in rows (s*b*m): state by state, then document by document, then token by token.
+    Hidden states have rows (s*b*m): by state, then by document, then by token.
 
     Args:
-        rows: rows that a step mostly has (documents times beams).
+        rows: typical number of rows in a step (documents times beams).
 
     Attributes:
-        known: kinds of modules that the model's decoder may have.
-        dtype: of states, keys and values.
-        source_attentions: of each layer, for the source's keys and values.
-        tables: modules of the model itself that a step reads from; they are not copied.
+        known: module types that the model's decoder may contain.
+        dtype: dtype of hidden states, keys and values.
+        source_attentions: each layer's attention to the source.
+        tables: modules of the model that a step reads from; they are not copied.
     """
 
     known: ClassVar[tuple[type[nn.Module], ...]]
@@ -52,17 +52,17 @@ class PackedDecoder(ABC):
 
     @abstractmethod
     def check(self, steps: int) -> None:
-        """Raise ValueError where the decoder cannot read so many tokens."""
+        """Raise ValueError if the decoder cannot read `steps` tokens."""
 
     @abstractmethod
     def by_distance(self, furthest: int) -> Shaped[Tensor, "*n r"]:
-        """What attention knows of the distances `furthest` to 0; see `Target.entries`."""
+        """Return the attention input for the distances `furthest` to 0; see `Target.entries`."""
 
     @abstractmethod
     def _states(
         self, tokens: Int[Tensor, "b m"], source: Source, target: Target, *, drafts: int
     ) -> Float[Tensor, "s*b*m d"]:
-        """Last states: those that predict the next token, then those of each stream that drafts."""
+        """Compute last hidden states: those that predict the next token, then those of each drafting stream."""
 
     def read(
         self,
@@ -76,12 +76,12 @@ class PackedDecoder(ABC):
         """Read tokens of each document: one of each beam, or several of a document without beams.
 
         Args:
-            parents: which beam of the last step each beam goes on from; if None, each goes on from itself.
-            drafts: how many streams look ahead.
+            parents: the beam of the last step that each beam continues; if None, each continues itself.
+            drafts: number of streams that predict ahead.
 
         Returns:
-            Logits of the token after each of them, in fp32 and in memory of the caller's own, and the states that look
-            1 to `drafts` tokens farther.
+            Logits of the token after each of them, in fp32 and in memory that the caller owns, and the hidden states
+            that predict 1 to `drafts` tokens farther.
         """
         target.advance(tokens.shape[1], parents)
         states = self._states(tokens, source, target, drafts=drafts).unflatten(0, (drafts + 1, -1))
@@ -91,7 +91,7 @@ class PackedDecoder(ABC):
 
 @final
 class Steps:
-    """A batch while it is decoded: b documents with k beams each, in caches that grow."""
+    """The decoding state of a batch: b documents with k beams each, in caches that grow."""
 
     def __init__(
         self,
@@ -106,13 +106,13 @@ class Steps:
         """Compute keys and values of the source, once.
 
         Args:
-            source: what the encoder gave.
+            source: the encoder's output.
             valid: True at real tokens of the source; if None, nothing is padded.
-            steps: the most tokens that will be read.
-            drafts: the most streams that will look ahead.
+            steps: maximum number of tokens to read.
+            drafts: maximum number of streams that predict ahead.
 
         Raises:
-            ValueError: the decoder has positions for fewer steps.
+            ValueError: if the decoder has positions for fewer steps.
         """
         packed.check(steps)
         keys = source_keys(packed.source_attentions, source, packed.dtype)
@@ -128,19 +128,19 @@ class Steps:
     def look_ahead(
         self, tokens: Int[Tensor, "b m"], drafts: int
     ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "n b*m d"]]:
-        """Read several tokens and look ahead from each; see `PackedDecoder.read`."""
+        """Read several tokens and predict ahead from each; see `PackedDecoder.read`."""
         return self._packed.read(tokens, self._source, self._target, drafts=drafts)
 
     def guess(self, ahead: Float[Tensor, "n d"]) -> Float[Tensor, "n v"]:
-        """Logits in fp32 of states that look ahead."""
+        """Return fp32 logits of hidden states that predict ahead."""
         return self._packed.head(ahead).float()
 
     def forget(self, count: int) -> None:
-        """Take back the last tokens that were read."""
+        """Remove the last `count` tokens."""
         self._target.length -= count
 
     def keep(self, documents: Int[Tensor, " m"]) -> None:
-        """Go on with these documents only (rows of the present batch, ascending)."""
+        """Keep only these documents (rows of the current batch, ascending)."""
         self._source.keep(documents)
         self._target.keep(documents)
 
@@ -148,43 +148,43 @@ class Steps:
 def heads_of(
     states: Float[Tensor, "s*b*m he"], *, documents: int, tokens: int, heads: int
 ) -> Float[Tensor, "b h s*m e"]:
-    """All states of each document's tokens, head by head."""
+    """Split hidden states by document and head."""
     parts = states.view(-1, documents, tokens, heads, states.shape[-1] // heads)  # (s b m h e)
     return parts.permute(1, 3, 0, 2, 4).flatten(2, 3)
 
 
 def rows_of(mixed: Float[Tensor, "b h s*m e"], *, tokens: int) -> Float[Tensor, "s*b*m he"]:
-    """The inverse of `heads_of`."""
+    """Undo `heads_of`."""
     parts = mixed.unflatten(2, (-1, tokens)).permute(2, 0, 3, 1, 4)  # (s b m h e)
     return parts.reshape(-1, mixed.shape[1] * mixed.shape[3])
 
 
 def why_not_as_known(model: PreTrainedModel, known: Sequence[type[nn.Module]]) -> str | None:
-    """Why packed matrices would not compute what the model's modules do; None if they would.
+    """Return why packed matrices would compute something else than the model's modules; None if they would not.
 
     Args:
-        model: one with `model.encoder`, `model.decoder` and `lm_head`.
-        known: the kinds of modules that its decoder may have.
+        model: a model with `model.encoder`, `model.decoder` and `lm_head`.
+        known: module types that its decoder may contain.
     """
     if model.training:
         return "the model is in training mode"
     body, head, decoder = model.model, model.lm_head, model.get_decoder()
     strange = {type(m).__name__ for m in decoder.modules() if type(m) not in known}
     if strange:
-        return f"its decoder has {', '.join(sorted(strange))}"
+        return f"its decoder contains {', '.join(sorted(strange))}"
     if _children(model) != {"model", "lm_head"} or _children(body) != {"encoder", "decoder"}:
-        return "something was attached to the model"
+        return "the model has additional modules"
     if type(head) is not nn.Linear or head.bias is not None:
-        return "its head is no plain matrix"
+        return "its head is not a plain matrix"
     if any(is_changed(module) for module in (model, body, head, *decoder.modules())):
-        return "its modules have hooks or another forward"
+        return "its modules have hooks or a replaced forward"
     attentions = [m for m in decoder.modules() if isinstance(m, MultiHeadAttention)]
     if not all(isinstance(m.normalize, Softmax) for m in attentions):
         return "its attention is not softmax"
     tensors = [head.weight, *decoder.parameters()]
     if len({(tensor.device, tensor.dtype) for tensor in tensors}) != 1:
-        return "its weights are of several dtypes or on several devices"
-    return None if all(type(t) is nn.Parameter for t in tensors) else "its weights are no plain tensors"
+        return "its weights have several dtypes or devices"
+    return None if all(type(t) is nn.Parameter for t in tensors) else "its weights are not plain tensors"
 
 
 def _children(module: nn.Module) -> set[str]:

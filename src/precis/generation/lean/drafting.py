@@ -1,13 +1,12 @@
 """Lossless self-speculative decoding: a model's own predicting streams draft, its next pass verifies.
 
     pass i     token, draft 1, draft 2   ->   the next token after each of them, and drafts from each of them
-               the drafts that the model itself would have written are kept, with the token after the last of them
+               keep the drafts that equal the model's own next tokens, and the token after the last of them
 
-ProphetNet predicts n tokens from each place in order to plan ahead in training (section 2.2); here the guesses are
-put to use. What is written is what one token at a time would have written: greedy search token for token (in fp32: a
-tie of two scores within rounding may fall otherwise), sampling in distribution (Leviathan et al., 2023, theorem 3.5).
-A pass over several tokens costs little more than one over one token as long as reading the weights takes the time and
-not the arithmetic. That is so for one document at a time.
+ProphetNet predicts n tokens from each position to plan ahead in training (section 2.2); this module uses them as
+drafts. The result equals decoding one token at a time: exactly for greedy search (in fp32; ties within rounding may
+break differently), in distribution for sampling (Leviathan et al., 2023, theorem 3.5). For one document, a pass over
+several tokens costs little more than over one, since reading the weights takes longer than the arithmetic.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from precis.models.outputs import new_cache
 @final
 @dataclass(frozen=True)
 class Drafted:
-    """One text and how it came about.
+    """One text, with counts of its decoding.
 
     Attributes:
-        tokens: from the start token to the end mark, or to the limit.
-        passes: how often the decoder was run.
-        drafted, kept: tokens that were drafted, and how many of them stayed.
+        tokens: from the start token to the end mark or the limit.
+        passes: number of decoder passes.
+        drafted, kept: number of drafted tokens, and of those kept.
     """
 
     tokens: list[int]
@@ -46,24 +45,24 @@ class Drafted:
 
     @property
     def written(self) -> int:
-        """Tokens after the start token."""
+        """The number of tokens after the start token."""
         return len(self.tokens) - 1
 
 
 class TokenChoice(Protocol):
-    """How a token is chosen where the model scores it, and where it was guessed before."""
+    """A rule that drafts tokens, and chooses tokens by the model's scores."""
 
     def draft(self, logits: Float[Tensor, v]) -> tuple[int, Tensor | None]:
-        """A guess, and the distribution it was drawn from, if it was."""
+        """Return a draft, and the distribution if it was sampled."""
 
     def choose(self, scores: Float[Tensor, v], guess: int | None, drawn_from: Tensor | None) -> int:
-        """The token; the guess stays where it equals it."""
+        """Return the token; the draft is kept if it equals the token."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Greedy(Settings):
-    """The highest score."""
+    """The choice of the highest score."""
 
     def draft(self, logits: Float[Tensor, v]) -> tuple[int, Tensor | None]:
         return int(logits.argmax()), None
@@ -74,13 +73,13 @@ class Greedy(Settings):
 
 @final
 class Sampled:
-    """A draw from softmax(scores / temperature).
+    """A sampler from softmax(scores / temperature).
 
-    A guess g drawn from q stays with probability min(1, p(g) / q(g)); otherwise the token is drawn from max(0, p - q),
-    so that it is distributed as p whatever q is.
+    It keeps a draft g sampled from q with probability min(1, p(g) / q(g)); otherwise it samples from max(0, p - q).
+    The token then has distribution p for any q.
 
     Raises:
-        UserError: the temperature is not above 0.
+        UserError: if the temperature is not above 0.
     """
 
     def __init__(self, *, temperature: float = 1.0, seed: int = 0) -> None:
@@ -111,30 +110,30 @@ class Sampled:
 
 
 class Passes(Protocol):
-    """One document's decoder: it reads some tokens at once, looks ahead from each, and forgets the wrong ones.
+    """One document's decoder: it reads several tokens at once, predicts ahead from each, and removes wrong ones.
 
-    `precis.generation.lean.decoder.Steps` does so on packed weights.
+    `precis.generation.lean.decoder.Steps` implements it with packed weights.
     """
 
     def look_ahead(
         self, tokens: Int[Tensor, "1 t"], drafts: int
     ) -> tuple[Float[Tensor, "1 t v"], Float[Tensor, "n t d"]]:
-        """Logits in fp32 of the token after each of these, and the states that look 1 to `drafts` farther from it."""
+        """Return fp32 logits of the token after each of these, and the states that predict 1 to `drafts` farther."""
 
     def guess(self, ahead: Float[Tensor, "n d"]) -> Float[Tensor, "n v"]:
-        """Logits in fp32 of states that look ahead."""
+        """Return fp32 logits of hidden states that predict ahead."""
 
     def forget(self, count: int) -> None:
-        """Take back the last tokens that were read."""
+        """Remove the last `count` tokens."""
 
 
 @final
 class ModulePasses:
-    """Passes by the model's own modules, with what is attached to them, and a cache that grows.
+    """Passes with the model's own modules, including an adapter, and a cache that grows.
 
     Args:
         model: one of `precis.models.PREDICTS_FUTURE`.
-        source: what its encoder gave.
+        source: its encoder's output.
     """
 
     def __init__(self, model: PreTrainedModel, source: Float[Tensor, "1 s d"]) -> None:
@@ -156,48 +155,48 @@ class ModulePasses:
 
 
 def why_no_drafts(model: PreTrainedModel, config: GenerationConfig) -> str | None:
-    """Why a model cannot draft for itself under this configuration; None if it can."""
+    """Return why a model cannot draft for itself under this configuration; None if it can."""
     if not isinstance(model, PREDICTS_FUTURE):
-        return f"{type(model).__name__} has no predicting streams"
+        return f"{type(model).__name__} does not have predicting streams"
     if model.future_streams.stop < 2:
-        return "this model predicts the next token alone; train one with ngram or future_tokens"
+        return "this model predicts only the next token; train one with ngram or future_tokens"
     if (config.num_beams or 1) > 1:
-        return "beam search does not draft; use one beam"
+        return "beam search cannot draft; use one beam"
     return why_no_rules(config)
 
 
 def why_no_rules(config: GenerationConfig) -> str | None:
-    """Why `TokenRules` do not cover this configuration; None if they do."""
+    """Return why `TokenRules` do not cover this configuration; None if they do."""
     options = unsupported(config)
     if options:
         return f"the generation configuration sets {', '.join(options)}"
     if config.max_new_tokens is None:
-        return "the generation configuration sets no max_new_tokens"
+        return "the generation configuration lacks max_new_tokens"
     return None
 
 
 def checked_drafts(model: PreTrainedModel, drafts: int | None) -> int:
-    """How many tokens are guessed in a pass.
+    """Return the number of drafts in a pass; by default, all of the model's streams.
 
     Raises:
-        UserError: more than the model has streams for, or fewer than none.
+        UserError: if `drafts` is negative or exceeds the model's streams.
     """
     streams: int = model.future_streams.stop - 1
     if drafts is not None and not 0 <= drafts <= streams:
-        raise UserError(f"drafts={drafts}: this model can guess 0 to {streams} tokens ahead")
+        raise UserError(f"drafts={drafts}: this model can draft 0 to {streams} tokens ahead")
     return streams if drafts is None else drafts
 
 
 def checked_choice(choice: TokenChoice | None, config: GenerationConfig) -> TokenChoice:
-    """How tokens are chosen; greedily if `choice` is None.
+    """Return the token choice; greedy if `choice` is None.
 
     Raises:
-        UserError: it samples, and the configuration asks for another temperature, top-k or the like.
+        UserError: if it samples, and the configuration sets a temperature, top-k or the like.
     """
     asked = sampling_options(config) if isinstance(choice, Sampled) else []
     if asked:
         raise UserError(
-            f"the generation configuration sets {', '.join(asked)}, and Sampled draws from all tokens at its own "
+            f"the generation configuration sets {', '.join(asked)}, but Sampled samples from all tokens at its own "
             "temperature; set them to None"
         )
     return Greedy() if choice is None else choice
@@ -205,7 +204,7 @@ def checked_choice(choice: TokenChoice | None, config: GenerationConfig) -> Toke
 
 @dataclass
 class _Guess:
-    """A token that was guessed, and the distribution it was drawn from."""
+    """A drafted token, and the distribution it was sampled from."""
 
     token: int
     drawn_from: Tensor | None
@@ -213,14 +212,14 @@ class _Guess:
 
 @final
 class DraftWriter:
-    """Writes one document's text: guess, verify, keep what holds."""
+    """Decoder of one document: draft, verify, keep the correct drafts."""
 
     def __init__(self, passes: Passes, rules: TokenRules, choice: TokenChoice) -> None:
         self._passes, self._rules, self._choice = passes, rules, choice
         self._written = torch.tensor([[rules.start]], device=rules.end_marks.device)
 
     def write(self, drafts: int) -> Drafted:
-        """The text, with at most so many guesses in a pass."""
+        """Write the text, with at most `drafts` drafts in a pass."""
         guesses: list[_Guess] = []
         passes = drafted = kept = 0
         while True:
@@ -236,11 +235,11 @@ class DraftWriter:
 
     @property
     def _place(self) -> int:
-        """The place of the last token."""
+        """The position of the last token."""
         return self._written.shape[1] - 1
 
     def _verify(self, logits: Float[Tensor, "t v"], guesses: Sequence[_Guess]) -> tuple[int, bool]:
-        """Write tokens as long as the guesses hold; return how many held, and whether the text is at its end."""
+        """Write tokens while the drafts are correct; return the number of correct ones, and whether the text ends."""
         for i, scores in enumerate(logits):
             guess = guesses[i] if i < len(guesses) else None
             ruled = self._rules.apply(self._written, self._place, scores[None].clone())[0]
@@ -253,10 +252,10 @@ class DraftWriter:
                 return i + held, True
             if not held:
                 return i, False
-        raise AssertionError  # the last place has no guess, so that it never holds
+        raise AssertionError  # the last position has no draft, so the loop returns there
 
     def _guess(self, ahead: Float[Tensor, "n d"], drafts: int) -> list[_Guess]:
-        """Tokens after the one that was just written; no more than may still be written behind it."""
+        """Draft the tokens after the last one, within the token limit."""
         count = min(drafts, int(self._rules.max_tokens) - self._place - 1)
         if count <= 0:
             return []

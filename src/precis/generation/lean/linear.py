@@ -1,19 +1,19 @@
-"""Weight matrices in the layout that few rows multiply fastest.
+"""Weight matrices in the fastest layout for few rows.
 
-A decoding step multiplies every matrix of the decoder by a handful of rows, so its time is the time to read the
-weights once, if the library manages that. MKL's matrix product does not for 2 to 8 rows on some processors (AMD's):
-oneDNN with weights put into its own blocks does. For a single row the product with the transposed matrix reads at full
-speed where there are more outputs than inputs.
+A decoding step multiplies every matrix of the decoder by a few rows, so it ideally takes the time to read the weights
+once. For 2 to 8 rows on some processors (AMD's), MKL's matrix product is slower. oneDNN with weights in its own blocked
+layout is not. For a single row, the product with the transposed matrix reads at full speed if there are more outputs
+than inputs.
 
     rows    fp32 on a CPU                               bf16 on a CPU          int8 (CPU only)         CUDA
     1       transposed (wide matrices), else as it is   oneDNN's blocks where  8-bit weights, a scale  as it is
     2..     oneDNN's blocks, else as it is              the CPU has bf16       for each output
 
-An encoder multiplies all tokens of a batch at once, and does so from copies of its matrices for as long as a batch is
-read (`PackedEncoder`). In fp32 oneDNN's blocks are faster there than MKL on AMD's processors.
+An encoder multiplies all tokens of a batch at once, with copies of its matrices while it reads the batch
+(`PackedEncoder`). In fp32, oneDNN's blocks are faster there than MKL on AMD's processors.
 
-The choice is a rule and not a measurement at start-up: summaries must not depend on what else the machine did then.
-Every choice but "as it is" is a copy of the matrix; `precis.generation.lean.loop` says how long copies live.
+The choice is a rule, not a measurement at startup, since summaries must not depend on the load of the machine.
+Every choice except "as it is" copies the matrix; `precis.generation.lean.loop` describes the lifetime of copies.
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ class AsGiven(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class BFloat16(Settings):
-    """Decoder weights and states in bf16: half the memory traffic, worth it where the processor multiplies bf16."""
+    """Decoder weights and hidden states in bf16: half the memory traffic, for processors with native bf16."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Int8(Settings):
-    """Weights in 8 bits with a scale for each output, states in 7 bits with a scale for each call (CPU only).
+    """Weights in 8 bits with a scale for each output, hidden states in 7 bits with a scale for each call (CPU only).
 
-    7 bits, because products of 8-bit states overflow the 16-bit sums of processors without VNNI. The scale of a call is
-    that of all its rows, so a summary may change with the documents beside it in a batch.
+    7 bits, because products of 8-bit states overflow the 16-bit sums of processors without VNNI. All rows of a call
+    share its scale, so a summary may change with the other documents in its batch.
     """
 
 
-_MANY_ROWS = 256  # of an encoder, which multiplies all tokens at once
+_MANY_ROWS = 256  # rows of an encoder, which multiplies all tokens at once
 
 Linear = Callable[[Tensor], Tensor]  # x W^T + b for a few rows: (b i) -> (b o)
 Weights = AsGiven | BFloat16 | Int8
 
 
 def states_dtype(weights: Weights, dtype: torch.dtype) -> torch.dtype:
-    """What the states between the matrices are kept in, for a model of `dtype`."""
+    """Return the dtype of hidden states between the matrices, for a model of `dtype`."""
     match weights:
         case BFloat16():
             return torch.bfloat16
@@ -77,10 +77,10 @@ def states_dtype(weights: Weights, dtype: torch.dtype) -> torch.dtype:
 def pack(
     weight: Float[Tensor, "o i"], bias: Float[Tensor, " o"] | None, *, rows: int, weights: Weights
 ) -> Linear:
-    """A matrix made ready to be multiplied by `rows` rows at a time; other numbers of rows work too.
+    """Prepare a matrix for products with `rows` rows at a time; other numbers of rows work too.
 
     Raises:
-        UserError: 8-bit weights are asked for and this device or build of torch has no product for them.
+        UserError: if `weights` is `Int8`, and this device or build of torch does not support it.
     """
     weight = weight.detach()
     if isinstance(weights, Int8):
@@ -106,7 +106,7 @@ def _transposed(weight: Float[Tensor, "o i"], bias: Tensor | None) -> Linear:
 
 
 def _blocked(weight: Tensor, bias: Tensor | None) -> Linear:
-    """Weights in oneDNN's blocks; the operator is the one that torch.compile uses."""
+    """Return the product with weights in oneDNN's blocks, by the operator that torch.compile uses."""
     product = _ops().mkldnn._linear_pointwise
     return lambda states: product(states, weight, bias, "none", [], "")
 
@@ -114,7 +114,7 @@ def _blocked(weight: Tensor, bias: Tensor | None) -> Linear:
 def _pack_int8(weight: Float[Tensor, "o i"], bias: Float[Tensor, " o"] | None) -> Linear:
     if weight.device.type != "cpu" or not has_int8():
         raise UserError(
-            f"int8 weights need a CPU and a torch built with fbgemm (device {weight.device.type}); use BFloat16()"
+            f"int8 weights need a CPU and torch with fbgemm, not device {weight.device.type}; use BFloat16()"
         )
     return _int8(_quantized(weight, bias))
 
@@ -125,12 +125,10 @@ def _int8(packed: Any) -> Linear:
 
 
 def _quantized(weight: Float[Tensor, "o i"], bias: Tensor | None) -> Any:
-    """Symmetric 8-bit rows in the layout of torch's own int8 product."""
+    """Quantize to symmetric 8-bit rows in the layout of torch's own int8 product."""
     scales = weight.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny).double() / 127
     zeros = torch.zeros(weight.shape[0], dtype=torch.long)
-    with (
-        warnings.catch_warnings()
-    ):  # quantized tensors are deprecated as a user's type; the operators are not
+    with warnings.catch_warnings():  # quantized tensors are deprecated for users; the operators are not
         warnings.simplefilter("ignore")
         rows = torch.quantize_per_channel(weight.contiguous(), scales, zeros, 0, torch.qint8)
         return _ops().quantized.linear_prepack(rows, bias)
@@ -138,7 +136,7 @@ def _quantized(weight: Float[Tensor, "o i"], bias: Tensor | None) -> Any:
 
 @cache
 def has_onednn(dtype: torch.dtype) -> bool:
-    """Whether oneDNN's blocked product is there and right for `dtype`: looked at once, on a small matrix."""
+    """Return whether oneDNN's blocked product exists and is correct for `dtype`, checked once on a small matrix."""
     if not torch.backends.mkldnn.is_available():
         return False
     try:
@@ -153,7 +151,7 @@ def has_onednn(dtype: torch.dtype) -> bool:
 
 @cache
 def has_int8() -> bool:
-    """Whether torch's 8-bit product is there and right: looked at once, on a small matrix."""
+    """Return whether torch's 8-bit product exists and is correct, checked once on a small matrix."""
     try:
         weight, rows = torch.eye(4), torch.arange(12.0).view(3, 4)
         product = _int8(_quantized(weight, None))(rows)
@@ -167,20 +165,20 @@ def _ops() -> Any:
 
 
 def packs_encoder(encoder: nn.Module, weights: Weights) -> bool:
-    """Whether the encoder's matrices are multiplied faster from a copy: in 8 bits, or fp32 in oneDNN's blocks."""
+    """Return whether a copy of the encoder's matrices is faster: in 8 bits, or fp32 in oneDNN's blocks."""
     if isinstance(weights, Int8):
         return True
     first = next(encoder.parameters())
     return first.device.type == "cpu" and first.dtype is torch.float32 and has_onednn(torch.float32)
 
 
-# Two loops may decode with one model, each in a thread of its own.
+# Two loops may decode with one model in separate threads.
 _LOCKS: WeakKeyDictionary[nn.Module, RLock] = WeakKeyDictionary()
 
 
 @final
 class PackedEncoder:
-    """Copies of an encoder's matrices, which take the places of its own while it reads."""
+    """Copies of an encoder's matrices, which replace its own while it reads."""
 
     def __init__(self, encoder: nn.Module, weights: Weights) -> None:
         self._encoder = encoder
@@ -199,9 +197,9 @@ class PackedEncoder:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The encoder multiplies with the copies for the duration; another thread that wants to read waits.
+        """Let the encoder use the copies for the duration; other threads that read wait.
 
-        A matrix that was replaced since, or that somebody watches by now, keeps its place.
+        A matrix that has since been replaced or got hooks stays.
         """
         with self._lock:
             free = [
@@ -233,5 +231,5 @@ class _PackedLinear(nn.Module):
 
 
 def is_changed(module: nn.Module) -> bool:
-    """Whether it does something else than its class says: it has hooks, or a `forward` of its own."""
+    """Return whether a module differs from its class: it has hooks, or its own `forward`."""
     return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))

@@ -1,24 +1,24 @@
-"""The lean decode loop: the tokens of `generate`, in less time.
+"""The lean decoding loop: the tokens of `generate`, in less time.
 
     source once   ->   packed decoder, one read of all rows   ->   rules   ->   greedy or beam search, or drafting
     (encoder)          (zcodepp, prophetnet; linear, cache)        (rules)      (search, drafting)
 
-On CUDA a step of all that is one graph, replayed (`static`). Caches and graphs of the last shapes stay for the
-next batch, 4 GiB of caches at most, as long as the packed weights do.
+On CUDA, each step is one graph, replayed (`static`). Caches and graphs of the last shapes, at most 4 GiB of caches,
+stay for the next batch, as long as the packed weights.
 
-In fp32 the tokens are those of `generate` (`tests/generation/lean/test_loop.py`, `benchmarks/lean_parity.py`); in bf16
-and int8 they are those of a slightly different model.
+In fp32 the tokens equal those of `generate` (`tests/generation/lean/test_loop.py`, `benchmarks/lean_parity.py`); bf16
+and int8 behave like a slightly different model.
 
 Packed weights are copies of the matrices of encoder, decoder and head, not of the embeddings or the matrices for the
-source's keys and values. They take 4 bytes for each number in fp32, 2 in bf16 (which the encoder is not brought to)
-and 1 in int8. On CUDA only the decoder's queries, keys and values are copied, whose three matrices become one. The
-copies live as long as the `LeanLoop`, that is as long as the `Summarizer`, or until `release`.
-They are never stale: before a set of documents is decoded every weight is held against what was packed, by its place,
-its version and its sum, which costs one reading of the weights (a few milliseconds in a summary's hundreds).
+source's keys and values. They take 4 bytes per number in fp32, 2 in bf16 (not for the encoder) and 1 in int8. On CUDA
+they include only the decoder's queries, keys and values, whose three matrices become one. The copies live as long as
+the `LeanLoop`, that is, as long as the `Summarizer`, or until `release`.
+They are never stale: before each set of documents, the loop compares every weight's address, version and sum with the
+packed ones. This reads the weights once (a few milliseconds of a summary's hundreds).
 
-Decoding takes place outside of autocast, because what is written must not depend on where it is asked for: a
-validation of a bf16 run writes under autocast, and so may a caller. There products would come out in bf16 while caches
-and packed weights keep the model's own dtype. To decode in bf16, hold the model in it or ask for `BFloat16()`.
+Decoding disables autocast, because the summary must not depend on the caller: the validation of a bf16 run uses
+autocast, and so may a caller. Products would then be in bf16, while caches and packed weights keep the model's own
+dtype. To decode in bf16, load the model in bf16 or use `BFloat16()`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
 from precis.tuning import attached
 
-# Rows that drafting's matrices are made ready for: some tokens, and some states that look ahead from each.
+# Typical rows in drafting: some tokens, and some states that predict ahead from each.
 _DRAFTING_ROWS = 6
 
 _PACKERS: dict[type[PreTrainedModel], type[PackedDecoder]] = {
@@ -63,32 +63,32 @@ _PACKERS: dict[type[PreTrainedModel], type[PackedDecoder]] = {
 }
 
 HEARD_EVERY = 4  # tokens
-Heard = Callable[[int, list[int]], None]  # a row of the batch, and its tokens so far, the start token first
+Heard = Callable[[int, list[int]], None]  # row of the batch, and its tokens so far, the start token first
 Fingerprint = tuple[tuple[int, int, float], ...]
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:
-    """Inside, operators on `device` compute in the dtype of what they are given."""
+    """Return a context in which operators on `device` compute in the dtype of their inputs."""
     return torch.autocast(device.type, enabled=False)
 
 
 def why_not(model: PreTrainedModel, config: GenerationConfig) -> str | None:
-    """Why this loop cannot decode this model under this configuration; None if it can."""
+    """Return why this loop cannot decode this model under this configuration; None if it can."""
     reason = why_no_rules(config)
     if reason is not None:
         return reason
     packer = _PACKERS.get(type(model))
     if packer is None:
-        return f"{type(model).__name__} is no model that it knows"
+        return f"it does not support {type(model).__name__}"
     return why_not_as_known(model, packer.known)
 
 
 @final
 class LeanLoop:
-    """Decodes with one model; keeps its packed weights between calls."""
+    """The decoding loop of one model; it keeps its packed weights between calls."""
 
     def __init__(self, model: PreTrainedModel, weights: Weights, *, capture: Capture | None = None) -> None:
-        """`capture`: how steps are repeated on the devices that it takes; if None, as CUDA graphs on CUDA."""
+        """Set up the loop; `capture` makes steps replayable on its devices; if None, as CUDA graphs on CUDA."""
         self._model, self._weights = model, weights
         self._static = StaticLoop(capture or Replayed())
         self._packed: PackedDecoder | None = None
@@ -97,12 +97,12 @@ class LeanLoop:
         self._fingerprint: Fingerprint = ()
 
     def release(self) -> None:
-        """Free the packed weights; the next call makes them again."""
+        """Free the packed weights; the next call rebuilds them."""
         self._packed, self._encoder, self._fingerprint = None, None, ()
         self._static.release()
 
     def check(self) -> None:
-        """Free the packed weights if the model's have changed since. Call it where training may have happened."""
+        """Free the packed weights if the model's have changed since. Call it after possible training."""
         if self._packed is not None and self._present() != self._fingerprint:
             self.release()
 
@@ -115,16 +115,16 @@ class LeanLoop:
         *,
         heard: Heard | None = None,
     ) -> list[list[int]]:
-        """The tokens of each document: the start token, the summary, and the end mark if it came to that.
+        """Return the tokens of each document: the start token, the summary, and the end mark if there is one.
 
         Args:
-            inputs: `input_ids` and `attention_mask` (b s), and what else the encoder takes.
-            config: complete, with `max_new_tokens`; one for which `why_not` returns None.
+            inputs: `input_ids` and `attention_mask` (b s), and the encoder's other inputs.
+            config: complete, with `max_new_tokens`; `why_not` returns None for it.
             processors: applied after the configuration's own rules.
-            heard: told of the tokens of a greedy search while they are written. Replayed steps tell nobody.
+            heard: receives the tokens of a greedy search during decoding, but not of replayed steps.
 
         Raises:
-            UserError: the model or an option of `config` is unknown here.
+            UserError: if the loop does not support the model or an option of `config`.
         """
         reason = why_not(self._model, config)
         if reason is not None:
@@ -150,27 +150,26 @@ class LeanLoop:
         choice: TokenChoice | None = None,
         drafts: int | None = None,
     ) -> Drafted:
-        """Write one document by drafts of the model's own streams; the text is the one that `__call__` writes.
+        """Decode one document with drafts of the model's own streams; the result equals that of `__call__`.
 
-        An adapter on the model takes part: then its modules read, and not packed weights.
+        It supports an adapter on the model, and then uses the model's modules instead of packed weights.
 
         Args:
             input_ids: the document, without padding.
-            choice: `Greedy()`, or `Sampled(...)`, which alone decides how tokens are drawn; if None, greedy.
+            choice: `Greedy()`, or `Sampled(...)`, which overrides the configuration's sampling; if None, greedy.
             processors: applied after the configuration's own rules.
-            drafts: tokens guessed in a pass at most, 0 for one token at a time; if None, as many as the model has
-                streams for.
+            drafts: maximum drafts in a pass, 0 for one token at a time; if None, all of the model's streams.
 
         Raises:
-            UserError: the model or an option of `config` is unknown here, the model has no streams to draft with, or it
-                has an adapter and the weights are to be changed.
+            UserError: if the loop does not support the model or an option of `config`, the model lacks streams for
+                drafts, or it has an adapter and `weights` is not `AsGiven()`.
         """
         model, adapted = self._model, attached(self._model) is not None
         reason = why_no_drafts(model, config) or (None if adapted else why_not(model, config))
         if reason is not None:
             raise UserError(f"drafting cannot be used: {reason}")
         if adapted and self._weights != AsGiven():
-            raise UserError("drafting with an adapter needs weights=AsGiven(), without bf16 or int8")
+            raise UserError("drafting with an adapter does not support bf16 or int8; use weights=AsGiven()")
         streams, chosen = checked_drafts(model, drafts), checked_choice(choice, config)
         rules = TokenRules.of(config, processors, device=model.device)
         with without_autocast(model.device):
@@ -184,13 +183,13 @@ class LeanLoop:
                 return DraftWriter(passes, rules, chosen).write(streams)
 
     def _encoded(self, **inputs: Tensor) -> Float[Tensor, "b s d"]:
-        """The encoder's last states."""
+        """Compute the encoder's last hidden states."""
         with self._encoder.in_place() if self._encoder is not None else nullcontext():
             return self._model.get_encoder()(**inputs, return_dict=True).last_hidden_state
 
     def _ready(self, rows: int) -> PackedDecoder:
-        """The packed decoder for so many rows; made again where one row follows several or the other way round."""
-        one_row = rows == 1 and self._model.device.type == "cpu"  # elsewhere one layout does for all
+        """Return the packed decoder for `rows` rows; rebuild it on a change between one and several rows."""
+        one_row = rows == 1 and self._model.device.type == "cpu"  # other devices have one layout for all
         if self._packed is None or self._one_row != one_row:
             self.release()
             self._fingerprint = self._present()
@@ -202,7 +201,7 @@ class LeanLoop:
         return self._packed
 
     def _present(self) -> Fingerprint:
-        """Fingerprint that detects changed weights."""
+        """Compute a fingerprint that detects changed weights."""
         model = self._model
         parts = [model.get_decoder(), model.get_input_embeddings(), model.get_output_embeddings()]
         if packs_encoder(self._model.get_encoder(), self._weights):
@@ -211,15 +210,15 @@ class LeanLoop:
 
 
 def write(search: Search, steps: Steps, *, documents: int, heard: Heard | None = None) -> list[list[int]]:
-    """The tokens of each document from the start token to the end mark, or to the limit.
+    """Return the tokens of each document from the start token to the end mark or the limit.
 
-    `heard` is told now and then of rows that go on. Tokens of a greedy search are final; those of beams are not.
+    `heard` receives the unfinished rows every few steps. Tokens of a greedy search are final; those of beams are not.
 
-    Dropping rows copies the caches of the others, which costs as much as a step or two. It is done when a quarter of
-    the rows is over.
+    Dropping rows copies the caches of the others, which costs one or two steps. It happens when a quarter of the rows
+    is finished.
     """
     results: dict[int, list[int]] = {}
-    rows = list(range(documents))  # which document each row is
+    rows = list(range(documents))  # the document of each row
     step = 0
     while True:
         step += 1
@@ -250,7 +249,7 @@ def _grown(
     settings: BeamSettings | None,
     heard: Heard | None,
 ) -> list[list[int]]:
-    """Decode in caches that grow, each step as long as it has to be."""
+    """Decode in caches that grow, without padding."""
     documents, beams, room = source.shape[0], 1 if settings is None else settings.beams, int(rules.max_tokens)
     steps = Steps(packed, source, valid, beams=beams, steps=room)
     search = search_of(settings, steps, rules, place=0, documents=documents, room=room)
@@ -269,13 +268,13 @@ def _beam_settings(config: GenerationConfig) -> BeamSettings:
 
 @torch.no_grad()
 def _fingerprint(parts: Sequence[nn.Module]) -> Fingerprint:
-    """Place, in-place changes counted by torch, and sum of every weight.
+    """Return the address, torch's count of in-place changes, and the sum of every weight.
 
-    The sum is for changes through `.data`, which nobody counts.
+    The sum detects changes through `.data`, which torch does not count.
     """
     weights = {weight.data_ptr(): weight for part in parts for weight in part.parameters()}  # tied ones once
     sums = [weight.sum() for weight in weights.values()]
-    together = len({total.device for total in sums}) == 1  # then the device is waited for once
+    together = len({total.device for total in sums}) == 1  # then synchronize with the device only once
     values = torch.stack(sums).tolist() if together else [float(total) for total in sums]
     return tuple(
         (place, 0 if weight.is_inference() else weight._version, value)

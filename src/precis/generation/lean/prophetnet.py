@@ -1,7 +1,7 @@
 """ProphetNet's packed decoder: the main state reads a token, stream 0 predicts the next, and other streams draft.
 
-All states go through every matrix together. What only training needs is left out: streams that nobody asks for, and in
-the last layer everything of the main state but its keys and values, which is all that later reads see of it.
+All states go through every matrix together. It omits work that only training needs: unused streams, and everything of
+the main state in the last layer except its keys and values, which later tokens attend to.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from precis.nn.transformer import AbsolutePositions, PositionRows
 class PackedProphetNet(PackedDecoder):
     """The decoder and head of a ProphetNet.
 
-    A token has a main state and stream 0's, and one more for each stream that drafts.
+    A token has a main state, the state of stream 0, and one for each drafting stream.
     """
 
     known = (
@@ -50,7 +50,7 @@ class PackedProphetNet(PackedDecoder):
         decoder = model.get_decoder()
 
         def ready(*linears: nn.Linear) -> Linear:
-            """One matrix for the outputs of several; it sees two states of each row."""
+            """Concatenate the outputs of several matrices; each row has two states."""
             weight = torch.cat([linear.weight.detach() for linear in linears])
             bias = torch.cat([linear.bias.detach() for linear in linears])
             return pack(weight, bias, rows=2 * rows, weights=weights)
@@ -67,11 +67,11 @@ class PackedProphetNet(PackedDecoder):
     def check(self, steps: int) -> None:
         if steps > self.longest:
             raise ValueError(
-                f"{steps} target tokens: this model has positions for {self.longest}; ask for fewer"
+                f"{steps} target tokens: this model has positions for {self.longest}; request fewer"
             )
 
     def by_distance(self, furthest: int) -> Int[Tensor, " r"]:
-        """Buckets, whose scores are linear in the asking state."""
+        """Return buckets, whose scores are linear in the query's hidden state."""
         return self.buckets(torch.arange(furthest, -1, -1, device=self.streams.device))
 
     def _states(
@@ -91,14 +91,14 @@ class PackedProphetNet(PackedDecoder):
         main = self.embedding(tokens.flatten()) + target.at_place(table, ahead=1)
         states = [main]
         for stream in range(drafts + 1):
-            row = self.streams[stream - 1]  # as in the released weights, stream 0 has the last row
+            row = self.streams[stream - 1]  # stream 0 has the last row, as in the released weights
             states.append((row + target.at_place(table, ahead=stream + 2)).expand_as(main))
         return self.norm(torch.cat(states)).to(self.dtype)
 
 
 @final
 class _Layer:
-    """One layer's weights, and what is computed with them."""
+    """One layer: its weights and its forward pass."""
 
     def __init__(self, layer: nn.Module, ready: Pack) -> None:
         assert isinstance(layer, StreamDecoderLayer)
@@ -128,17 +128,17 @@ class _Layer:
         tokens: int,
         last: bool = False,
     ) -> Float[Tensor, "s*b*m d"]:
-        """All states through the layer; if it is the last one, only predicting states come out.
+        """Pass all states through the layer; the last layer returns only predicting states.
 
         Args:
-            buckets: of the distances of the slots and, last, of a state's own key.
+            buckets: buckets of the distances to the slots and, last, to a state's own key.
         """
         shape = {"documents": target.documents, "tokens": tokens, "heads": self.heads}
         projected, width = self.project(states), states.shape[-1]
         q, k, v = (heads_of(part, **shape) for part in projected[:, : 3 * width].chunk(3, dim=-1))
         keys, values = target.extend(index, k[:, :, :tokens], v[:, :, :tokens])
         bias = self._bias(projected[:, 3 * width :], buckets, target)
-        if last:  # later reads see the main states' keys and values alone
+        if last:  # later reads need only the main states' keys and values
             q, k, v, bias = (part[:, :, tokens:] for part in (q, k, v, bias))
             states = states[len(states) // len(buckets) :]
         mixed = mix_with_own(q, keys, values, k, v, bias=bias, scale=self.scale)
@@ -154,7 +154,7 @@ class _Layer:
         buckets: Int[Tensor, " s #m t+1"],
         target: Target,
     ) -> Float[Tensor, "b h s*m j+1"]:
-        """Position scores of all slots and, last, of a state's own key, which the main state does not look at."""
+        """Return position scores of all slots and, last, of a state's own key, hidden from the main state."""
         parts = scores.view(len(buckets), target.documents, -1, scores.shape[-1] // self.heads, self.heads)
         by_bucket = parts.permute(1, 4, 0, 2, 3)  # (s b m r h) -> (b h s m r)
         placed = by_bucket.gather(-1, buckets.expand(*by_bucket.shape[:-1], -1))

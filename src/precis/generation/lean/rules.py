@@ -1,10 +1,10 @@
-"""What a summary may say next: the rules of a generation configuration, applied to scores in place.
+"""The rules of a generation configuration, applied in place to the scores of the next token.
 
-They are transformers' processors in transformers' order, so that the same tokens win; `unsupported` names the options
-of a configuration that have no rule here.
+They are transformers' processors in transformers' order, so that the same tokens win. `unsupported` lists options that
+lack a rule here.
 
-The place of the last token is a number, or a tensor where only the device knows it (`TokenRules.on_device`). With a
-number, rules that do not apply cost nothing. With a tensor, every step runs the same operators on other numbers.
+The position of the last token is a number, or a tensor if only the device knows it (`TokenRules.on_device`). With a
+number, rules that do not apply cost nothing. With a tensor, every step runs the same operators on different numbers.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _USED = frozenset(
         "decoder_start_token_id",
     }
 )  # fmt: skip
-# Options that change what sampling draws; `Sampled` has its own temperature and no other of them.
+# Options that affect sampling; `Sampled` has its own temperature and none of the others.
 _OF_SAMPLING = (
     "temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff",
 )  # fmt: skip
-# Options without influence on greedy and beam search, or on what is decoded from them.
+# Options without effect on greedy and beam search, or on the decoded text.
 _WITHOUT_EFFECT = frozenset(
     {
         *_OF_SAMPLING, "max_length", "use_cache", "cache_implementation", "cache_config", "max_cache_len",
@@ -50,13 +50,13 @@ _OFF = {"temperature": 1.0, "top_p": 1.0, "typical_p": 1.0}
 
 
 def sampling_options(config: GenerationConfig) -> list[str]:
-    """The options in `config` that would change what is drawn, by name."""
+    """Return the names of the options in `config` that would affect sampling."""
     values = {name: getattr(config, name, None) for name in _OF_SAMPLING}
     return [name for name, value in values.items() if value and value != _OFF.get(name)]
 
 
 def unsupported(config: GenerationConfig) -> list[str]:
-    """The options that are on in `config` and have no rule here, by name."""
+    """Return the names of the options that are on in `config` and lack a rule here."""
     found = []
     for name, value in vars(config).items():
         if name in _USED or name in _WITHOUT_EFFECT or name.startswith("_"):
@@ -73,11 +73,11 @@ class TokenRules:
 
     Attributes:
         end_marks: ids that end a summary.
-        start: the id that stands before the first token.
+        start: the id before the first token.
         max_tokens, min_tokens: new tokens, the end mark included.
-        forced_first, forced_last: what must be the first token, and what the one at `max_tokens`.
-        never, never_first: ids that are not written at all, and not as the first token.
-        processors: applied after the others, where the place is a number.
+        forced_first, forced_last: the forced first token, and the forced token at `max_tokens`.
+        never, never_first: ids that are forbidden everywhere, and as the first token.
+        processors: applied after the others, if the position is a number.
     """
 
     end_marks: Int[Tensor, " e"]
@@ -95,7 +95,7 @@ class TokenRules:
     def of(
         cls, config: GenerationConfig, processors: Sequence[LogitsProcessor], *, device: torch.device
     ) -> Self:
-        """The rules of a configuration without `unsupported` options and with `max_new_tokens`."""
+        """Return the rules of a configuration without `unsupported` options and with `max_new_tokens`."""
         assert config.max_new_tokens is not None
         start = config.decoder_start_token_id
         if start is None:
@@ -119,9 +119,9 @@ class TokenRules:
         )
 
     def signature(self) -> Hashable | None:
-        """What the operators of a step on the device depend on; None if a processor needs numbers on the host.
+        """Return a key for the operators of a step on the device; None if a processor needs numbers on the host.
 
-        Limits of length are no part of it. Reads from the device.
+        It does not include the length limits. It synchronizes with the device.
         """
         if self.processors:
             return None
@@ -129,14 +129,14 @@ class TokenRules:
         return (ids, self.no_repeat_ngram, self.forced_first, self.forced_last)
 
     def on_device(self, device: torch.device) -> Self:
-        """The same rules for places that only the device knows; the limits of length become memory of the device."""
+        """Return the same rules for positions that only the device knows, with length limits in device memory."""
         limits = [torch.ones(1, dtype=torch.long, device=device) for _ in range(2)]
         rules = replace(self, max_tokens=limits[0], min_tokens=limits[1])
         rules.take_limits(self)
         return rules
 
     def take_limits(self, rules: TokenRules) -> None:
-        """Take over the limits of length of other rules of the same signature; for rules `on_device`."""
+        """Copy the length limits of other rules with the same signature; for rules `on_device`."""
         assert isinstance(self.max_tokens, Tensor)
         assert isinstance(self.min_tokens, Tensor)
         self.max_tokens.fill_(rules.max_tokens)
@@ -145,11 +145,11 @@ class TokenRules:
     def apply(
         self, written: Int[Tensor, "b t"], place: Place, scores: Float[Tensor, "b v"]
     ) -> Float[Tensor, "b v"]:
-        """Scores of the next token under the rules: logits or log probabilities, changed in place.
+        """Apply the rules to the scores of the next token (logits or log probabilities), in place.
 
         Args:
-            written: the start token and what came after it, with room for more.
-            place: of the last token that was written; the start token's is 0.
+            written: the start token and the tokens after it, with room for more.
+            place: position of the last written token; the start token's is 0.
         """
         if self.no_repeat_ngram:
             block_repeated_ngrams(scores, written, place, size=self.no_repeat_ngram)
@@ -167,7 +167,7 @@ class TokenRules:
         return scores
 
     def ends(self, tokens: Int[Tensor, "*b"], place: Place) -> Bool[Tensor, "*b"]:
-        """Whether these tokens, all at `place`, are the last of their rows."""
+        """Return whether these tokens, all at `place`, are the last of their rows."""
         return (tokens[..., None] == self.end_marks).any(-1) | (place >= self.max_tokens)
 
 
@@ -194,12 +194,12 @@ def block_repeated_ngrams(
 ) -> Float[Tensor, "b v"]:
     """Set to minus infinity, in place, every token that would complete an n-gram that its row already has.
 
-    The last `size - 1` tokens are held against every window of the row. Where they match, the window's last token is
-    forbidden. Only the t tokens of a row are touched, not the whole vocabulary.
+    It compares the last `size - 1` tokens with every window of the row. If they match, it forbids the window's last
+    token. It touches only the t tokens of a row, not the whole vocabulary.
 
     Args:
-        written: tokens up to `place`; those after it are any ids of the vocabulary.
-        place: of the last token that is written.
+        written: tokens up to `place`; those after it are arbitrary ids of the vocabulary.
+        place: position of the last written token.
         size: n, 1 or more; with 1 no token occurs twice. The start token counts as a token, as in transformers.
     """
     if isinstance(place, int):
@@ -212,7 +212,7 @@ def block_repeated_ngrams(
         suffix = written[:, length + 1 - size :]
         repeats = (windows[..., :-1] == suffix[:, None]).all(-1)
     else:
-        back = torch.arange(2 - size, 1, device=written.device)  # n-1 places, the last one is `place`
+        back = torch.arange(2 - size, 1, device=written.device)  # n-1 positions, the last one is `place`
         suffix = written.index_select(1, (place + back).clamp_(min=0))
         ends = torch.arange(size - 1, length, device=written.device)
         repeats = (windows[..., :-1] == suffix[:, None]).all(-1) & (ends <= place)
@@ -222,7 +222,7 @@ def block_repeated_ngrams(
 
 
 def listed(value: Any) -> list[int]:
-    """None, an id or several, as a list."""
+    """Return None, one id or several as a list."""
     if value is None:
         return []
     return [int(value)] if isinstance(value, int) else [int(entry) for entry in value]

@@ -1,13 +1,12 @@
-"""Greedy and beam search with transformers' rules, so that the same summaries win, and less work a step.
+"""Greedy and beam search with transformers' rules, so that the same summaries win, and less work per step.
 
-Of transformers' beam search (`GenerationMixin._beam_search`) everything that decides is kept: (1 + end marks) * k
-candidates a step, finished ones scored by log probability / length^penalty, the heuristics of early stopping, and the
-order of additions in fp32. The rest is not: candidates are taken from each beam's best tokens instead of all k * v,
-and beams are pointed at instead of copied.
+It keeps every part of transformers' beam search (`GenerationMixin._beam_search`) that affects the result: (1 + end
+marks) * k candidates per step, finished ones scored by log probability / length^penalty, the heuristics of early
+stopping, and the order of additions in fp32. It differs in the rest: candidates come from each beam's best tokens
+instead of all k * v, and beams are indexed instead of copied.
 
-A search keeps its state in tensors that stay where they are, and a step asks the device for nothing, so that it can be
-one CUDA graph. Rows that are over stay as they are. Where steps are not replayed (`loop.write`), documents that are
-over leave the batch.
+A search keeps its state in tensors at fixed addresses, and a step never waits for the device. A step can therefore be
+one CUDA graph. Finished rows do not change. Without replay (`loop.write`), finished documents leave the batch.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ from torch import Tensor
 from precis.config import Settings
 from precis.generation.lean.rules import Place, TokenRules
 
-_OUT = -1e9  # transformers' score of what must not win
+_OUT = -1e9  # transformers' score for excluded candidates
 _BLOCK = 128
 
 
 class DecodingStep(Protocol):
-    """Reads one more token of each beam, and gives the logits of the next in fp32, in memory of the caller's own."""
+    """A step that reads one more token of each beam and returns the next logits in fp32, in memory the caller owns."""
 
     def __call__(
         self, tokens: Int[Tensor, "b k"], parents: Int[Tensor, "b k"] | None
     ) -> Float[Tensor, "b k v"]:
-        """`parents`: which beam of the last step each beam goes on from; if None, each goes on from itself."""
+        """Read tokens; `parents` are the beams of the last step that each beam continues, None for itself."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class BeamSettings(Settings):
-    """The search; `early_stopping` as in transformers: True, False or "never"."""
+    """Settings of beam search; `early_stopping` as in transformers: True, False or "never"."""
 
     beams: int
     length_penalty: float
@@ -50,11 +49,11 @@ class BeamSettings(Settings):
 @final
 @dataclass(frozen=True)
 class Outcome:
-    """What the documents wrote, the start token first.
+    """The tokens of each document, the start token first.
 
     Attributes:
         lengths: tokens of each row, the start token included.
-        over: the row is final.
+        over: True for finished rows.
     """
 
     tokens: Int[Tensor, "b t"]
@@ -62,7 +61,7 @@ class Outcome:
     over: Bool[Tensor, " b"]
 
     def rows(self, documents: int) -> list[list[int]]:
-        """The first `documents` rows. Reads from the device."""
+        """Return the first `documents` rows. It synchronizes with the device."""
         lengths = self.lengths[:documents].tolist()
         rows = self.tokens[:documents].tolist()
         return [row[:length] for row, length in zip(rows, lengths, strict=True)]
@@ -72,13 +71,13 @@ class Search(ABC):
     """The search of one batch; a call is one step of all rows.
 
     Args:
-        step: what reads the tokens.
-        rules: what they may be.
-        place: of the token that a step reads, as a number or in memory of the device; each step moves it on.
-        room: tokens that may be written.
+        step: reads the tokens.
+        rules: restrict the tokens.
+        place: position of the token that a step reads, as a number or in device memory; each step increments it.
+        room: maximum number of new tokens.
 
     Attributes:
-        outcome: what is written, and which rows are over.
+        outcome: the written tokens, and the finished rows.
     """
 
     def __init__(
@@ -94,13 +93,13 @@ class Search(ABC):
 
     @abstractmethod
     def __call__(self) -> None:
-        """One step of all rows."""
+        """Run one step of all rows."""
 
     def restart(self, rules: TokenRules, *, documents: int) -> None:
-        """Begin anew, in the same memory, with the first `documents` rows; the others only fill the batch.
+        """Restart in the same memory, with the first `documents` rows; the others are padding.
 
         Args:
-            rules: of the same signature, whose limits of length are taken over.
+            rules: rules with the same signature, whose length limits it copies.
         """
         assert isinstance(self._place, Tensor)
         self._place.zero_()
@@ -110,7 +109,7 @@ class Search(ABC):
         self.outcome.over[:documents] = False
 
     def keep(self, documents: Int[Tensor, " m"]) -> None:
-        """Go on with these rows only."""
+        """Keep only these rows."""
         self.outcome = _chosen(self.outcome, documents)
 
     def _advance(self) -> None:
@@ -122,7 +121,7 @@ class Search(ABC):
 
 @final
 class GreedySearch(Search):
-    """Each row's best token."""
+    """Greedy search: each row's best token at each step."""
 
     def __call__(self) -> None:
         written, over = self.outcome.tokens, self.outcome.over
@@ -136,13 +135,13 @@ class GreedySearch(Search):
 
 @dataclass(frozen=True)
 class Candidates:
-    """The best continuations of the running beams, descending; c = (1 + end marks) * k of a document.
+    """The best continuations of the running beams, descending; c = (1 + end marks) * k for each document.
 
     Attributes:
-        tokens: all that each has written.
+        tokens: all tokens of each.
         parents: the beams that they continue.
-        ends: whether their last token is the last of a summary.
-        new: how many tokens there are after the start token.
+        ends: True if their last token ends a summary.
+        new: number of tokens after the start token.
     """
 
     tokens: Int[Tensor, "b c t"]
@@ -157,10 +156,10 @@ class Beams:
     """The state of a beam search.
 
     Attributes:
-        running, scores, parents: the beams that go on, descending, and the beams that they continue.
-        open: a running beam may still become better than a finished one.
+        running, scores, parents: the running beams, descending, and the beams that they continue.
+        open: True if a running beam may still become better than a finished one.
         finished, finished_scores, lengths: the best finished summaries so far, descending.
-        full: which of their places hold one; the others hold nothing of use.
+        full: True for the slots of `finished` in use.
     """
 
     running: Int[Tensor, "b k t"]
@@ -175,7 +174,7 @@ class Beams:
 
 @final
 class BeamSearch(Search):
-    """The k best beams of each document; see `Search` for the arguments."""
+    """Beam search: the k best beams of each document; see `Search` for the arguments."""
 
     def __init__(
         self,
@@ -218,7 +217,7 @@ class BeamSearch(Search):
         running = torch.full((documents, beams, room), start, device=device)
         out = torch.full((documents, beams), _OUT, device=device)
         first = out.clone()
-        first[:, 0] = 0.0  # all beams are equal at first: only one may go on
+        first[:, 0] = 0.0  # all beams are equal at first, so only one may continue
         return Beams(
             running=running,
             scores=first,
@@ -250,7 +249,7 @@ def search_of(
     documents: int,
     room: int,
 ) -> Search:
-    """The search that settings describe; greedy if there are none. See `Search` for the arguments."""
+    """Return the search for these settings; greedy if None. See `Search` for the arguments."""
     if settings is None:
         return GreedySearch(step, rules, place=place, documents=documents, room=room)
     return BeamSearch(step, rules, settings, place=place, documents=documents, room=room)
@@ -259,12 +258,12 @@ def search_of(
 def _best_of(
     log_probs: Float[Tensor, "r v"], scores: Float[Tensor, "b k"], *, marks: int
 ) -> tuple[Int[Tensor, "b c"], Float[Tensor, "b c"], Int[Tensor, "b c"]]:
-    """The best of all continuations: their last tokens, scores and parents.
+    """Return the last tokens, scores and parents of the best continuations.
 
     Args:
-        log_probs: of the r = b*k beams.
-        scores: of the beams so far.
-        marks: how many end marks there are.
+        log_probs: log probabilities of the r = b*k beams.
+        scores: scores of the beams so far.
+        marks: number of end marks.
     """
     beams = scores.shape[1]
     count = max(2, 1 + marks) * beams
@@ -277,7 +276,7 @@ def _best_of(
 
 
 def _with_finished(before: Beams, candidates: Candidates, settings: BeamSettings) -> Beams:
-    """Candidates that end now compete with the finished; only those among the best k, as in transformers."""
+    """Merge candidates that end now into the finished ones; only those among the best k, as in transformers."""
     beams = settings.beams
     ending = candidates.ends.clone()
     ending[:, beams:] = False
@@ -299,7 +298,7 @@ def _with_finished(before: Beams, candidates: Candidates, settings: BeamSettings
 
 
 def _go_on(before: Beams, candidates: Candidates, settings: BeamSettings, *, max_tokens: Place) -> Beams:
-    """The best candidates that do not end become the running beams."""
+    """Make the best candidates that do not end the running beams."""
     scores = candidates.scores + candidates.ends.float() * _OUT
     places = scores.topk(settings.beams).indices
     scores = scores.gather(1, places)
@@ -317,7 +316,7 @@ def _go_on(before: Beams, candidates: Candidates, settings: BeamSettings, *, max
 
 
 def _is_over(beams: Beams, candidates: Candidates, settings: BeamSettings) -> Bool[Tensor, " b"]:
-    """Nothing can improve, or enough is finished, or nothing goes on."""
+    """Return whether no beam can improve, enough have finished, or none continues."""
     over = ~beams.open.squeeze(1) | candidates.ends.all(-1)
     if settings.early_stopping is True:
         over = over | beams.full.all(-1)
@@ -325,7 +324,7 @@ def _is_over(beams: Beams, candidates: Candidates, settings: BeamSettings) -> Bo
 
 
 def _by_length(scores: Float[Tensor, "b c"], new: Place, settings: BeamSettings) -> Float[Tensor, "b c"]:
-    """Log probability / length^penalty, of `new` tokens; the power in double precision wherever the number lives."""
+    """Return log probability / length^penalty for `new` tokens, with the power in double precision everywhere."""
     if isinstance(new, int):
         return scores / new**settings.length_penalty
     return scores / (new.double() ** settings.length_penalty).to(scores.dtype)
@@ -335,13 +334,13 @@ State = TypeVar("State", Outcome, Beams)
 
 
 def _take_over(mine: Beams, other: Beams) -> None:
-    """Write the state of `other` into the memory of `mine`."""
+    """Copy the state of `other` into the memory of `mine`."""
     for field in fields(mine):
         getattr(mine, field.name).copy_(getattr(other, field.name))
 
 
 def _chosen(state: State, documents: Int[Tensor, " m"]) -> State:
-    """The rows of these documents."""
+    """Select the rows of these documents."""
     return replace(state, **{field.name: getattr(state, field.name)[documents] for field in fields(state)})
 
 
@@ -357,11 +356,10 @@ def _put(written: Int[Tensor, "*b t"], place: Place, tokens: Int[Tensor, "*b 1"]
 
 
 def highest(scores: Float[Tensor, "b v"], count: int) -> tuple[Float[Tensor, "b k"], Int[Tensor, "b k"]]:
-    """The `count` highest scores of each row, descending, and their columns: `topk`, in one fast pass on a CPU.
+    """Return the `count` highest scores of each row, descending, and their columns: a fast `topk` for CPUs.
 
-    Blocks are compared before what is in them. The maximum of a block is found at the speed of memory, and the best
-    `count` tokens lie in the best `count` blocks. Of equal scores the lowest column comes first when `count` is 1, as
-    with `argmax`.
+    It compares the maxima of blocks first, which it computes at memory speed; the best `count` tokens are in the best
+    `count` blocks. If `count` is 1, the lowest column wins a tie, as with `argmax`.
     """
     blocks = scores.shape[1] // _BLOCK
     if scores.device.type != "cpu" or blocks <= 4 * count:

@@ -1,13 +1,13 @@
-"""Decoding in steps that are all alike, so that a GPU can replay one: caches, rules and search of a fixed shape.
+"""Decoding in identical steps that a GPU can replay: caches, rules and search of a fixed shape.
 
-    packed decoder's read   ->   rules   ->   search   ->   one more place        one launch for all of it
+    packed decoder's read   ->   rules   ->   search   ->   next position         one launch for all of it
 
-A decoding step is a few hundred small kernels, and on a GPU their launching takes longer than their work. A graph is
-launched at once. It needs a step that reads and writes the same memory each time and never waits for the device.
+A decoding step is a few hundred small kernels, which take longer to launch than to run on a GPU. A graph needs one
+launch. Its step must read and write the same memory each time and never wait for the device.
 
-Batches are put into shapes that are a little larger, so that few of them are met: documents up to a power of two,
-source and summary up to whole pieces. Each shape and kind of rules keeps its memory and its graph for the next batch,
-the last used ones up to a limit. The host asks whether all rows are over every few steps, not after each.
+Batches are padded to slightly larger shapes to limit their number: documents to a power of two, source and summary to
+multiples of a length. Each shape and kind of rules keeps its memory and its graph for the next batch, the most recent
+ones up to a limit. The host checks every few steps whether all rows are finished.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from precis.generation.lean.search import BeamSettings, search_of
 
 _logger = logging.getLogger("precis.generation")
 
-_PIECE = 64  # tokens: room for a summary is a whole number of them
+_PIECE = 64  # tokens: the room for a summary is a multiple of this
 _SOURCE_PIECE, _LONG_SOURCE_PIECE, _LONG = 128, 512, 1024
-_LOOK_EVERY = 4  # steps between two looks at what is over
+_LOOK_EVERY = 4  # steps between two checks for finished rows
 _MOST_SHAPES = 8
-_MOST_BYTES = 2 << 30  # of one shape's caches: with more a step's work is worth its launches
-_MOST_BYTES_KEPT = 4 << 30  # of all shapes' together
-_WARM_UP = 2  # steps before the capture: libraries choose and load their kernels at the first
+_MOST_BYTES = 2 << 30  # caches of one shape; above this, launches are cheap relative to a step's work
+_MOST_BYTES_KEPT = 4 << 30  # caches of all shapes
+_WARM_UP = 2  # steps before the capture, since libraries choose and load their kernels in the first
 
 
 class Capture(ABC):
-    """Makes a step repeatable."""
+    """A way to make a step replayable."""
 
     @abstractmethod
     def takes(self, device: torch.device) -> bool:
-        """Whether steps on this device are to be repeated in this way."""
+        """Return whether it replays steps on this device."""
 
     @abstractmethod
     def __call__(self, step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-        """A function that does one step each time it is called.
+        """Return a function that runs one step.
 
-        Some steps may be taken at once, on whatever is in the step's memory; the caller fills it afterwards.
+        It may run some steps immediately, on the current content of the step's memory; fill the memory afterwards.
 
         Raises:
-            RuntimeError: the step cannot be captured on this device, or there is no memory for it.
+            RuntimeError: if the step cannot be captured on this device, or memory is insufficient.
         """
 
 
 @final
 class Replayed(Capture):
-    """Makes each step one CUDA graph.
+    """Capture of each step as one CUDA graph.
 
-    Graphs share memory for what they compute in between: they never run at the same time, and all that outlives a step
-    is in memory of its own.
+    Graphs share memory for intermediate results, since they never run at the same time; results that outlive a step
+    have their own memory.
     """
 
     def __init__(self) -> None:
-        # by device: memory is shared by captures on the same stream only
+        # by device, since only captures on the same stream share memory
         self._shared: dict[torch.device, tuple[Any, torch.cuda.Stream]] = {}
 
     def takes(self, device: torch.device) -> bool:
@@ -85,18 +85,18 @@ class Replayed(Capture):
             present.wait_stream(side)
             graph = torch.cuda.CUDAGraph()
             try:
-                # other threads may use the device meanwhile (batches that are copied ahead)
+                # other threads may use the device meanwhile (to copy batches in advance)
                 with torch.cuda.graph(graph, pool=pool, stream=side, capture_error_mode="thread_local"):
                     step()
             finally:
-                torch.cuda.set_stream(present)  # a capture that fails leaves its own as the present one
+                torch.cuda.set_stream(present)  # a failed capture leaves its own stream current
         return graph.replay
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What there is room for; all counts are at least 1."""
+    """The capacity of a batch; all counts are at least 1."""
 
     documents: int
     beams: int
@@ -105,7 +105,7 @@ class Shape:
 
     @classmethod
     def around(cls, *, documents: int, beams: int, source: int, steps: int) -> Self:
-        """The shape that such a batch is put into."""
+        """Return the shape that a batch is padded to."""
         piece = _SOURCE_PIECE if source <= _LONG else _LONG_SOURCE_PIECE
         return cls(
             documents=1 << (documents - 1).bit_length(),
@@ -115,7 +115,7 @@ class Shape:
         )
 
     def bytes(self, packed: PackedDecoder) -> int:
-        """The size of the caches."""
+        """Return the size of the caches in bytes."""
         attentions, number = packed.source_attentions, torch.finfo(packed.dtype).bits // 8
         slots = self.documents * (self.source + self.steps * self.beams)
         return 2 * len(attentions) * attentions[0].key.weight.shape[0] * slots * number
@@ -127,12 +127,12 @@ def _whole(count: int, piece: int) -> int:
 
 @final
 class StaticBatch:
-    """Memory for the batches of one shape and one kind of rules, and the step that works in it.
+    """Memory for batches of one shape and one kind of rules, and the step that uses it.
 
     Args:
-        rules: of the kind; their limits of length are replaced by each batch's.
-        settings: of the beam search; if None, the search is greedy.
-        keys: of a batch's source, for their heads, width, dtype and device.
+        rules: rules of this kind; each batch replaces their length limits.
+        settings: settings of beam search; if None, the search is greedy.
+        keys: keys of a batch's source, for their heads, width, dtype and device.
     """
 
     def __init__(
@@ -157,11 +157,11 @@ class StaticBatch:
 
         here = rules.on_device(self.device)
         self.search = search_of(settings, step, here, place=place, documents=documents, room=room)
-        # a graph knows only addresses: what is at them must stay, though the model were moved
+        # a graph stores only addresses, so the weights must stay there even if the model moves
         self._held = [weight.detach() for table in packed.tables for weight in table.parameters()]
 
     def restart(self, keys: Keys, valid: Bool[Tensor, "b s"], rules: TokenRules) -> None:
-        """Begin a batch of this shape or smaller, under rules of this kind."""
+        """Start a batch of at most this shape, under rules of this kind."""
         self._source.fill(keys, valid)
         self._target.restart()
         self.search.restart(rules, documents=valid.shape[0])
@@ -177,16 +177,16 @@ class _Kept:
 
 @final
 class StaticLoop:
-    """Decodes batches of one packed decoder; keeps what it captured until `release`."""
+    """The decoding loop of one packed decoder; it keeps its captures until `release`."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()  # the last used one is the last
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()  # most recently used last
         self._failed: set[Hashable] = set()
         self._said = False
 
     def release(self) -> None:
-        """Forget all shapes: their steps read weights that are no longer the model's."""
+        """Forget all shapes, since their steps use outdated weights."""
         self._kept.clear()
         self._failed.clear()
 
@@ -198,14 +198,14 @@ class StaticLoop:
         rules: TokenRules,
         settings: BeamSettings | None,
     ) -> list[list[int]] | None:
-        """The tokens of each document; None if the batch has to be decoded in caches that grow.
+        """Return the tokens of each document; None if the batch must use caches that grow.
 
-        That is the case on a device that the capture does not take, with rules that ask for numbers on the host, with
-        caches beyond a limit, and if the capture failed, which is said once.
+        The reason is a device that the capture does not support, rules that need numbers on the host, caches above a
+        limit, or a failed capture, which is logged once.
 
         Args:
             packed: the same at each call, until `release`.
-            settings: of the beam search; if None, the search is greedy.
+            settings: settings of beam search; if None, the search is greedy.
         """
         signature = rules.signature() if self._capture.takes(source.device) else None
         if signature is None:
@@ -231,7 +231,7 @@ class StaticLoop:
         return outcome.rows(documents)
 
     def _of(self, key: Hashable, size: int, make: Callable[[], StaticBatch]) -> _Kept | None:
-        """The batch that is kept for this key, or one made now; None if that failed."""
+        """Return the batch for this key, or create it; None if that fails."""
         if key in self._failed:
             return None
         if key not in self._kept:
@@ -260,8 +260,8 @@ class StaticLoop:
         if not self._said:
             reason = str(error).partition("\n")[0]
             _logger.warning(
-                "a decoding step could not be captured (%s): its kernels are launched one by one, with the same "
-                "summaries in more time",
+                "cannot capture a decoding step (%s): launching its kernels one by one, which is slower and writes the "
+                "same summaries",
                 reason,
             )
         self._said = True

@@ -24,7 +24,7 @@ from precis.nn.embeddings import FanInEmbedding
 class PackedZCodePP(PackedDecoder):
     """The decoder and head of a Z-Code++ model.
 
-    A token has a main state, and one more for each stream that drafts.
+    A token has a main state, and one for each drafting stream.
     """
 
     known = (
@@ -46,7 +46,7 @@ class PackedZCodePP(PackedDecoder):
         decoder = model.get_decoder()
 
         def ready(*linears: nn.Linear) -> Linear:
-            """One matrix for the outputs of several."""
+            """Concatenate the outputs of several matrices."""
             weight = (
                 torch.cat([linear.weight.detach() for linear in linears])
                 if linears[1:]
@@ -63,10 +63,10 @@ class PackedZCodePP(PackedDecoder):
         self.final_norm = _norm(decoder.final_norm, self.dtype)
 
     def check(self, steps: int) -> None:
-        """Any number will do: positions are relative."""
+        """Accept any number, since positions are relative."""
 
     def by_distance(self, furthest: int) -> Float[Tensor, "h r"]:
-        """Scores that all layers add."""
+        """Return the scores that all layers add."""
         distances = torch.arange(furthest, -1, -1, device=self.position_bias.weight.device)
         return self.position_bias(self.buckets(distances)).to(self.dtype).T.contiguous()
 
@@ -88,7 +88,7 @@ class PackedZCodePP(PackedDecoder):
 
     @staticmethod
     def _bias(target: Target, drafts: int) -> Float[Tensor, "#b h s*m j"]:
-        """Scores of all slots and, if streams draft, of a state's own key, which the main state does not look at."""
+        """Return scores of all slots and, if streams draft, of a state's own key, hidden from the main state."""
         slots = target.lookback(drafts + 1)[None]  # (1 h s #m t)
         if not drafts:
             return target.bias(slots)
@@ -99,7 +99,7 @@ class PackedZCodePP(PackedDecoder):
 
 @final
 class _Layer:
-    """One layer's weights, and what is computed with them."""
+    """One layer: its weights and its forward pass."""
 
     def __init__(self, layer: nn.Module, ready: Pack, dtype: torch.dtype) -> None:
         assert isinstance(layer, DecoderLayer)
@@ -128,7 +128,7 @@ class _Layer:
         shape = {"documents": target.documents, "tokens": tokens, "heads": self.heads}
         q, k, v = (heads_of(part, **shape) for part in self.project(self.self_norm(states)).chunk(3, dim=-1))
         keys, values = target.extend(index, k[:, :, :tokens], v[:, :, :tokens])
-        if q.shape[2] == tokens:  # main states alone
+        if q.shape[2] == tokens:  # only main states
             mixed = mix(q, keys, values, bias=bias, scale=1.0)
         else:
             mixed = mix_with_own(q, keys, values, k, v, bias=bias, scale=1.0)
@@ -141,12 +141,12 @@ class _Layer:
 
 def _norm(norm: nn.RMSNorm, dtype: torch.dtype) -> Apply:
     weight, eps, width = norm.weight.detach().to(dtype), norm.eps, norm.weight.shape[0]
-    if dtype is not torch.float32 or weight.device.type != "cpu":  # elsewhere it is one operator
+    if dtype is not torch.float32 or weight.device.type != "cpu":  # one operator there
         return lambda states: F.rms_norm(states, (width,), weight, eps)
     offset = torch.full((1, 1, 1), torch.finfo(dtype).eps if eps is None else eps, device=weight.device)
 
     def normed(states: Tensor) -> Tensor:
-        """Half the operators of `F.rms_norm`: the mean square and eps in one product."""
+        """Normalize with half the operators of `F.rms_norm`: the mean square and eps in one product."""
         square = torch.baddbmm(offset, states[:, None, :], states[:, :, None], alpha=1.0 / width)
         return states * square.rsqrt_().view(-1, 1) * weight
 

@@ -1,5 +1,5 @@
 "use strict";
-// Texts reach the page by textContent alone. Nothing is loaded from, or sent to, another host.
+// Text reaches the page only as textContent. The page never loads from or sends to another host.
 
 const at = (id) => document.getElementById(id);
 const make = (name, text = "", kind = "") => {
@@ -12,7 +12,7 @@ const STORE = "precis-history", MOST = 20, LONGEST_KEPT = 100000;
 const METHODS = { extract: "choose sentences", abstract: "write" };
 const DOES = { extract: "This server's model chooses sentences of the document.", abstract: "This server's model writes the summary." };
 const RANGES = { words: [10, 400, 10, 80], sentences: [1, 20, 1, 3] };
-// source: the text that the results are of
+// source: the summarized text
 const state = { facts: null, abort: null, results: [], source: "", clock: 0 };
 
 // ---- settings
@@ -65,13 +65,13 @@ const headers = () => {
   return { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
 };
 
-// A server with keys: their field comes to where it is seen.
+// The server needs a key: move the field to a visible place.
 function askForKey() {
   const access = at("access");
   if (access.nextElementSibling !== document.querySelector("main")) document.querySelector("main").before(access);
   access.open = true;
-  return at("key").value.trim() ? "This key is not one of the server's keys. Write another one into the field Key."
-    : "This server asks for a key. Write yours into the field Key.";
+  return at("key").value.trim() ? "The server does not accept this key. Enter another one in the field Key."
+    : "This server needs a key. Enter yours in the field Key.";
 }
 
 async function askFacts() {
@@ -86,7 +86,7 @@ async function askFacts() {
     const modes = state.facts.modes;
     at("does").textContent = modes.length === 1 ? DOES[modes[0]] || "" : "";
     tellSize();
-  } catch { /* summarizing will say it */ }
+  } catch { /* summarizing will report it */ }
 }
 
 async function* eventsOf(response) {
@@ -104,7 +104,7 @@ async function* eventsOf(response) {
       }
     }
   } finally {
-    reader.cancel().catch(() => {}); // whoever asked needs no more
+    reader.cancel().catch(() => {}); // the caller has finished
   }
 }
 
@@ -138,7 +138,7 @@ const told = (error) => {
   if (error instanceof Refusal) {
     return `No summary: ${error.message}.${error.again ? ` Try again in ${error.again} seconds.` : ""}`;
   }
-  return "The server does not answer. Your text is still here: try again when the server is back.";
+  return "The server does not respond. Your text is still here: try again when the server is back.";
 };
 
 // ---- the document
@@ -152,16 +152,16 @@ function tellSize() {
     const tokens = Math.ceil(bytesOf(at("text").value) / 4), most = state.facts && state.facts.max_document_tokens;
     const tooLong = Boolean(most) && tokens > most;
     at("size").textContent = !tokens ? "No text at hand?" : `About ${count(tokens, "token")}` +
-      (tooLong ? `; this server takes ${most.toLocaleString("en")}. Shorten the text.` : ".");
+      (tooLong ? `; this server accepts ${most.toLocaleString("en")}. Shorten the text.` : ".");
     at("size").classList.toggle("problem", tooLong);
     at("try").hidden = tokens > 0;
   }, 150);
 }
 
-// dir="auto" finds this out too, but takes a minute for 2 MB in one paragraph.
+// dir="auto" would detect this too, but takes a minute for 2 MB in one paragraph.
 const directionOf = (text) => (/^[^\p{L}]*[\u0591-\u07ff\ufb1d-\ufdfd\ufe70-\ufefc]/u.test(text.slice(0, 500)) ? "rtl" : "ltr");
 
-// Of what is shown, what is said of another text.
+// Show whether the results belong to another text.
 function tellStale() {
   const stale = state.results.length > 0 && at("text").value !== state.source;
   at("stale").hidden = !stale;
@@ -187,7 +187,7 @@ function put(text) {
 async function open(file) {
   const most = state.facts && state.facts.max_body_bytes;
   if (most && file.size > most) {
-    fail(`${file.name} has ${Math.ceil(file.size / 2 ** 20)} MB; this server takes ${Math.floor(most / 2 ** 20)} MB. Open a smaller file.`);
+    fail(`${file.name} has ${Math.ceil(file.size / 2 ** 20)} MB; this server accepts ${Math.floor(most / 2 ** 20)} MB. Open a smaller file.`);
     return;
   }
   const bytes = new Uint8Array(await file.arrayBuffer());
@@ -198,7 +198,7 @@ async function open(file) {
     put(text);
     say(`${file.name} is open.`);
   } catch {
-    fail(`${file.name} is not a text file in UTF-8. Open a text file, or paste the text. The command precis summarize reads PDF, Word and others.`);
+    fail(`${file.name} is not a UTF-8 text file. Open a text file, or paste the text. The command precis summarize reads PDF, Word and others.`);
   }
 }
 at("file").addEventListener("change", () => {
@@ -208,9 +208,9 @@ at("file").addEventListener("change", () => {
 at("try").addEventListener("click", () => {
   put(at("example").content.textContent.trim());
   at("form").requestSubmit();
-  at("results").focus(); // this button is about to go
+  at("results").focus(); // this button disappears
 });
-// Anywhere on the page: a file that misses the field would replace the page, and the text with it.
+// Anywhere on the page, since a file dropped outside the field would replace the page and the text.
 for (const name of ["dragover", "dragleave", "drop"]) {
   addEventListener(name, (event) => {
     if (!event.dataTransfer.types.includes("Files")) return;
@@ -235,7 +235,7 @@ at("edit").addEventListener("click", () => {
   }
 });
 
-// The server counts code points, this language UTF-16 units.
+// The server counts code points, JavaScript UTF-16 units.
 function unitPlaces(text, places) {
   const sorted = [...new Set(places)].sort((a, b) => a - b), found = new Map();
   let unit = 0, point = 0;
@@ -249,7 +249,7 @@ function unitPlaces(text, places) {
   return found;
 }
 
-// Lines that were broken because the next word found no place read better in lines of the page. No character moves.
+// Join lines that were wrapped at a fixed width. All offsets stay valid.
 function unwrapped(text) {
   const lines = text.split("\n"), widest = lines.reduce((most, line) => Math.max(most, line.length), 0);
   if (widest < 50 || widest > 100) return text;
@@ -305,7 +305,7 @@ async function copy(part) {
   const button = part.querySelector(".copy");
   try {
     await navigator.clipboard.writeText(part.summary);
-    say("The summary is copied.");
+    say("Copied the summary.");
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   } catch {
@@ -313,7 +313,7 @@ async function copy(part) {
   }
 }
 
-// Not a button: in a button no text can be selected.
+// Not a button, since the text of a button cannot be selected.
 function addSentence(part, sentence) {
   const item = make("li"), shown = make("div", "", "sentence"), facts = make("ul", "", "facts");
   facts.id = `facts-${document.querySelectorAll(".facts").length}`;
@@ -339,14 +339,14 @@ function addSentence(part, sentence) {
   part.querySelector(".sentences").append(item);
 }
 
-// Tells the passages in `facts`; the way to them comes behind, where it is no part of what describes the sentence.
+// List the passages in `facts`; the button follows outside it, so that it is not part of the sentence's description.
 function passagesOf(item, sentence, facts) {
   if (!sentence.support) return [];
   for (const { text } of sentence.support) {
     facts.append(make("li", text === sentence.text ? "Word for word in the document." : `Source: ${text}`, "when-open"));
   }
   if (!sentence.support.length) {
-    facts.append(make("li", "No passage of the document is close to this."));
+    facts.append(make("li", "No passage of the document is similar to this."));
     return [];
   }
   const go = make("button", "Show in the document", "when-open go");
@@ -373,7 +373,7 @@ function lightUp(item) {
   if (shift < 0 || shift > box.clientHeight - 60) box.scrollTop += shift - box.clientHeight / 3;
 }
 
-// Not where the pointer only passes: what is below would move away under it.
+// Not on hover, which would move the content below the pointer.
 function unfold(item) {
   for (const open of document.querySelectorAll(".open")) open.classList.remove("open");
   item.classList.add("open");
@@ -401,7 +401,7 @@ function move(event, shown) {
 
 function endResult(part, summary) {
   const note = part.querySelector(".read");
-  note.textContent = summary.read.note + (summary.finished ? "" : " The last sentence is cut to keep the length.");
+  note.textContent = summary.read.note + (summary.finished ? "" : " The last sentence is truncated to the length limit.");
   note.classList.toggle("partly", !summary.read.complete);
   part.summary = summary.summary;
   part.querySelector(".copy").hidden = false;
@@ -423,7 +423,7 @@ const label = (options) => {
   return options.mode ? `${METHODS[options.mode] || options.mode}, ${length}` : length;
 };
 
-// Seconds are shown, but not read out one by one.
+// Show seconds, but do not announce each one.
 function startClock() {
   const began = performance.now(), seconds = () => (performance.now() - began) / 1000;
   state.clock = setInterval(() => { at("clock").textContent = `${Math.round(seconds())} s`; }, 1000);
@@ -431,7 +431,7 @@ function startClock() {
 }
 
 function busy(works) {
-  at("go").setAttribute("aria-disabled", works); // `disabled` would take the focus away
+  at("go").setAttribute("aria-disabled", works); // `disabled` would lose the focus
   at("stop").hidden = !works;
   if (works) return;
   clearInterval(state.clock);
@@ -461,7 +461,7 @@ async function run(event) {
   if (state.abort) return;
   const text = at("text").value;
   if (!text.trim()) {
-    fail("There is no text yet. Paste one, or open a file.");
+    fail("There is no text yet. Paste text, or open a file.");
     if (!at("text").hidden) at("text").focus();
     return;
   }
@@ -483,7 +483,7 @@ async function run(event) {
   } finally {
     busy(false);
     if (state.results.length) {
-      if (at("text").value === text) showSource(); // another text that came meanwhile stays
+      if (at("text").value === text) showSource(); // keep a text that was entered meanwhile
       remember();
     }
     tellStale();
@@ -511,14 +511,14 @@ function keep(entries) {
     try {
       localStorage.setItem(STORE, JSON.stringify(entries.slice(0, most)));
       break;
-    } catch { /* no place: keep fewer */ }
+    } catch { /* storage full: keep fewer */ }
   }
   showHistory();
 }
 
 function remember() {
   if (state.source.length > LONGEST_KEPT) {
-    say(`${at("status").textContent} It is too long for the history.`);
+    say(`${at("status").textContent} The text is too long for the history.`);
     return;
   }
   keep([{ when: Date.now(), text: state.source, results: state.results }, ...past()]);
@@ -534,12 +534,12 @@ function showHistory() {
     return item;
   }));
   at("forget").hidden = !past().length;
-  at("kept").textContent = past().length ? `The last ${MOST} summaries are kept in this browser only.` : "There is no summary yet.";
+  at("kept").textContent = past().length ? `Only this browser keeps the last ${MOST} summaries.` : "No summaries yet.";
 }
 
 function restore(entry) {
   if (state.abort) {
-    fail("A summary is in work. Stop it, or wait for its end.");
+    fail("A summary is running. Stop it, or wait until it ends.");
     return;
   }
   at("text").value = state.source = entry.text;
@@ -553,7 +553,7 @@ function restore(entry) {
   }
   showSource();
   fail("");
-  say("An earlier summary is shown.");
+  say("Showing an earlier summary.");
   changed();
   at("results").focus();
 }
