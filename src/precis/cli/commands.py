@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from precis.cli.config_file import with_config
 from precis.cli.groups import expanded
 from precis.cli.options import settings_of
-from precis.cli.panels import arranged
+from precis.cli.panels import HelpPage, arranged
 from precis.cli.usage import shortened
 from precis.errors import UserError
 
@@ -22,7 +22,7 @@ __all__ = ["CheckedCommand", "Commands", "described", "words_of"]
 _MAY_BE_EMPTY = ("instruction", "initial_text")
 
 
-class CheckedCommand(TyperCommand):
+class CheckedCommand(HelpPage, TyperCommand):
     """A command that refuses mistakes which the parser would accept silently.
 
     It refuses several values for an option that takes one, since only the last would count. It also refuses a flag with
@@ -107,8 +107,15 @@ def described(name: str, **options: Any) -> Callable[[Function], Function]:
     return keep
 
 
+class _Group(HelpPage, TyperGroup):
+    """A group of commands with a `HelpPage`."""
+
+
 class Commands(typer.Typer):
     """A group whose commands are `CheckedCommand`s."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=_Group, **options)
 
     def add(self, *functions: Callable[..., Any]) -> None:
         """Register functions decorated with `described`, in this order."""

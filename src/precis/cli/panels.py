@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from inspect import cleandoc
+from typing import Any, TypeVar
 
 from typer.core import TyperArgument, TyperOption
 
-__all__ = ["PANELS", "arranged"]
+__all__ = ["PANELS", "HelpPage", "arranged"]
 
 #: Panel -> its parameters; those in no panel come first, under "Options".
 PANELS: dict[str, tuple[str, ...]] = {
@@ -57,6 +58,24 @@ _ORDER = [None, *PANELS]
 _WITHOUT_TRAINING = ("evaluate", "summarize", "serve", "attention", "spectrum")
 
 Parameter = TypeVar("Parameter", bound=TyperArgument | TyperOption)
+
+
+class HelpPage:
+    """A mixin for commands and groups, because typer breaks paragraphs at source lines and shows `<bool>` on flags."""
+
+    def __init__(self, *arguments: Any, help: str | None = None, **options: Any) -> None:  # noqa: A002  typer's name
+        paragraphs = cleandoc(help or "").split("\n\n")
+        super().__init__(
+            *arguments, help="\n\n".join(" ".join(each.split()) for each in paragraphs), **options
+        )
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, among them `--help`, with an empty type on flags."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in parameters:
+            if isinstance(each, TyperOption) and each.is_flag:
+                each.metavar = ""
+        return parameters
 
 
 def arranged(command: str, parameters: list[Parameter]) -> list[Parameter]:
