@@ -311,4 +311,4 @@ def _tensors(path: Path, entries: Mapping[str, Any], *, space: int) -> dict[str,
 
 
 def _damaged(path: Path, why: str) -> UserError:
-    return UserError(f"{path}: it is not a complete safetensors file: {why}")
+    return UserError(f"{path}: cannot be loaded: it is not a complete safetensors file: {why}")

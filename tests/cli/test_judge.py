@@ -105,7 +105,10 @@ def test_files_that_do_not_fit_are_named_with_the_row(
         ("judge new --predictions {ours} --predictions {ours} --out s", "has the same name 'ours'"),
         ("judge new --predictions nowhere.jsonl --out s", "nowhere.jsonl: no such file of predictions"),
         ("judge new --predictions {ours} --predictions {theirs} --documents 9 --out s", "there are 5"),
-        ("judge new --predictions {ours} --predictions {theirs} --split dev --out s", "name it too"),
+        (
+            "judge new --predictions {ours} --predictions {theirs} --split dev --out s",
+            "apply to --data; add --data",
+        ),
         (
             "judge new --predictions {ours} --predictions {theirs} --reference --out s",
             "name them with --data",

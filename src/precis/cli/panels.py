@@ -65,9 +65,8 @@ class HelpPage:
 
     def __init__(self, *arguments: Any, help: str | None = None, **options: Any) -> None:  # noqa: A002  typer's name
         paragraphs = cleandoc(help or "").split("\n\n")
-        super().__init__(
-            *arguments, help="\n\n".join(" ".join(each.split()) for each in paragraphs), **options
-        )
+        unwrapped = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+        super().__init__(*arguments, **{**options, "help": unwrapped})
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, among them `--help`, with an empty type on flags."""

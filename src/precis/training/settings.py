@@ -162,7 +162,7 @@ def refuse_other_settings(
         )
     name, value, other = change
     raise UserError(
-        f"the run in {folder} was started with {name}={value!r}, which is now {other!r}; "
+        f"the run in {folder} was started with {name}={value!r} and is now given {other!r}; "
         f"keep the old value, or start again with --restart or another --out"
     )
 
