@@ -328,8 +328,8 @@ def test_a_callback_that_fails_later_is_named_once_and_the_run_goes_on(
     assert (len(good.steps), len(good.validations), len(good.ends)) == (12, 3, 1)
     said = [record.getMessage() for record in caplog.records]
     assert said == [
-        "Failing failed (OSError: [Errno 28] No space left on device: 'curves.png'); the run continues, and later errors "
-        "of this callback are not shown"
+        "Failing failed (OSError: [Errno 28] No space left on device: 'curves.png'); the run continues, and later "
+        "errors of this callback are not shown"
     ]
 
 
