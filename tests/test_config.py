@@ -38,7 +38,7 @@ def test_a_choice_keeps_its_type_under_type():
 
 
 def test_unknown_keys_are_refused_with_the_nearest():
-    with pytest.raises(UserError, match=r"no setting 'lenghts'; did you mean 'lengths'\?"):
+    with pytest.raises(UserError, match=r"does not have a setting 'lenghts'; did you mean 'lengths'\?"):
         Outer.from_dict({"lenghts": [1]})
 
 

@@ -38,7 +38,7 @@ def test_a_lock_neither_follows_a_link_nor_empties_a_file_nor_waits_for_a_pipe(t
             (lambda place: place.symlink_to(thesis), "is a link"),
             (lambda place: os.link(thesis, place), "was not written by precis"),
             (lambda place: place.mkdir(), "is a folder"),
-            (os.mkfifo, "is no ordinary file"),
+            (os.mkfifo, "is not a regular file"),
         )
     ):
         folder = tmp_path / str(number)

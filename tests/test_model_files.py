@@ -54,14 +54,14 @@ def test_usual_implementations_and_python_files_are_left_out(caplog: pytest.LogC
         "encoder": {"_attn_implementation": "sdpa", "auto_map": {}},
     }
     assert plain_settings(values, "config.json") == {"d_model": 8, "quantization_config": None, "encoder": {}}
-    assert caplog.messages == ["config.json: names code, which is not run: auto_map"]
+    assert caplog.messages == ["config.json: names code, which precis does not run: auto_map"]
 
 
 @pytest.mark.parametrize(
     "values", [{"custom_generate": "a"}, {"trust_remote_code": True}, {"compile_config": {"a": 1}}]
 )
 def test_decoding_settings_that_name_code_are_refused(values: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="is not run"):
+    with pytest.raises(UserError, match="does not run"):
         check_decoding(values, "generation_config.json")
     check_decoding({**dict.fromkeys(values), "num_beams": 4}, "generation_config.json")
 
@@ -69,10 +69,10 @@ def test_decoding_settings_that_name_code_are_refused(values: dict[str, Any]) ->
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({"encoder_layers": 200_000}, "encoder_layers is 200,000, and at most 120"),
+        ({"encoder_layers": 200_000}, "encoder_layers is 200,000, above 120"),
         ({"num_hidden_layers": 121}, "num_hidden_layers"),
         ({"num_labels": 10**9}, "num_labels"),
-        ({"d_model": 10**9}, "d_model is 1,000,000,000, and at most 5,000,000"),
+        ({"d_model": 10**9}, "d_model is 1,000,000,000, above 5,000,000"),
         ({"d_model": 1e18}, "d_model"),
         ({"vocab_size": 10**12}, "vocab_size"),
         ({"encoder": {"hidden_size": 10**9}}, "hidden_size"),
@@ -134,17 +134,17 @@ def entry(dtype: Any = "F32", shape: Any = (1,), offsets: Any = (0, 4)) -> dict[
 @pytest.mark.parametrize(
     ("header", "length", "says"),
     [
-        (entry(), 1 << 62, "header says"),
+        (entry(), 1 << 62, "header declares"),
         (b"[" * 100_000, None, "nested deeper"),
-        (b"[1]", None, "no JSON object"),
+        (b"[1]", None, "not a JSON object"),
         ({f"w{i}": entry()["a"] for i in range(20_001)}, None, "names 20,001 tensors"),
         (entry(shape=[1 << 40], offsets=[0, 1 << 42]), None, "its bytes are"),
         (entry(shape=[2]), None, "its bytes are"),
         (entry(offsets=[4, 0]), None, "its bytes are"),
-        (entry(shape=[-1]), None, "does not say what 'a' is"),
-        (entry(dtype="EVIL"), None, "does not say what 'a' is"),
-        (entry(dtype=["F32"]), None, "does not say what 'a' is"),
-        ({"a": 5}, None, "does not say what 'a' is"),
+        (entry(shape=[-1]), None, "does not describe 'a'"),
+        (entry(dtype="EVIL"), None, "does not describe 'a'"),
+        (entry(dtype=["F32"]), None, "does not describe 'a'"),
+        ({"a": 5}, None, "does not describe 'a'"),
     ],
 )
 def test_a_header_that_does_not_fit_its_file_is_one_line(
@@ -161,7 +161,7 @@ def test_a_header_of_many_megabytes_is_not_read(tmp_path: Path) -> None:
     with (file := tmp_path / "model.safetensors").open("wb") as sparse:
         sparse.write(struct.pack("<Q", 90 << 20))
         sparse.truncate(91 << 20)
-    with pytest.raises(UserError, match="header has 90 MiB, and at most 16 MiB"):
+    with pytest.raises(UserError, match="header has 90 MiB, above the limit of 16 MiB"):
         read_header(file)
 
 
@@ -171,7 +171,7 @@ def test_an_index_names_safetensors_of_its_own_folder_alone(name: str, tmp_path:
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
-    with pytest.raises(UserError, match="which is no safetensors file of this folder"):
+    with pytest.raises(UserError, match="which is not a safetensors file of this folder"):
         read_headers(folder)
 
 

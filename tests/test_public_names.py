@@ -67,7 +67,7 @@ def test_the_example_of_every_name_runs(name, folder, monkeypatch):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="has no attribute 'Sumarizer'"):
+    with pytest.raises(AttributeError, match="does not have the attribute 'Sumarizer'"):
         _ = precis.Sumarizer
 
 

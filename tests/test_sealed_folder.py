@@ -33,7 +33,7 @@ def test_any_bit_of_the_seal_counts(folder: Path) -> None:
 )
 def test_a_later_file_that_would_be_read_is_refused(folder: Path, name: str) -> None:
     (folder / name).write_text("{}")
-    with pytest.raises(UserError, match=f"{name} was not there when it was sealed"):
+    with pytest.raises(UserError, match=f"{name} was added after sealing"):
         check_sealed(folder)
 
 
@@ -41,7 +41,7 @@ def test_a_later_file_that_nobody_reads_is_named(folder: Path, caplog: pytest.Lo
     (folder / "notes.txt").write_text("mine")
     (folder / ".hidden").write_text("")
     check_sealed(folder)
-    assert caplog.messages == [f"{folder}: notes.txt was not there when it was sealed; it is not read"]
+    assert caplog.messages == [f"{folder}: notes.txt was added after sealing and is ignored"]
 
 
 def test_a_change_is_found_while_the_folder_is_read_and_said_before_what_failed_by_it(tmp_path: Path) -> None:

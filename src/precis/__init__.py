@@ -1,7 +1,7 @@
 """precis: pre-train, adapt, evaluate and run abstractive summarizers.
 
-This module gives the public names. They are imported on first use, so `import precis` costs nothing. After
-`import precis`, transformers' Auto classes open folders of these models.
+The public names are imported on first use, so `import precis` costs nothing. After `import precis`, transformers' Auto
+classes open folders of these models.
 """
 
 from importlib import import_module
@@ -71,7 +71,7 @@ announce()
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'precis' has no attribute {name!r}")
+        raise AttributeError(f"module 'precis' does not have the attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 

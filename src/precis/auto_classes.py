@@ -1,9 +1,9 @@
-"""transformers' Auto classes know the models from `import precis` on, which loads neither transformers nor torch.
+"""Registers the models with transformers' Auto classes on `import precis`, without loading transformers or torch.
 
-transformers finds a model type in a table of names and imports the module `transformers.models.TYPE` when a folder of
-that type is opened. Our types are entered in that table as soon as it exists; the modules that it then asks for give
-the names of `precis.models`, whose import registers the classes in full. Nothing is imported before a folder needs it,
-and nothing here for its base classes: `importlib.abc` alone would take as long as the rest of `import precis`.
+transformers looks a model type up in a table of names, and imports the module `transformers.models.TYPE` to open a
+folder of that type. We add our types to that table as soon as it exists. The modules that transformers then imports
+return the names of `precis.models`, whose import registers the classes in full. Nothing is imported before a folder
+needs it. This module imports no base classes: `importlib.abc` takes as long as the rest of `import precis`.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 _TABLE = "transformers.models.auto.configuration_auto"
 _MODELS = "precis.models"
-#: Model type -> the name that its module gives the configuration; no name that transformers has itself.
+#: Model type -> the configuration's name in its module; transformers itself must not use that name.
 _TYPES = {"zcodepp": "ZCodePPConfig", "precis-prophetnet": "PrecisProphetNetConfig"}
 _CLASSES = {"ZCodePPConfig": "ZCodePPConfig", "PrecisProphetNetConfig": "ProphetNetConfig"}
 _MODULES = {f"transformers.models.{kind.replace('-', '_')}": name for kind, name in _TYPES.items()}
@@ -26,7 +26,7 @@ class _Tables(Protocol):
 
 
 def announce() -> None:
-    """Enter the model types in transformers' table, now if it is loaded, else when it is."""
+    """Add the model types to transformers' table, now or when transformers loads it."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     loaded = sys.modules.get(_TABLE)
@@ -41,13 +41,13 @@ def _enter(table: Any) -> None:
 
 
 class _Finder:
-    """Knows the table's module and ours, and leaves every other to the usual finders."""
+    """An import finder for the table's module and ours; other modules are left to the usual finders."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname in _MODULES:
-            loader: Any = _OurModels()  # a loader by its methods
+            loader: Any = _OurModels()  # has a loader's methods
             return ModuleSpec(fullname, loader)
         if fullname != _TABLE:
             return None
@@ -58,7 +58,7 @@ class _Finder:
 
 
 class _TableLoader(SourceFileLoader):
-    """Loads the table's module as ever, and enters the model types."""
+    """The usual loader of the table's module, which then adds the model types."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
@@ -66,10 +66,10 @@ class _TableLoader(SourceFileLoader):
 
 
 class _OurModels:
-    """Loads a module that holds one configuration of ours."""
+    """The loader of a module that contains one of our configurations."""
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """The usual kind of module."""
+        """Return None, for the default kind of module."""
 
     def exec_module(self, module: ModuleType) -> None:
         name = _MODULES[module.__name__]

@@ -1,7 +1,7 @@
-"""Settings: frozen, keyword-only dataclasses that survive a trip through JSON.
+"""Settings: frozen, keyword-only dataclasses that round-trip through JSON.
 
-A choice between kinds of settings (`Softmax | TopP`) is a type; its class name is kept under "type" when a field
-allows more than one. Unknown keys are refused with the nearest known one, so that a typing error never becomes a
+A choice between kinds of settings (`Softmax | TopP`) is a union type; the class name is stored under "type" when a
+field allows more than one. An unknown key is an error that suggests the nearest known one, so a typo never becomes a
 silent default.
 """
 
@@ -20,10 +20,10 @@ _TOLD = 14  # names that an error message lists
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Base of every settings class. Fields hold JSON scalars, other `Settings`, or tuples of either."""
+    """The base of every settings class. Fields hold JSON scalars, other `Settings`, or tuples of either."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON-ready values; `from_dict` gives an equal object back."""
+        """Return the settings as JSON-ready values; `from_dict` rebuilds an equal object."""
         hints = typing.get_type_hints(type(self))
         return {
             field.name: _encode(getattr(self, field.name), tagged=len(_choices(hints[field.name])) > 1)
@@ -32,16 +32,17 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Build from `to_dict`'s result.
+        """Build from the result of `to_dict`.
 
         Raises:
-            UserError: if a key is unknown, one without a default is missing, or a tagged choice names no allowed type.
+            UserError: if a key is unknown, a key without a default is missing, or a tag names a type that the field
+                does not allow.
         """
         hints = typing.get_type_hints(cls)
         names = [field.name for field in dataclasses.fields(cls)]
         for key in values:
             if key not in names:
-                raise UserError(f"{cls.__name__} has no setting {key!r}{nearest(key, names)}")
+                raise UserError(f"{cls.__name__} does not have a setting {key!r}{nearest(key, names)}")
         missing = [
             field.name for field in dataclasses.fields(cls) if _required(field) and field.name not in values
         ]
@@ -55,7 +56,7 @@ def _required(field: dataclasses.Field[Any]) -> bool:
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:
-    """Return `; did you mean ...?` for an error message, or the list of what is known if nothing is near."""
+    """Return `; did you mean ...?` for an error message, or the list of known words if none is close."""
     options = list(known)
     close = difflib.get_close_matches(word, options, n=2, cutoff=0.6)
     if close:
@@ -65,7 +66,7 @@ def nearest(word: str, known: typing.Iterable[str]) -> str:
 
 
 def _choices(hint: Any) -> list[type[Settings]]:
-    """The settings classes that a field's type allows."""
+    """Return the settings classes that a field's type allows."""
     options = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return [o for o in options if isinstance(o, type) and issubclass(o, Settings)]
 
@@ -96,5 +97,5 @@ def _decode(value: Any, hint: Any) -> Any:
 
 
 def _as_tuples(value: Any) -> Any:
-    """JSON's lists, of lists too, as the tuples that settings hold."""
+    """Turn JSON lists, nested ones too, into the tuples that settings hold."""
     return tuple(_as_tuples(item) for item in value) if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Settings of decoding, which tasks, recipes and checkpoints carry."""
+"""Decoding settings, which tasks, recipes and checkpoints carry."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 from precis.config import Settings
 from precis.errors import UserError
 
-# Beyond these a search takes hours and writes nothing better.
+# Beyond these bounds a search takes hours without better summaries.
 _BOUNDS = {
     "beams": (1, 128),
     "no_repeat_ngram": (0, 128),
@@ -17,16 +17,16 @@ _BOUNDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationSettings(Settings):
-    """Settings of the search for a summary.
+    """Decoding settings.
 
     Attributes:
         beams: width of the beam search; 1 is greedy.
-        length_penalty: exponent of the length by which a beam's log probability is divided; above 1 favours
-            longer summaries.
+        length_penalty: a beam's log probability is divided by its length to this power; above 1 favours longer
+            summaries.
         no_repeat_ngram: n-grams of this length never occur twice in a summary; 0 allows all.
-        min_tokens, max_tokens: bounds of the summary's length in new tokens, the end mark included.
-        early_stopping: when the search stops. True: as soon as `beams` finished summaries are found. False: when no
-            better one is likely. "never": when no better one is possible.
+        min_tokens, max_tokens: bounds on the summary's length in new tokens, including the end token.
+        early_stopping: when the search stops. True: as soon as `beams` summaries are finished. False: when a better
+            one is unlikely. "never": when a better one is impossible.
     """
 
     beams: int = 1

@@ -1,41 +1,41 @@
-"""The two ways a run ends early, each said in one line, and what a library's exception says in one line."""
+"""The two errors that end a run early, and one-line messages for the exceptions of libraries."""
 
 import json
 
 DISTRIBUTION = "precis-summarizer"
-"""What pip calls this package; `precis` on PyPI is another project."""
+"""The name of this package on PyPI, where `precis` is another project."""
 
-# Messages of libraries whose first line alone is no help, and what to say in their place.
+# Part of a library's unhelpful message -> the message to show instead.
 _IN_OUR_WORDS = {
     "For details look at the above report": (
-        "its tensors have other shapes than its config.json says; take both from one model"
+        "its tensors do not have the shapes of its config.json; take both from one model"
     ),
     "Couldn't instantiate the backend tokenizer": (
-        "no file in it holds the tokenizer's pieces; copy tokenizer.json from where the model is from"
+        "none of its files contains the tokenizer's vocabulary; copy tokenizer.json from the original model"
     ),
-    "did not match any variant of untagged enum": "it is of a form that the tokenizers library does not know",
+    "did not match any variant of untagged enum": "the tokenizers library does not know this format",
 }
 _ABOUT_ITS_OWN_CODE = ("object has no attribute", "object cannot be interpreted as", "is not subscriptable")
 
 
 class UserError(ValueError):
-    """Something the user can mend: the message names what, where and how. The command line exits with 2."""
+    """An error that the user can fix: the message names what, where and how. The command line exits with 2."""
 
 
 class RunError(RuntimeError):
-    """A run that could not go on (divergence, a full disk). The command line exits with 1."""
+    """A run that could not continue (divergence, a full disk). The command line exits with 1."""
 
 
 class DivergedError(RunError):
-    """Training that left no usable model: its loss, gradient or weights were not finite."""
+    """Training without a usable model: its loss, gradient or weights were not finite."""
 
 
 def missing_extra(extra: str, *, wanted_by: str = "this") -> UserError:
-    """The error to raise where the packages of an extra are not installed.
+    """Return the error to raise if the packages of an extra are not installed.
 
     Args:
         extra: its name in pyproject.toml, such as "serve".
-        wanted_by: what needs them, as the user calls it, such as "precis serve".
+        wanted_by: the feature that needs them, in the user's terms, such as "precis serve".
     """
     return UserError(
         f"{wanted_by} needs packages that are not installed: pip install '{DISTRIBUTION}[{extra}]'"
@@ -43,13 +43,13 @@ def missing_extra(extra: str, *, wanted_by: str = "this") -> UserError:
 
 
 def first_line(error: BaseException) -> str:
-    """One line that says what a library's exception is about."""
+    """Return a one-line description of a library's exception."""
     lines = str(error).strip().splitlines()
     line = lines[0].strip().rstrip(".") if lines else type(error).__name__
-    if isinstance(error, KeyError):  # its text is the key alone
+    if isinstance(error, KeyError):  # its text is only the key
         return f"{line} is missing in it"
     if isinstance(error, json.JSONDecodeError):
-        return f"broken JSON: {line}"
+        return f"invalid JSON: {line}"
     if any(words in line for words in _ABOUT_ITS_OWN_CODE):
-        return f"it is not of the form that is expected there ({line})"
+        return f"it does not have the expected format ({line})"
     return next((ours for theirs, ours in _IN_OUR_WORDS.items() if theirs in line), line)

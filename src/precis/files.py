@@ -1,16 +1,16 @@
-"""Writes everything aside, synced, sealed and renamed, and never over what somebody else put there.
+"""Writes to a temporary name, syncs, adds checksums, renames, and never overwrites files it did not create.
 
-Checkpoints are not written here; see `training/sealed.py`.
+Checkpoints have their own writer, `training/sealed.py`.
 
-    kind          | written by          | a kill leaves                        | found later
+    kind          | written by          | a kill leaves                        | damage is found by
     --------------|---------------------|--------------------------------------|-----------------------------------
     a file        | `write_file`        | the old text or the new one          | -
-    a folder      | `write_folder`      | the old folder or the new one        | `check_seal`: SEAL has every file
+    a folder      | `write_folder`      | the old folder or the new one        | `check_seal`: SEAL lists every file
 
-Temporary names end in eight random letters. Files get the mode that the umask gives to new ones, whatever library wrote
-them (those of safetensors would be private to their owner).
+Temporary names end in eight random hexadecimal digits. Files get the mode of the umask, whatever library wrote them
+(safetensors makes its files private to their owner).
 
-The seal finds accidents: a fast digest (xxh3) is checked when a folder is read, SHA-256 is kept for the record.
+The seal detects accidents: reading a folder checks a fast checksum (xxh3); SHA-256 is kept for the record.
 """
 
 import errno
@@ -42,19 +42,19 @@ _TEMPORARY = re.compile(r".+\.tmp-[0-9a-f]{8}", re.DOTALL)
 
 
 class DamagedError(Exception):
-    """A sealed folder is not what was written. The message names the file and the reason."""
+    """The error of a sealed folder that has changed. The message names the file and the reason."""
 
 
 def write_folder(folder: Path, write: Callable[[Path], object], *, declared: Collection[str] = ()) -> None:
-    """Let `write` fill a new folder, seal it, and put it in the place of `folder`.
+    """Let `write` fill a new folder, seal it, and replace `folder` with it.
 
     Args:
-        declared: names in an unsealed folder that this writer may have put there.
+        declared: names in an unsealed folder that this writer may have created.
 
     Raises:
-        UserError: if `folder` holds something that precis did not write.
+        UserError: if `folder` contains something that precis did not write.
         HeldError: if another process is writing it.
-        OSError: if it cannot be written; what was in the place is still there.
+        OSError: if it cannot be written; the old folder is still there.
     """
     with locked_place(folder, doing="writing"):
         _put_back(folder)
@@ -76,7 +76,7 @@ def _write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     old = temporary_name(folder) if folder.exists() else None
     try:
         if old is not None:
-            folder.rename(old)  # not deleted in its place: a kill would leave half of it under its name
+            folder.rename(old)  # not deleted in place: a kill would leave half of it under its name
         new.rename(folder)
         sync_directory(folder.parent)
     finally:
@@ -86,7 +86,7 @@ def _write_folder(folder: Path, write: Callable[[Path], object]) -> None:
 
 
 def _put_back(path: Path) -> None:
-    """Give a sealed folder its name, if a writer ended after it had moved the old one away; the newest whole one."""
+    """Restore the newest complete folder if a writer ended after it moved the old one away."""
     if path.exists() or path.is_symlink() or not path.parent.is_dir():
         return
     whole = []
@@ -100,7 +100,7 @@ def _put_back(path: Path) -> None:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Replace a file so that a reader, or a kill, sees the old content or the new one.
+    """Replace a file atomically: a reader, or a kill, sees the old content or the new one.
 
     Raises:
         OSError: if it cannot be written; the old file is still there.
@@ -111,10 +111,10 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Give a new file that takes the place of `path` if the body ends well, and is removed otherwise.
+    """Yield a new file that replaces `path` if the body succeeds, and is removed otherwise.
 
     Raises:
-        UserError: if `path` is a link, which would be replaced and not what it points to, or a folder.
+        UserError: if `path` is a folder, or a link, which would itself be replaced instead of its target.
         OSError: if it cannot be written; the old file is still there.
     """
     refuse_link(path)
@@ -134,10 +134,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name the path in an OSError of the body, which neither a write nor a library in Rust does.
+    """Add the path to an OSError of the body, which neither a write nor a library in Rust does.
 
     Raises:
-        OSError: if the body raised one, or what tokenizers raises in its place; with the path.
+        OSError: with the path, if the body raised one or the exception that tokenizers raises instead.
     """
     try:
         yield
@@ -153,10 +153,10 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, file: BinaryIO, data: bytes) -> None:
-    """Write to the unbuffered file (`appending`) of a path. On a full disk it may take only a part.
+    """Write to the unbuffered file (`appending`) of a path, or fail if a full disk takes only part of the data.
 
     Raises:
-        OSError: if it could not be written whole; a part of it may be there.
+        OSError: if not all of it could be written; a part of it may be there.
     """
     with naming(path):
         if file.write(data) != len(data):
@@ -164,10 +164,10 @@ def write_whole(path: Path, file: BinaryIO, data: bytes) -> None:
 
 
 def appending(path: Path) -> BinaryIO:
-    """Open an unbuffered file for writing at its end, and create it if needed; links are not followed.
+    """Open an unbuffered file for appending, and create it if needed; do not follow links.
 
     Raises:
-        UserError: if `path` is a link, a folder, or no ordinary file.
+        UserError: if `path` is a link, a folder, or not a regular file.
         OSError: if it cannot be opened.
     """
     refuse_link(path)
@@ -177,7 +177,7 @@ def appending(path: Path) -> BinaryIO:
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse a path that is something else than an ordinary file.
+    """Refuse a path that exists and is not a regular file.
 
     Raises:
         UserError: if `path` is a link, a folder, or something else that is not a file.
@@ -187,21 +187,21 @@ def refuse_link(path: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     if stat.S_ISLNK(mode):
-        raise UserError(f"{path}: is a link, and precis does not write through links; name the file itself")
+        raise UserError(f"{path}: is a link, and precis does not write through links; name the target file")
     if stat.S_ISDIR(mode):
         raise UserError(f"{path}: is a folder; name a file, or move the folder away")
     if not stat.S_ISREG(mode):
-        raise UserError(f"{path}: is no ordinary file; name another")
+        raise UserError(f"{path}: is not a regular file; name another")
 
 
 def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
-    """Refuse to replace a folder that is not wholly ours.
+    """Refuse to replace a folder that contains files of others.
 
     Raises:
-        UserError: if it is a file or a link, or holds a name that its seal does not have and `declared` neither.
+        UserError: if it is a file or a link, or contains a name that neither its seal nor `declared` lists.
     """
     if folder.is_symlink():
-        raise UserError(f"{folder}: is a link, which would be replaced; name the folder itself")
+        raise UserError(f"{folder}: is a link, which would be replaced; name the target folder")
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -213,25 +213,25 @@ def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
     if foreign:
         more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
         raise UserError(
-            f"{folder}: holds {foreign[0]}{more}, which was not written by this command and would be lost; move it "
+            f"{folder}: contains {foreign[0]}{more}, which this command did not write and would delete; move it "
             "away, or name another folder"
         )
 
 
 def has_seal(folder: Path) -> bool:
-    """Whether a folder was sealed. `check_seal` tells whether it is still whole."""
+    """Return whether a folder was sealed. `check_seal` checks whether it is still complete."""
     return os.path.lexists(folder / SEAL)
 
 
 def check_seal(folder: Path, *, thorough: bool = False) -> None:
-    """Check that every sealed file is there with its size and its content.
+    """Check the size and content of every sealed file.
 
     Args:
-        thorough: compare SHA-256 too, not the fast digest alone.
+        thorough: compare SHA-256 too, not only the fast checksum.
 
     Raises:
-        DamagedError: if one is not; the message names the first such file and the reason.
-        OSError: if the system could not say (an I/O error, no permission), which is no proof of damage.
+        DamagedError: if a file is missing or has changed; the message names the first one and the reason.
+        OSError: if a file could not be read (an I/O error, no permission), which does not prove damage.
     """
     for name, entry in _entries(folder).items():
         path = folder / name
@@ -246,26 +246,26 @@ def check_seal(folder: Path, *, thorough: bool = False) -> None:
 
 
 def unsealed_names(folder: Path) -> list[str]:
-    """Return the names in a sealed folder that were not there when it was sealed, without hidden ones.
+    """Return the names that were added to a sealed folder after sealing, without hidden ones.
 
     Raises:
-        DamagedError: if the seal cannot be read as one.
+        DamagedError: if the seal is missing or damaged.
     """
     ours = _sealed_names(folder)
     return sorted(p.name for p in folder.iterdir() if p.name not in ours and not p.name.startswith("."))
 
 
 def sealed_digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file, as the seal says.
+    """Return the SHA-256 of each file, as recorded in the seal.
 
     Raises:
-        DamagedError: if the seal cannot be read as one.
+        DamagedError: if the seal is missing or damaged.
     """
     return {name: entry["sha256"] for name, entry in _entries(folder).items()}
 
 
 def is_there(file: Path) -> bool:
-    """Whether this is a file. Unlike `Path.is_file`, it raises the OSErrors that leave this open."""
+    """Return whether this is a file. Unlike `Path.is_file`, raise the OSErrors that leave the answer open."""
     try:
         return stat.S_ISREG(file.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -273,17 +273,17 @@ def is_there(file: Path) -> bool:
 
 
 def temporary_name(path: Path) -> Path:
-    """Return an unused name beside `path`."""
+    """Return an unused name next to `path`."""
     return path.with_name(f"{path.name}.tmp-{secrets.token_hex(4)}")
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is one of `temporary_name`."""
+    """Return whether `temporary_name` made this name."""
     return bool(_TEMPORARY.fullmatch(name))
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what killed writers of `path` left beside it under temporary names."""
+    """Remove the temporary files and folders that killed writers of `path` left next to it."""
     for leftover in _leftovers(path):
         if leftover.is_dir() and not leftover.is_symlink():
             shutil.rmtree(leftover, ignore_errors=True)
@@ -292,7 +292,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def _leftovers(path: Path) -> list[Path]:
-    """What lies beside `path` under its temporary names."""
+    """Return the temporary files and folders next to `path`."""
     if not path.parent.is_dir():
         return []
     start = f"{path.name}.tmp-"
@@ -300,14 +300,14 @@ def _leftovers(path: Path) -> list[Path]:
 
 
 def remove_temporary_files(folder: Path) -> None:
-    """Remove what killed writers of files left in a folder that this process holds."""
+    """Remove the temporary files that killed writers left in a folder that this process holds."""
     for path in folder.iterdir():
         if is_temporary(path.name) and path.is_file() and not path.is_symlink():
             path.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:
-    """Write a folder's names through to the disk."""
+    """Flush a folder's entries to the disk."""
     if os.name == "nt":  # Windows cannot open a directory
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -318,7 +318,7 @@ def sync_directory(path: Path) -> None:
 
 
 def seal(folder: Path) -> None:
-    """Write a folder through to the disk, with a file that lists its content."""
+    """Flush a folder to the disk, with a file that lists its content."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_dir():
@@ -333,7 +333,7 @@ def seal(folder: Path) -> None:
 
 
 def _seal_text(files: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the one spelling of a seal, so that a bit that changed in it is found too."""
+    """Return the canonical text of a seal, in which any changed bit is found."""
     own = xxhash.xxh3_128(json.dumps(files, sort_keys=True).encode()).hexdigest()
     record = {"format": _FORMAT, "files": files, "xxh3": own}
     return json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -343,7 +343,7 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the entries of a seal by file name.
 
     Raises:
-        DamagedError: if the seal cannot be read as one.
+        DamagedError: if the seal is missing or damaged.
     """
     try:
         if not is_there(folder / SEAL):
@@ -359,25 +359,25 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DamagedError(f"{SEAL} is damaged") from None
     if form != _FORMAT:
-        raise DamagedError(f"{SEAL} is of format {form}, which this version of precis cannot read")
+        raise DamagedError(f"{SEAL} has format {form}, which this version of precis cannot read")
     if content != _seal_text(entries).encode():
         raise DamagedError(f"{SEAL} is damaged")
     for name in entries:
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise DamagedError(f"{SEAL} names {name}, which lies outside of the folder")
+            raise DamagedError(f"{SEAL} names {name}, which is outside the folder")
     return entries
 
 
 def _sealed_names(folder: Path) -> set[str]:
-    """Names directly in the folder that its seal has."""
+    """Return the top-level names of the folder that its seal lists."""
     return {SEAL, *(Path(name).parts[0] for name in _entries(folder))}
 
 
 def _digests(path: Path, *, slow: bool) -> tuple[str, str]:
-    """Return the fast digest and, if asked for, SHA-256. Alone, the fast one maps a large file, without a copy."""
+    """Return the fast checksum and, if `slow`, SHA-256. Without SHA-256 a large file is mapped, not copied."""
     if not slow and path.stat().st_size >= _LARGE:
         with (
-            suppress(ValueError, OSError),  # not every file system can
+            suppress(ValueError, OSError),  # some file systems cannot map files
             path.open("rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
@@ -392,7 +392,7 @@ def _digests(path: Path, *, slow: bool) -> tuple[str, str]:
 
 
 def _give_usual_mode(path: Path) -> None:
-    """Give a file the mode that new files have here."""
+    """Give a file the mode of new files."""
     if os.name == "nt":
         return
     umask = os.umask(0)

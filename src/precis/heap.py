@@ -1,4 +1,4 @@
-"""Memory that is free, and that the C library keeps for later."""
+"""Return memory that glibc holds to the system."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from functools import cache
 
 @cache
 def _trim() -> Callable[[int], int] | None:
-    """glibc's `malloc_trim`; None where the C library is another one."""
+    """Return glibc's `malloc_trim`; None for another C library."""
     return getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
 
 
 def give_back() -> None:
-    """Give memory that is free back to the system.
+    """Return free memory to the system.
 
-    glibc keeps what the states of an input took, in pieces that an input of another length does not fit in: a process
-    takes more with each. A call takes some milliseconds, and a tenth of a second where there is a gigabyte to return.
+    glibc keeps the memory of an input's hidden states, in pieces that do not fit an input of another length, so a
+    process grows with each input. A call takes a few milliseconds, or a tenth of a second to return a gigabyte.
     """
     if (trim := _trim()) is not None:
         trim(0)

@@ -1,4 +1,4 @@
-"""Lets one process at a time write to a folder, and marks the folder as ours."""
+"""Locks that let one process at a time write to a folder, and mark the folder as ours."""
 
 import errno
 import os
@@ -15,26 +15,26 @@ from precis.errors import UserError
 LOCK_FILE = "lock"
 _OURS = re.compile(rb"[0-9]{1,10}( [^\s]{1,255})?\n")  # process and host; an earlier version wrote no host
 _HELD: set[Path] = set()  # by this process
-_TAKEN = (errno.EACCES, errno.EAGAIN)  # POSIX leaves to the system which of the two
+_TAKEN = (errno.EACCES, errno.EAGAIN)  # POSIX allows either
 
 
 class HeldError(UserError):
-    """Another process holds the folder."""
+    """The error of a folder that another process holds."""
 
 
 @contextmanager
 def locked(folder: Path, *, doing: str = "training in") -> Iterator[None]:
-    """Hold a folder while the body runs. The system releases it when the process ends, however it ends.
+    """Hold a folder while the body runs. The system releases it when the process ends, for whatever reason.
 
-    If this process holds it already, the outer hold goes on to its own end. The file `lock` stays and marks the folder
-    as ours (`is_marked`).
+    If this process already holds it, the outer lock stays in force until its own end. The file `lock` stays and marks
+    the folder as ours (`is_marked`).
 
     Args:
-        doing: what the holder does, for the error that another process gets.
+        doing: the holder's activity, for the error in another process.
 
     Raises:
         HeldError: if another process holds it.
-        UserError: if the file system knows no locks, or something else has the name `lock`.
+        UserError: if the file system does not support locks, or something else has the name `lock`.
     """
     with _held(folder.resolve() / LOCK_FILE, folder, doing):
         yield
@@ -42,11 +42,11 @@ def locked(folder: Path, *, doing: str = "training in") -> Iterator[None]:
 
 @contextmanager
 def locked_place(place: Path, *, doing: str) -> Iterator[None]:
-    """Hold a path that is about to be written, by a file `PLACE.lock` beside it that is removed afterwards.
+    """Hold a path while the body writes it, with a file `PLACE.lock` next to it that is removed afterwards.
 
     Raises:
         HeldError: if another process holds it.
-        UserError: if the file system knows no locks, or something else has that name.
+        UserError: if the file system does not support locks, or something else has that name.
     """
     target = place.absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -57,12 +57,12 @@ def locked_place(place: Path, *, doing: str) -> Iterator[None]:
             yield
         finally:
             if is_outer:
-                with suppress(OSError):  # a next holder would take it over
+                with suppress(OSError):  # the next holder would reuse it
                     file.unlink()
 
 
 def is_marked(folder: Path) -> bool:
-    """Whether a folder has been held by `locked`, in this process or an earlier one."""
+    """Return whether `locked` has held a folder, in this process or an earlier one."""
     file = folder / LOCK_FILE
     try:
         return stat.S_ISREG(file.lstat().st_mode) and bool(_OURS.fullmatch(file.read_bytes()[:300]))
@@ -72,7 +72,7 @@ def is_marked(folder: Path) -> bool:
 
 @contextmanager
 def _held(file: Path, place: Path, doing: str) -> Iterator[None]:
-    if file in _HELD:  # a second lock would end the first when its file is closed
+    if file in _HELD:  # closing a second lock's file would release the first lock
         yield
         return
     descriptor = _acquire(file, place, doing)
@@ -85,7 +85,7 @@ def _held(file: Path, place: Path, doing: str) -> Iterator[None]:
 
 
 def _acquire(file: Path, place: Path, doing: str) -> int:
-    """Open and lock the file, and write this process's number into it."""
+    """Open and lock the file, and write this process's id into it."""
     while True:
         descriptor = _open(file)
         try:
@@ -93,9 +93,9 @@ def _acquire(file: Path, place: Path, doing: str) -> int:
             _lock(descriptor, place, doing, holder=found)
             if found and not _OURS.fullmatch(found):
                 raise UserError(
-                    f"{file}: was not written by precis and is in the way of its lock; move it away"
+                    f"{file}: was not written by precis and has the name of its lock file; move it away"
                 )
-            if _is_still(file, descriptor):  # the last holder may have removed it after we had opened it
+            if _is_still(file, descriptor):  # the last holder may have removed it after we opened it
                 os.ftruncate(descriptor, 0)
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 os.write(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode())
@@ -107,23 +107,23 @@ def _acquire(file: Path, place: Path, doing: str) -> int:
 
 
 def _open(file: Path) -> int:
-    """Open a regular file of that very name, and create it if needed. It is never emptied: it may be somebody's."""
+    """Open a regular file of exactly that name, or create it; never truncate it, since it may be a user's file."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         descriptor = os.open(file, flags, 0o666)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR):
             kind = "link" if error.errno == errno.ELOOP else "folder"
-            raise UserError(f"{file}: is a {kind}, and a lock is a file; move it away") from None
+            raise UserError(f"{file}: is a {kind}, but a lock must be a file; move it away") from None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UserError(f"{file}: is no ordinary file, and a lock is one; move it away")
+        raise UserError(f"{file}: is not a regular file, but a lock must be one; move it away")
     return descriptor
 
 
 def _lock(descriptor: int, place: Path, doing: str, *, holder: bytes) -> None:
-    if sys.platform == "win32":  # there are no POSIX locks; two writers are then up to the user
+    if sys.platform == "win32":  # no POSIX locks: the user must avoid two writers
         return
     import fcntl
 

@@ -1,17 +1,17 @@
-"""Looks through the files of a model's folder before anything is built from them.
+"""Checks the files of a model's folder before anything is built from them.
 
-transformers follows what JSON files say: `_attn_implementation` can name kernels of the hub, `auto_map` Python files,
-`transformers_weights` a file anywhere, and 10^9 layers are begun without a look at the weights. So they are read here
-first, and only what is left goes on:
+transformers follows its JSON files: `_attn_implementation` can name kernels of the hub, `auto_map` Python files,
+`transformers_weights` a file anywhere, and it would build 10^9 layers without checking the weights. So this module
+reads the files first, and passes on only the rest:
 
-    entry                                            | here
+    entry                                            | action
     -------------------------------------------------|--------------------------------------------
-    usual implementation of attention ("sdpa")       | left out: transformers chooses anew
+    usual implementation of attention ("sdpa")       | dropped: transformers chooses again
     any other implementation; quantization; a file   | refused
-    `auto_map` and the like: Python files            | left out with a warning
+    `auto_map` and the like: Python files            | dropped with a warning
     sizes that the weights cannot have               | refused
 
-A safetensors file begins with a header, which is held against the size of the file before a weight is touched:
+A safetensors file starts with a header, which is checked against the file's size before any weight is read:
 
     8 bytes: length of the header | header, JSON: name -> dtype, shape, place | the tensors' bytes
 """
@@ -68,19 +68,21 @@ _BITS = {
     "F4": 4,
 }
 FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-"""Types that weights may have on disk -> torch's names of them."""
+"""The types of weights on disk -> torch's names for them."""
 
 
 def plain_settings(values: Mapping[str, Any], place: str | Path) -> dict[str, Any]:
-    """Return `config.json` without the entries that name code, in any of its objects.
+    """Return `config.json` without the entries that name code, at any level.
 
     Raises:
-        UserError: if it names kernels, quantized weights, or files elsewhere; the message begins with `place`.
+        UserError: if it names kernels, quantized weights, or other files; the message starts with `place`.
     """
     left_out: list[str] = []
     plain = _without_code(values, place, left_out)
     if left_out:
-        _logger.warning("%s: names code, which is not run: %s", place, ", ".join(sorted(set(left_out))))
+        _logger.warning(
+            "%s: names code, which precis does not run: %s", place, ", ".join(sorted(set(left_out)))
+        )
     return plain
 
 
@@ -88,22 +90,22 @@ def check_decoding(values: Mapping[str, Any], place: str | Path) -> None:
     """Refuse a `generation_config.json` that names code or files.
 
     Raises:
-        UserError: if it does; the message begins with `place`.
+        UserError: if it does; the message starts with `place`.
     """
     for name in values:
         if (name in _CODE or name in _ELSEWHERE) and values[name] not in (None, False, {}, ""):
             raise UserError(
-                f"{place}: {name} names code or another model, which is not run; remove that entry"
+                f"{place}: {name} names code or another model, which precis does not run; remove that entry"
             )
 
 
 def check_tokenizer_settings(folder: Path) -> dict[str, None]:
-    """Look through `tokenizer_config.json`; return a None for each entry that names a file elsewhere, to overrule it.
+    """Check `tokenizer_config.json`; return a None for each entry that names a file elsewhere, to override it.
 
-    Old files keep a path on the machine that wrote them ("special_tokens_map_file"), which nothing needs.
+    Old files contain an unused path on the machine that wrote them ("special_tokens_map_file").
 
     Raises:
-        UserError: if it asks for other files than a tokenizer's usual ones, or is not one JSON object.
+        UserError: if it names other files than a tokenizer's usual ones, or is not one JSON object.
     """
     file = folder / TOKENIZER_CONFIG
     if not file.exists():
@@ -111,7 +113,9 @@ def check_tokenizer_settings(folder: Path) -> dict[str, None]:
     values = read_json(file)
     for name in _ELSEWHERE & values.keys():
         if values[name]:
-            raise UserError(f"{file}: {name} names other files, which are not read; remove that entry")
+            raise UserError(
+                f"{file}: {name} names other files, which precis does not read; remove that entry"
+            )
     return {
         name: None
         for name, value in values.items()
@@ -122,32 +126,32 @@ def check_tokenizer_settings(folder: Path) -> dict[str, None]:
 def check_sizes(
     values: Mapping[str, Any], place: str | Path, *, elements: int | None, tensors: int | None
 ) -> None:
-    """Refuse sizes that a model with such weights cannot have, before anything is built.
+    """Refuse sizes that a model with these weights cannot have, before anything is built.
 
     Args:
         values: the content of `config.json`.
-        elements: how many numbers its weights have, if known: no width, vocabulary or length is larger.
-        tensors: how many tensors its weights are, if known: no model has more layers.
+        elements: number of weights, if known: an upper bound on widths, vocabulary and lengths.
+        tensors: number of weight tensors, if known: an upper bound on the layers.
 
     Raises:
-        UserError: if an entry is too large; the message begins with `place`, and names the entry.
+        UserError: if an entry is too large; the message starts with `place` and names the entry.
     """
     bound = None if elements is None else max(elements, _SMALLEST_BOUND)
     most_layers = MAX_LAYERS if tensors is None else min(MAX_LAYERS, max(tensors, 64))
     for name, value in _numbers(values):
         if name.endswith("labels"):
-            most, why = MAX_LABELS, "labels are read"
+            most, why = MAX_LABELS, "precis's limit for labels"
         elif _LAYERS.search(name):
-            most, why = most_layers, f"its weights, {tensors} tensors, can have"
+            most, why = most_layers, f"the largest that fits its {tensors} weight tensors"
         elif _NO_SIZE.search(name):
             continue
         elif bound is not None:
-            most, why = bound, f"its weights, {elements:,} numbers, can have"
+            most, why = bound, f"the largest that fits its {elements:,} weights"
         else:
-            most, why = 10**9, "any model has"
+            most, why = 10**9, "the largest size of any model"
         if abs(value) > most:
             raise UserError(
-                f"{place}: {name} is {value:,}, and at most {most:,} {why}; it is not of this model"
+                f"{place}: {name} is {value:,}, above {most:,}, {why}; take the file from this model"
             )
 
 
@@ -163,7 +167,7 @@ def _numbers(values: Any, name: str = "") -> Iterator[tuple[str, float]]:
 
 
 def _is_count(value: Any) -> bool:
-    """Whether a number could be a size: fractions are rates, and large negative numbers are masks."""
+    """Return whether a number could be a size: fractions are rates, and large negative numbers are masks."""
     if isinstance(value, float):
         return value > 1e6
     return isinstance(value, int) and not isinstance(value, bool)
@@ -177,10 +181,12 @@ def _without_code(values: Mapping[str, Any], place: str | Path, left_out: list[s
         elif _IMPLEMENTATION.fullmatch(name):
             _refuse_unusual(name, value, place)
         elif name == "quantization_config" and value:
-            raise UserError(f"{place}: its weights are quantized, which is not read here; use the full ones")
+            raise UserError(
+                f"{place}: its weights are quantized, which precis does not read; use the full ones"
+            )
         elif name in _ELSEWHERE and value:
             raise UserError(
-                f"{place}: {name} names code or other files, which are not read; remove that entry"
+                f"{place}: {name} names code or other files, which precis does not read; remove that entry"
             )
         else:
             plain[name] = _nested(value, place, left_out)
@@ -199,20 +205,20 @@ def _refuse_unusual(name: str, value: Any, place: str | Path) -> None:
     for choice in value.values() if isinstance(value, Mapping) else (value,):
         if not (choice is None or isinstance(choice, bool) or choice in _USUAL):
             raise UserError(
-                f"{place}: {name} names {choice!r}, code of the hub or unknown, which is not loaded; remove that entry"
+                f"{place}: {name} names {choice!r}, which is code of the hub or unknown; remove that entry"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class TensorHeader:
-    """A tensor as a file describes it: its type by safetensors' name ("F32"), and its shape."""
+    """A tensor's entry in a file's header: its type in safetensors' notation ("F32"), and its shape."""
 
     dtype: str
     shape: tuple[int, ...]
 
     @property
     def elements(self) -> int:
-        """How many numbers the tensor has."""
+        """The number of elements of the tensor."""
         return prod(self.shape)
 
 
@@ -220,9 +226,9 @@ def read_header(path: Path) -> dict[str, TensorHeader]:
     """Return the tensors of one safetensors file, by name.
 
     Raises:
-        UserError: if it is no regular or no whole safetensors file: its header is larger than `MAX_HEADER` or than the
-            file, names more than `MAX_TENSORS` tensors, or one that lies outside or has another length than its shape.
-            The message begins with the path.
+        UserError: if it is not a regular, complete safetensors file: its header is larger than `MAX_HEADER` or than the
+            file, names more than `MAX_TENSORS` tensors, or one that is outside the file or does not fit its shape.
+            The message starts with the path.
     """
     try:
         with open_regular(path) as file:
@@ -230,11 +236,9 @@ def read_header(path: Path) -> dict[str, TensorHeader]:
             file.seek(0)
             length = int.from_bytes(file.read(8), "little")
             if total < 8 or length > total - 8:
-                raise _damaged(path, f"its header says {length:,} bytes and the file has {total:,}")
+                raise _damaged(path, f"its header declares {length:,} bytes, but the file has {total:,}")
             if length > MAX_HEADER:
-                raise _damaged(
-                    path, f"its header has {size(length)}, and at most {size(MAX_HEADER)} are read"
-                )
+                raise _damaged(path, f"its header has {size(length)}, above the limit of {size(MAX_HEADER)}")
             text = file.read(length)
     except OSError as error:
         raise unreadable(path, error) from error
@@ -243,10 +247,10 @@ def read_header(path: Path) -> dict[str, TensorHeader]:
     except JsonError as error:
         raise _damaged(path, f"its header {error}") from None
     if not isinstance(entries, dict):
-        raise _damaged(path, "its header is no JSON object")
+        raise _damaged(path, "its header is not a JSON object")
     entries.pop("__metadata__", None)
     if len(entries) > MAX_TENSORS:
-        raise _damaged(path, f"it names {len(entries):,} tensors, and at most {MAX_TENSORS:,} are read")
+        raise _damaged(path, f"it names {len(entries):,} tensors, above the limit of {MAX_TENSORS:,}")
     return _tensors(path, entries, space=total - 8 - length)
 
 
@@ -254,7 +258,7 @@ def read_headers(folder: Path) -> dict[str, TensorHeader]:
     """Return the tensors of a model's folder, from `model.safetensors` or from the shards that its index names.
 
     Raises:
-        UserError: if there are neither, one cannot be used, or a named shard is not directly in the folder.
+        UserError: if both are missing, a file is invalid, or a named shard is not directly in the folder.
     """
     if (folder / SINGLE).exists():
         return read_header(folder / SINGLE)
@@ -262,10 +266,10 @@ def read_headers(folder: Path) -> dict[str, TensorHeader]:
     for shard in shards_of(folder):
         for name, tensor in read_header(shard).items():
             if name in found:
-                raise UserError(f"{shard}: has {name!r}, which another file of {INDEX} has too")
+                raise UserError(f"{shard}: contains {name!r}, which another file of {INDEX} also contains")
             found[name] = tensor
         if len(found) > MAX_TENSORS:
-            raise UserError(f"{folder}: has more than {MAX_TENSORS:,} tensors, the most that are read")
+            raise UserError(f"{folder}: has more than {MAX_TENSORS:,} tensors, the limit")
     return found
 
 
@@ -273,18 +277,18 @@ def shards_of(folder: Path) -> list[Path]:
     """Return the files that `model.safetensors.index.json` names.
 
     Raises:
-        UserError: if there is no usable index, or it names something else than a file directly in the folder.
+        UserError: if the index is missing or invalid, or names anything but files directly in the folder.
     """
     file = folder / INDEX
     places = read_json(file).get("weight_map")
     if not isinstance(places, dict) or not places:
-        raise UserError(f"{file}: has no weight_map, so it does not say where weights are")
+        raise UserError(f"{file}: lacks a weight_map, which gives the place of each weight; copy it again")
     names = list(dict.fromkeys(map(str, places.values())))
     for name in names:
         if not (is_plain_name(name) and name.endswith(".safetensors")):
-            raise UserError(f"{file}: names {name!r}, which is no safetensors file of this folder")
+            raise UserError(f"{file}: names {name!r}, which is not a safetensors file of this folder")
     if len(names) > _MAX_SHARDS:
-        raise UserError(f"{file}: names {len(names):,} files, and at most {_MAX_SHARDS:,} are read")
+        raise UserError(f"{file}: names {len(names):,} files, above the limit of {_MAX_SHARDS:,}")
     return [folder / name for name in sorted(names)]
 
 
@@ -295,16 +299,16 @@ def _tensors(path: Path, entries: Mapping[str, Any], *, space: int) -> dict[str,
             dtype, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
             whole = all(type(number) is int and number >= 0 for number in (*shape, begin, end))
         except (TypeError, KeyError, ValueError):
-            raise _damaged(path, f"its header does not say what {name!r} is") from None
+            raise _damaged(path, f"its header does not describe {name!r}") from None
         if not whole or not isinstance(dtype, str) or dtype not in _BITS:
-            raise _damaged(path, f"its header does not say what {name!r} is")
+            raise _damaged(path, f"its header does not describe {name!r}")
         if end > space or (end - begin) * 8 != prod(shape) * _BITS[dtype]:
             raise _damaged(
-                path, f"{name!r} is {dtype} {list(shape)}, and its bytes are {begin} to {end} of {space}"
+                path, f"{name!r} is {dtype} {list(shape)}, but its bytes are {begin} to {end} of {space}"
             )
         found[name] = TensorHeader(dtype, tuple(shape))
     return found
 
 
 def _damaged(path: Path, why: str) -> UserError:
-    return UserError(f"{path}: cannot be loaded, since it is no whole safetensors file: {why}")
+    return UserError(f"{path}: cannot be loaded: it is not a complete safetensors file: {why}")

@@ -1,4 +1,4 @@
-"""Checks a sealed folder before it is read: each file is as it was sealed, and none that would be read came later.
+"""Checks a sealed folder before use: its files are unchanged, and no file that would be read was added.
 
 Checkpoints have their own check in `training/sealed.py`.
 """
@@ -18,12 +18,12 @@ _READ_NAMES = ("vocab.txt", "merges.txt")
 
 
 def check_sealed(folder: Path) -> None:
-    """Refuse a folder that was sealed and has changed since; a folder without a seal is taken as it is.
+    """Refuse a folder that has changed since it was sealed; accept a folder without a seal.
 
-    Files that came later are named in a warning, and refused if transformers would read them.
+    Added files lead to a warning, and to an error if transformers would read them.
 
     Raises:
-        UserError: if it has changed; the message begins with the folder, and names the file.
+        UserError: if it has changed; the message names the folder first, then the file.
     """
     if not has_seal(folder):
         return
@@ -32,23 +32,23 @@ def check_sealed(folder: Path) -> None:
         later = unsealed_names(folder)
     except DamagedError as damage:
         raise UserError(
-            f"{folder}: {damage}; copy it again or recreate it. If you changed it on purpose, remove {SEAL}"
+            f"{folder}: {damage}; copy or create the folder again. If you changed it on purpose, remove {SEAL}"
         ) from None
     read = [name for name in later if name.endswith(_READ) or name in _READ_NAMES]
     if read:
         raise UserError(
-            f"{folder}: {read[0]} was not there when it was sealed; remove it, or, if it belongs there, remove {SEAL}"
+            f"{folder}: {read[0]} was added after sealing; remove it or, if it belongs there, remove {SEAL}"
         )
     if later:
-        _logger.warning("%s: %s was not there when it was sealed; it is not read", folder, ", ".join(later))
+        _logger.warning("%s: %s was added after sealing and is ignored", folder, ", ".join(later))
 
 
 @contextmanager
 def checking_sealed(folder: Path) -> Iterator[None]:
-    """Run `check_sealed` in a thread while the block reads the folder, since digests take one core of several.
+    """Run `check_sealed` in a thread while the block reads the folder, since checksums use only one core.
 
-    Nothing that the block made may be used before it ends. If the block fails and the folder has changed, the change is
-    raised, because it explains the failure.
+    Use nothing that the block made before the block ends. If the block fails and the folder has changed, the error is
+    about the change, which explains the failure.
 
     Raises:
         UserError: as `check_sealed`.

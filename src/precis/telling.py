@@ -1,4 +1,4 @@
-"""How work tells a person what it does: whoever asks for it passes a function that takes a sentence."""
+"""The callback type for progress messages."""
 
 from collections.abc import Callable
 
@@ -7,4 +7,4 @@ Tell = Callable[[str], None]
 
 
 def silent(sentence: str) -> None:
-    """Tell nobody."""
+    """Discard the message."""

@@ -1,15 +1,15 @@
-"""Reads what others wrote: with bounds, from regular files alone, and nothing of it lost.
+"""Reads files from untrusted sources: within limits, only from regular files, and without losing data.
 
-A pipe without a writer never answers, a device may never end, and a link may name any file of the reader's machine.
-JSON is read as follows:
+A pipe without a writer blocks, a device may never end, and a link may name any file of the reader's machine.
+This module parses JSON as follows:
 
-    Python's own reader                             | here
+    Python's parser                                 | this module
     ------------------------------------------------|----------------------------------
-    of a doubled key keeps the last value           | refuses it
-    of `[` 100,000 times: a RecursionError          | refuses more than `MAX_DEPTH`
-    of integers of 5,000 digits: a ValueError       | refuses them in plain words
-    of small values: 20 times the memory of the text| refuses more than `MAX_VALUES`
-    takes NaN and Infinity                          | refuses them unless asked for
+    keeps the last value of a duplicate key         | refuses it
+    fails on 100,000 `[` with a RecursionError      | refuses more than `MAX_DEPTH`
+    fails on 5,000-digit integers with a ValueError | refuses them in plain words
+    uses 20 times the text's memory for small values| refuses more than `MAX_VALUES`
+    accepts NaN and Infinity                        | refuses them unless the caller allows them
 """
 
 import json
@@ -25,8 +25,8 @@ MAX_DEPTH = 100
 _TOO_DEEP = f"is nested deeper than {MAX_DEPTH} levels"
 MAX_VALUES = 4_000_000
 MAX_BYTES = 64 * MIB
-_DEEPEST = 3  # levels of folders in a model's folder that are looked at
-_MOST_NAMES = 10_000  # in it
+_DEEPEST = 3  # levels of a model's folder that are checked
+_MOST_NAMES = 10_000  # in a model's folder
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -37,19 +37,19 @@ _KINDS = (
 
 
 class JsonError(ValueError):
-    """A text is not the JSON that is read here. The message says why, in one line, without the place."""
+    """The error of a text that `parse_json` refuses. The message gives the reason in one line, without the place."""
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading, without ever waiting for it.
+    """Open a regular file for reading, without ever blocking.
 
     Raises:
-        UserError: if the file does not exist, may not be read, or is a folder, a pipe, a socket or a device.
+        UserError: if the file does not exist, is not readable, or is a folder, a pipe, a socket or a device.
     """
     found = look_at(path)
     if found is None:
         raise UserError(f"{path}: no such file")
-    _refuse(path, found.st_mode)  # opening a device may already do something
+    _refuse(path, found.st_mode)  # opening a device can have side effects
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:
@@ -74,15 +74,15 @@ def read_bounded(path: Path, *, limit: int) -> bytes:
     except OSError as error:
         raise unreadable(path, error) from error
     if len(content) > limit:
-        raise UserError(f"{path}: is larger than {size(limit)}, the most that is read of such a file")
+        raise UserError(f"{path}: is larger than {size(limit)}, the limit for this kind of file")
     return content
 
 
 def look_at(path: Path) -> os.stat_result | None:
-    """Return what the system knows of a path, following links; None if nothing is there.
+    """Return the status of a path, following links; None if it does not exist.
 
     Raises:
-        UserError: if the system does not say: a folder on the way may not be entered, or links run in a circle.
+        UserError: if the status is not available: a parent folder denies access, or links form a loop.
     """
     try:
         return path.stat()
@@ -93,13 +93,13 @@ def look_at(path: Path) -> os.stat_result | None:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether this is a folder. Unlike `Path.is_dir`, it raises `UserError` where the system does not say."""
+    """Return whether this is a folder. Unlike `Path.is_dir`, raise `UserError` if the status is not available."""
     found = look_at(path)
     return found is not None and stat.S_ISDIR(found.st_mode)
 
 
 def unreadable(path: Path, error: OSError) -> UserError:
-    """The error of a file that the system does not give, in one line."""
+    """Return the one-line error of a file that the system cannot read."""
     return UserError(f"{path}: cannot be read: {error.strerror or error}")
 
 
@@ -107,7 +107,7 @@ def names_in(folder: Path) -> list[str]:
     """Return the sorted names in a folder.
 
     Raises:
-        UserError: if the folder cannot be read; `Path.glob` would take it for empty.
+        UserError: if the folder cannot be read; `Path.glob` would treat it as empty.
     """
     try:
         return sorted(path.name for path in folder.iterdir())
@@ -116,7 +116,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def size(count: int) -> str:
-    """Write a number of bytes for people, in MiB from one on."""
+    """Format a number of bytes for people, in MiB from 1 MiB up."""
     return f"{count // MIB:,} MiB" if count >= MIB else f"{count:,} bytes"
 
 
@@ -128,13 +128,13 @@ def _refuse(path: Path, mode: int) -> None:
 
 
 def check_inside(folder: Path) -> None:
-    """Refuse a folder with a link that leads out of it, or with anything but folders and regular files.
+    """Refuse a folder that contains a link to a place outside it, or anything but folders and regular files.
 
-    One layout has such links for a reason: in the cache of the Hugging Face hub, `snapshots/COMMIT/NAME` names
-    `blobs/DIGEST` of the same repository.
+    The cache of the Hugging Face hub may contain them: its `snapshots/COMMIT/NAME` links to `blobs/DIGEST` of the same
+    repository.
 
     Raises:
-        UserError: if there is such a name, or more than `_MOST_NAMES` names; the message begins with its path.
+        UserError: if the folder contains one, or more than `_MOST_NAMES` names; the message starts with the path.
     """
     root = folder.resolve()
     roots = (root, root.parent.parent / "blobs") if root.parent.name == "snapshots" else (root,)
@@ -148,7 +148,7 @@ def check_inside(folder: Path) -> None:
                 seen += 1
                 if seen > _MOST_NAMES:
                     raise UserError(
-                        f"{folder}: holds more than {_MOST_NAMES:,} names; give the model's own folder"
+                        f"{folder}: contains more than {_MOST_NAMES:,} names; give the model's own folder"
                     )
                 if _is_folder_inside(path, roots):
                     deeper.append(path)
@@ -156,7 +156,7 @@ def check_inside(folder: Path) -> None:
 
 
 def is_plain_name(name: object) -> bool:
-    """Whether this names a file directly in a folder: it is no path and no step upwards."""
+    """Return whether this is a bare file name: not a path, and not a parent folder."""
     return (
         isinstance(name, str)
         and name not in ("", ".", "..")
@@ -172,7 +172,7 @@ def _is_folder_inside(path: Path, roots: tuple[Path, ...]) -> bool:
             target = Path(os.path.realpath(path, strict=True))
             if not any(target.is_relative_to(root) for root in roots):
                 raise UserError(
-                    f"{path}: is a link that leads out of the folder; put the file itself in its place"
+                    f"{path}: is a link to a place outside the folder; replace it with the file itself"
                 )
         mode = path.stat().st_mode
     except OSError as error:
@@ -189,10 +189,10 @@ def parse_json(text: str | bytes, *, constants: bool = False, wrapping: int = 0)
 
     Args:
         constants: allow NaN and Infinity, which Python writes and JSON does not have.
-        wrapping: levels and values that precis itself put around what was read within the bounds.
+        wrapping: levels and values that precis itself added around a value that was within the limits.
 
     Raises:
-        JsonError: if the text is not UTF-8 or no JSON, is nested deeper than `MAX_DEPTH`, has a key twice in one
+        JsonError: if the text is not UTF-8 or not JSON, is nested deeper than `MAX_DEPTH`, has a duplicate key in one
             object, an integer of more than 4,300 digits, or more than `MAX_VALUES` values.
     """
     try:
@@ -224,8 +224,8 @@ def read_json(path: Path, *, limit: int = MAX_BYTES) -> dict[str, Any]:
     """Return the object in a JSON file.
 
     Raises:
-        UserError: if the file is missing, irregular, unreadable or larger than `limit` bytes, or does not hold one
-            JSON object as `parse_json` reads it; the message begins with the path.
+        UserError: if the file is missing, not regular, not readable or larger than `limit` bytes, or is not one JSON
+            object that `parse_json` accepts; the message starts with the path.
     """
     try:
         value = parse_json(read_bounded(path, limit=limit).removeprefix(b"\xef\xbb\xbf"))
@@ -249,13 +249,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise JsonError(f"has {name}, which is no JSON")
+    raise JsonError(f"contains {name}, which is not JSON")
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if number - number != 0:
-        raise JsonError(f"has the number {digits[:40]}, which is beyond all that is counted")
+        raise JsonError(f"contains {digits[:40]}, which is too large")
     return number
 
 
@@ -264,7 +264,7 @@ _LENIENT = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _is_deep(value: Any, most: int) -> bool:
-    """Whether lists and objects are nested deeper than `most` levels, found without recursion."""
+    """Return whether lists and objects are nested deeper than `most` levels, without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
         level = [

@@ -96,4 +96,4 @@ def test_killed_and_started_again_each_document_is_there_once(folder: Path) -> N
         "summaries.jsonl",
     ]
     third = _start(folder)
-    assert third.communicate(timeout=_LONGEST)[1].endswith("every document that was found has its row\n")
+    assert third.communicate(timeout=_LONGEST)[1].endswith("every document has a row\n")

@@ -288,7 +288,7 @@ def test_an_empty_document_among_others_ends_the_work_or_is_stated_in_its_place(
     assert outcome.code == 1
     lines = [json.loads(line) for line in outcome.out.splitlines()]
     assert [("summary" in line, "error" in line) for line in lines] == [(1, 0), (0, 1), (1, 0)]
-    assert "1 of 3 documents have no summary (first:" in outcome.error
+    assert "1 of 3 documents could not be summarized (first:" in outcome.error
 
 
 def test_a_file_of_summaries_is_whole_and_never_overwritten(

@@ -33,9 +33,7 @@ def test_a_summary_needs_no_model_and_names_what_it_was_made_with(report, capsys
     assert main(["summarize", str(report), "--sentences", "1"]) == 0
     out, err = capsys.readouterr()
     assert out.strip() in TEXT
-    assert (
-        err.count("the model that comes with precis chooses sentences of the document (--mode extract)") == 1
-    )
+    assert err.count("the model included with precis selects sentences of the document (--mode extract)") == 1
     assert "word for word" in err
 
 

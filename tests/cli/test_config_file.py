@@ -115,9 +115,9 @@ def test_a_flag_and_a_list_survive_the_file(precis: Run, pairs: Path, tmp_path: 
     ("text", "message"),
     [
         ("[options", "is not TOML"),
-        ('command = "tune"', "is of precis tune; this is precis finetune"),
-        ("[options]\nrecip = 'x'", "has no option 'recip'; did you mean 'recipe'?"),
-        ("[model]\nx = 1", "has no table 'model'; write options under [options], settings under [set]"),
+        ('command = "tune"', "is for precis tune; this is precis finetune"),
+        ("[options]\nrecip = 'x'", "does not have an option 'recip'; did you mean 'recipe'?"),
+        ("[model]\nx = 1", "unknown table 'model'; write options under [options], settings under [set]"),
         ("[options]\nskip-bad = 3", "skip-bad is 3; write true or false"),
         ("[options]\nrecipe = true", "recipe is true; it takes a value"),
         ("[set]\ntrain.learning_rat = 1", "TrainSettings has no setting 'learning_rat'"),

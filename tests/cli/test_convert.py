@@ -46,7 +46,9 @@ def test_a_converted_model_summarizes(precis: Precis, theirs: Path, tmp_path: Pa
 def test_without_a_tokenizer_it_says_what_is_missing(precis: Precis, theirs: Path, tmp_path: Path) -> None:
     outcome = precis("convert", theirs, "--out", tmp_path / "out")
     assert outcome.code == 0
-    assert [line for line in outcome.err.splitlines() if "has no tokenizer" in line and "--tokenizer" in line]
+    assert [
+        line for line in outcome.err.splitlines() if "lacks a tokenizer" in line and "--tokenizer" in line
+    ]
     (tmp_path / "a.txt").write_text("Ann sings.")
     refused = precis("summarize", tmp_path / "a.txt", "--model", tmp_path / "out")
     assert refused.code == 2

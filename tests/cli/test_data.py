@@ -20,7 +20,7 @@ def test_a_document_in_two_splits_is_bad_input_after_all_was_printed(precis: Pre
     outcome = precis("data", "check", tmp_path)
     assert outcome.code == 2
     assert "LEAK: 1 document is in train and in test" in outcome.out
-    assert outcome.error == "error: splits share documents (LEAK above); keep each in one split alone"
+    assert outcome.error == "error: splits share documents (LEAK above); keep each in only one split"
 
 
 def test_bad_rows_and_a_leak_are_one_error(precis: Precis, tmp_path: Path) -> None:
@@ -37,8 +37,8 @@ def test_a_document_twice_in_one_split_is_counted_and_no_error(precis: Precis, t
     write(tmp_path / "test.jsonl", "Bob hums.")
     outcome = precis("data", "check", tmp_path)
     assert outcome.code == 0
-    assert "1 document occurred before" in outcome.out
-    assert "no document is in two splits" in outcome.out
+    assert "1 document seen before" in outcome.out
+    assert "the splits do not share documents" in outcome.out
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -69,7 +69,7 @@ def test_few_examples_and_a_tokenizer_of_ones_own(pairs: Path, precis: Precis, t
     words = tmp_path / "words"
     made = precis("tokenizer", "--data", pairs, "--vocab-size", 500, "--out", words)
     assert made.code == 0
-    assert "tokenizer of 500 entries" in made.out
+    assert "tokenizer with 500 entries" in made.out
     options = once(*SMALL_RUN, *SHORT, "--tokenizer", words, "--examples", 8)
     outcome = precis("finetune", "--data", pairs, "--out", tmp_path / "run", *options)
     assert outcome.code == 0, outcome.err

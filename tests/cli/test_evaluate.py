@@ -107,7 +107,7 @@ def test_several_models_that_cannot_be_scored_together(
     missing = precis(*scored, "--model", tmp_path / "none")
     assert (missing.code, "none: no such folder" in missing.error) == (2, True)
     adapted = precis(*scored, "--model", tmp_path / "none", "--adapter", tmp_path)
-    assert (adapted.code, "goes on one --model, and 2 are given" in adapted.error) == (2, True)
+    assert (adapted.code, "needs exactly one --model, but 2 are given" in adapted.error) == (2, True)
     assert not out.exists()
 
 

@@ -113,7 +113,7 @@ def test_files_that_do_not_fit_are_named_with_the_row(
             "judge new --predictions {ours} --predictions {theirs} --documents 9 --out s",
             "only 5 are available",
         ),
-        ("judge new --predictions {ours} --predictions {theirs} --split dev --out s", "name it too"),
+        ("judge new --predictions {ours} --predictions {theirs} --split dev --out s", "apply to --data; add --data"),
         (
             "judge new --predictions {ours} --predictions {theirs} --reference --out s",
             "name the documents with --data",

@@ -37,8 +37,8 @@ def test_the_last_lines_say_what_was_packed_and_what_comes_next(
     assert corpus.dev is not None
     assert corpus.num_documents + corpus.dev.num_documents == 60
     lines = outcome.out.splitlines()
-    assert lines[0] == f"documents: {corpus.num_documents}, of {corpus.num_tokens:,} tokens"
-    assert lines[1] == f"held out:  {corpus.dev.num_documents}, of {corpus.dev.num_tokens:,} tokens"
+    assert lines[0] == f"documents: {corpus.num_documents}, {corpus.num_tokens:,} tokens"
+    assert lines[1] == f"held out:  {corpus.dev.num_documents}, {corpus.dev.num_tokens:,} tokens"
     assert lines[2] == "dropped:   1 duplicates, 1 empty, 0 bad"
     assert lines[3].endswith(" tokens per second, 1 processes")
     assert lines[4] == f"tokenizer: {tmp_path / 'p' / 'tokenizer'}, 700 entries"
@@ -46,7 +46,7 @@ def test_the_last_lines_say_what_was_packed_and_what_comes_next(
     again = precis(*command)
     assert again.code == 0
     assert again.out == outcome.out
-    assert "nothing was done" in again.err
+    assert "nothing to do" in again.err
     changed = precis(*command[:-3], "0.1", "--out", tmp_path / "p")
     assert changed.code == 2
     assert "--restart" in changed.error

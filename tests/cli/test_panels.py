@@ -38,6 +38,21 @@ def test_panels_stand_in_one_order_in_every_command(precis: Callable[..., Any]) 
         assert len(places) >= 3
 
 
+def test_a_paragraph_of_a_help_page_breaks_only_at_the_width_of_the_terminal(
+    precis: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    for name in ("evaluate", "pretrain", "judge new"):
+        description = precis(*name.split(), "--help").out.partition("╭")[0]
+        paragraphs = [each for each in description.split("\n") if each.strip()]
+        assert len(paragraphs) == 1 + len(str(_FOUND[name].help).split("\n\n"))  # the usage line, then these
+
+
+@pytest.mark.parametrize("name", ["", "data", *COMMANDS])
+def test_a_flag_has_no_type_on_a_help_page(name: str, precis: Callable[..., Any]) -> None:
+    assert "<bool>" not in precis(*name.split(), "--help").out
+
+
 def test_the_recipes_that_completion_offers_are_those_of_the_catalogue() -> None:
     assert sorted(RECIPE_NAMES) == sorted(RECIPES)
 

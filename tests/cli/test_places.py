@@ -45,8 +45,7 @@ def test_a_tokenizer_is_never_written_over_a_folder_of_somebody(
     outcome = precis(*words, tmp_path)
     assert outcome.code == 2
     assert (
-        f"{tmp_path}: holds thesis.txt, which was not written by this command and would be lost"
-        in outcome.error
+        f"{tmp_path}: contains thesis.txt, which this command did not write and would delete" in outcome.error
     )
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     for _ in range(2):

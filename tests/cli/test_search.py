@@ -33,7 +33,7 @@ def test_a_search_ends_with_a_table_and_a_model_that_can_be_used(
     (tmp_path / "a.txt").write_text("Ann sings in the hall.")
     assert precis("summarize", tmp_path / "a.txt", "--model", out).code == 0
     without = precis("finetune", "--data", pairs, "--out", out, *SMALL_RUN)
-    assert (without.code, "holds a search" in without.error) == (2, True)
+    assert (without.code, "contains a search" in without.error) == (2, True)
 
 
 def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_path: Path) -> None:
@@ -54,10 +54,10 @@ def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_p
         (["--examples", "0", "--model", "m"], "`precis evaluate --model m --data d --out o/evaluation`"),
         (["--examples", "0"], "zero-shot needs a model"),
         (["--examples", "-1"], "use 1 or more"),
-        (["--sampling-seed", "1"], "give --examples too"),
-        (["--trials", "3"], "--trials belongs to a search"),
-        (["--trials", "0"], "--trials belongs to a search"),
-        (["--space", "beams=1"], "--space belongs to a search"),
+        (["--sampling-seed", "1"], "add --examples"),
+        (["--trials", "3"], "--trials is for a search"),
+        (["--trials", "0"], "--trials is for a search"),
+        (["--space", "beams=1"], "--space is for a search"),
         (["--search", "--lr", "1e-3", "--space", "learning_rate=1"], "train.learning_rate was also given"),
     ],
 )

@@ -25,7 +25,7 @@ def test_a_rate_that_no_model_survives_ends_with_one_line_and_no_model(
     for _ in range(2):
         outcome = precis("finetune", "--data", pairs, "--out", out, *once(*SMALL_RUN, *options))
         assert outcome.code == 1
-        assert "begin anew with --restart and a learning rate (--lr) below 1e+09" in outcome.error
+        assert "start again with --restart and a learning rate (--lr) below 1e+09" in outcome.error
         assert "(best so far)" not in outcome.err
         assert not (out / "model").exists()
     assert "warning: a learning rate of 1e+09" in outcome.err
@@ -137,4 +137,4 @@ def test_data_that_changed_are_named_in_words(pairs: Path, precis: Precis, tmp_p
     (data / "dev.jsonl").write_text("".join(lines[1:]))
     outcome = precis(*command, *SHORT, "--batch-size", 4)
     assert outcome.code == 2
-    assert "was started with other validation pairs; give it what it began with" in outcome.error
+    assert "was started with other validation pairs; use the original ones" in outcome.error

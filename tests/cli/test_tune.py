@@ -152,7 +152,7 @@ def test_keys_and_values_that_are_trained_themselves_want_a_rate(
 ) -> None:
     """At the usual one, which is for the network, they would stay as they were drawn."""
     words = ["tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options]
-    assert "give --lr" in precis(*words).error
+    assert "add --lr" in precis(*words).error
     given = precis(*words, "--set", "train.learning_rate=0.1", "--set", "train.colour=1")
     assert "has no setting 'colour'" in given.error
 
@@ -176,7 +176,7 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
         (["--sites", "encoder,middle"], "unknown site 'middle'"),
         (["--encoder-segments", 51], "51 segments, but the prefix has length 50"),
         (["--examples", 2, "--share", 0.5], "--examples 2 and --share 0.5"),
-        (["--sampling-seed", 2], "give --examples or --share too"),
+        (["--sampling-seed", 2], "for --examples or --share; add one of them"),
         (["--share", 2], "above 0 and at most 1"),
         (["--inner-width", 8, "--direct"], "Direct has no setting 'width'"),
         (["--reparametrize", "--initial-text", "So"], "cannot begin as given words"),
@@ -227,7 +227,7 @@ def test_a_base_without_the_attention_interface_is_one_line(
 
 def test_an_adapter_needs_a_model_to_go_on(precis: Precis, pairs: Path, tmp_path: Path) -> None:
     options = ["--adapter", "a", "--data", pairs, "--predictions", "p.txt", "--out", tmp_path]
-    assert "needs the --model that it belongs to" in precis("evaluate", *options).error
+    assert "needs its base model" in precis("evaluate", *options).error
 
 
 @pytest.mark.parametrize("method", ["truncsa", "hierblock+softsa"])

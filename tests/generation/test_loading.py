@@ -262,11 +262,11 @@ def test_a_folder_without_a_seal_is_read_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "words"),
     [
-        ("config.json", None, "its tensors have other shapes than its config.json says"),
-        ("tokenizer.json", "", "no file in it holds the tokenizer's pieces"),
+        ("config.json", None, "its tensors do not have the shapes of its config.json"),
+        ("tokenizer.json", "", "none of its files contains the tokenizer's vocabulary"),
         ("tokenizer.json", "{}", "'added_tokens' is missing in it"),
-        ("tokenizer.json", "{", "broken JSON: "),
-        ("tokenizer.json", "[]", "it is not of the form that is expected there"),
+        ("tokenizer.json", "{", "invalid JSON: "),
+        ("tokenizer.json", "[]", "it does not have the expected format"),
     ],
 )
 def test_what_libraries_say_in_riddles_is_said_in_words(

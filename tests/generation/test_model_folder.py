@@ -105,7 +105,7 @@ def test_a_size_beyond_the_weights_is_refused_before_anything_is_built(
         "precis.generation.model_folder.check_memory", lambda *_: pytest.fail("something was built")
     )
     edit(folder / "config.json", **{name: 10**9})
-    assert f"{name} is 1,000,000,000, and at most" in refused(folder)
+    assert f"{name} is 1,000,000,000, above" in refused(folder)
 
 
 def test_a_model_larger_than_its_weights_is_built_without_memory_alone(folder: Path) -> None:
@@ -121,7 +121,7 @@ def test_kernels_of_the_hub_never_reach_transformers(folder: Path) -> None:
     assert config._attn_implementation is None
     assert not hasattr(config, "auto_map")
     edit(folder / "config.json", _attn_implementation="somebody/evil")
-    assert "names 'somebody/evil', code of the hub" in refused(folder)
+    assert "names 'somebody/evil', which is code of the hub" in refused(folder)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_a_place_that_holds_something_else_is_left_alone(checkpoint: Path, tmp_p
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "notes.txt").write_text("mine")
     for out in (tmp_path / "taken", checkpoint):
-        with pytest.raises(UserError, match=r"holds notes.txt|is a file"):
+        with pytest.raises(UserError, match=r"contains notes.txt|is a file"):
             convert(checkpoint, out)
     assert (tmp_path / "taken" / "notes.txt").read_text() == "mine"
     assert checkpoint.stat().st_size > 1000

@@ -236,4 +236,4 @@ def test_what_trains_a_tokenizer_does_not_go_with_one_that_is_taken(
     more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["tokenizer", "--from", "theirs", "--out", str(tmp_path / "out"), *more]) == 2
-    assert "--from takes a tokenizer as it is; leave all options but --out out" in capsys.readouterr().err
+    assert "--from copies a tokenizer; omit all options except --out" in capsys.readouterr().err

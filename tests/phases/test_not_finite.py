@@ -145,7 +145,7 @@ def test_steps_that_are_all_skipped_export_nothing(
         return replace(divide(self, *arguments, **options), gradient_norm=math.inf)
 
     monkeypatch.setattr(Updater, "_divide_and_clip", poison)
-    with pytest.raises(DivergedError, match="not finite at every one of the 4 steps"):
+    with pytest.raises(DivergedError, match="not finite at any of the 4 steps"):
         phases(stock)[name](tmp_path / "run")
     assert exported(tmp_path / "run") == []
 
@@ -165,7 +165,7 @@ def test_the_best_finite_model_is_exported_where_the_end_is_lost(
     done = phases(stock)["finetune"](tmp_path / "run")
     assert (done.result.best_step, done.result.is_finite) == (2, False)
     assert (
-        "at step 4 its loss or its weights are not finite; the best one that is finite is that of step 2"
+        "at step 4 its loss or its weights are not finite; the best finite model is from step 2"
         in caplog.text
     )
 

@@ -74,7 +74,7 @@ def test_folders_of_others_beside_a_pack_are_left_alone(
 def test_a_pack_with_a_file_of_somebody_is_not_made_anew(tmp_path: Path, source: Path, words: str) -> None:
     make_pack([source], tmp_path / "p", tokenizer=words)
     (tmp_path / "p" / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"holds notes\.txt, which was not written by this command"):
+    with pytest.raises(UserError, match=r"contains notes\.txt, which this command did not write"):
         make_pack([source], tmp_path / "p", tokenizer=words, restart=True)
     assert (tmp_path / "p" / "notes.txt").read_text() == "mine"
 

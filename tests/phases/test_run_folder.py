@@ -47,7 +47,7 @@ def test_what_somebody_put_into_a_folder_is_never_replaced(tmp_path: Path) -> No
     write_folder(place, lambda new: (new / "whole").write_text("before"))
     write_folder(place, lambda new: (new / "whole").write_text("after"))
     (place / "thesis.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"model: holds thesis\.txt, which was not written by this command"):
+    with pytest.raises(UserError, match=r"model: contains thesis\.txt, which this command did not write"):
         write_folder(place, lambda new: (new / "whole").write_text("again"))
     assert {path.name: path.read_text() for path in place.iterdir() if path.name != "seal.json"} == {
         "thesis.txt": "mine",

@@ -170,7 +170,7 @@ def test_the_parts_of_an_extractors_loss_are_no_scores_and_one_step_has_a_point_
     draw_curves(records, tmp_path / "curves.png", kept=1)
 
     panels = {axes.get_title(): axes for axes in drawn[0].axes if axes.get_visible()}
-    assert [*panels] == ["Loss per target", "Loss of the choice", "Loss of the length", "Accuracy"]
+    assert [*panels] == ["Loss per target", "Choice loss", "Length loss", "Accuracy"]
     for axes in panels.values():
         assert axes.lines[0].get_marker() == "."
         assert all(float(place).is_integer() for place in axes.get_xticks())
@@ -328,8 +328,8 @@ def test_a_callback_that_fails_later_is_named_once_and_the_run_goes_on(
     assert (len(good.steps), len(good.validations), len(good.ends)) == (12, 3, 1)
     said = [record.getMessage() for record in caplog.records]
     assert said == [
-        "Failing failed (OSError: [Errno 28] No space left on device: 'curves.png'); the run goes on, and later errors "
-        "of this kind are not shown"
+        "Failing failed (OSError: [Errno 28] No space left on device: 'curves.png'); the run continues, and later "
+        "errors of this callback are not shown"
     ]
 
 

@@ -135,7 +135,7 @@ def test_a_checkpoint_of_another_step_under_a_wrong_name_is_not_used(tmp_path: P
     assert saved is not None
     assert saved.state.step == 10
     assert len(said) == 1
-    assert "step-00000030: it holds step 20" in said[0]
+    assert "step-00000030: it contains step 20" in said[0]
 
 
 def test_weights_are_loaded_from_a_verified_checkpoint_only(tmp_path: Path) -> None:
@@ -149,5 +149,5 @@ def test_weights_are_loaded_from_a_verified_checkpoint_only(tmp_path: Path) -> N
     (checkpoints.path(10) / "optimizer.safetensors").unlink()
     with pytest.raises(UserError, match=r"is damaged: optimizer\.safetensors is missing"):
         load_weights(model, checkpoints.path(10))
-    with pytest.raises(UserError, match="there is no checkpoint"):
+    with pytest.raises(UserError, match="does not exist; check the path"):
         load_weights(model, checkpoints.path(99))

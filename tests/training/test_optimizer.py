@@ -54,5 +54,5 @@ def test_half_precision_weights_are_refused_with_the_way_out() -> None:
 
 
 def test_a_model_without_trainable_parameters_is_refused() -> None:
-    with pytest.raises(UserError, match="no trainable parameter"):
+    with pytest.raises(UserError, match="does not have a trainable parameter"):
         build_optimizer(nn.Linear(2, 2).requires_grad_(False), TrainSettings(steps=1))

@@ -54,10 +54,10 @@ def with_nan(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
-        ("model.safetensors", cast(torch.float16), "is F16 and not F32"),
-        ("model.safetensors", cast(torch.int64), "is I64 and not F32"),
+        ("model.safetensors", cast(torch.float16), "is F16, not F32"),
+        ("model.safetensors", cast(torch.int64), "is I64, not F32"),
         ("model.safetensors", with_nan, "is not finite"),
-        ("optimizer.safetensors", cast(torch.float16), "is F16 and not F32"),
+        ("optimizer.safetensors", cast(torch.float16), "is F16, not F32"),
         ("optimizer.safetensors", with_nan, "is not finite"),
         ("optimizer.safetensors", lambda _: {}, "optimizer.safetensors is empty"),
     ],
@@ -106,7 +106,7 @@ def test_a_manifest_names_files_of_its_folder_alone(tmp_path: Path) -> None:
     files = json.loads(manifest.read_text())["files"]
     manifest.write_text(to_json({"files": {**files, "../../x": {"bytes": 1, "sha256": ""}}}))
     checkpoints.newest_valid(said.append)
-    assert "'../../x', which is no file of this folder" in said[0]
+    assert "'../../x', which is not a file of this folder" in said[0]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None
     found = checkpoints.newest_valid(said.append, model=tiny.TinyModel())
     assert found is not None
     assert found.state.step == 8
-    assert "also holds notes.txt" in said[0]
+    assert "also contains notes.txt" in said[0]
 
 
 @pytest.mark.parametrize("is_link", [False, True])
@@ -152,7 +152,7 @@ def test_a_file_or_link_under_a_checkpoints_name_is_named_and_kept(is_link: bool
     found = checkpoints.newest_valid(said.append)
     assert found is not None
     assert found.state.step == 8
-    assert said == [f"{place}: is a file or a link and no checkpoint; left alone"]
+    assert said == [f"{place}: is a file or a link, not a checkpoint; ignored"]
     model = tiny.TinyModel()
     checkpoints.save(model, build_optimizer(model, TrainSettings(steps=9)), RunState(step=12), {})
     kept = [path for path in tmp_path.iterdir() if path.name.startswith("step-00000012.moved-")]

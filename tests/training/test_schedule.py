@@ -49,7 +49,7 @@ def test_a_schedule_is_named_with_set_and_what_is_no_schedule_is_refused() -> No
     settings = with_overrides(TrainSettings(steps=9), ["schedule=stable", "schedule.decay_steps=3"])
     assert settings.schedule == StableThenDecay(decay_steps=3)
     assert with_overrides(settings, ["schedule=linear"]).schedule == LinearDecay()
-    with pytest.raises(UserError, match="schedule=stabel: no such schedule; did you mean 'stable'"):
+    with pytest.raises(UserError, match="schedule=stabel: unknown schedule; did you mean 'stable'"):
         with_overrides(settings, ["schedule=stabel"])
     with pytest.raises(UserError, match=r"schedule.decay_steps=-1 is too small"):
         with_overrides(settings, ["schedule=stable", "schedule.decay_steps=-1"])
@@ -81,7 +81,7 @@ def test_a_length_whose_fall_lies_behind_the_run_is_refused_with_the_one_that_do
     tiny.run(tmp_path, steps=8, **_stable(0))
     with pytest.raises(
         UserError,
-        match=r"is at step 8, and with 10 steps its rate would fall from step 6 on; give it 12 steps or more",
+        match=r"is at step 8, but with 10 steps its rate would decay from step 6 on; use at least 12 steps",
     ):
         tiny.run(tmp_path, steps=10, **_stable(4))
 

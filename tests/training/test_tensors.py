@@ -86,8 +86,8 @@ def test_an_optimizer_that_has_not_stepped_yet_is_restored_as_such() -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (lambda: tiny.TinyModel(width=16), r"'embedding\.weight' is \(19, 8\) there and \(19, 16\) here"),
-        (lambda: nn.Linear(2, 2), "it has no 'bias'"),
+        (lambda: tiny.TinyModel(width=16), r"'embedding\.weight' has shape \(19, 8\) instead of \(19, 16\)"),
+        (lambda: nn.Linear(2, 2), "it lacks 'bias'"),
     ],
 )
 def test_the_state_of_another_model_is_refused_and_changes_nothing(other, message: str) -> None:

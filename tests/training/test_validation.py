@@ -41,7 +41,7 @@ def test_a_validation_set_without_targets_is_refused() -> None:
     batch = tiny.rows(range(2))
     empty = tiny.Rows(batch.inputs, torch.full_like(batch.labels, -100))
 
-    with pytest.raises(UserError, match="no targets"):
+    with pytest.raises(UserError, match="does not contain targets"):
         mean_loss(tiny.TinyModel(), [empty], tiny.objective)
 
 

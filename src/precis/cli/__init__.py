@@ -1,7 +1,7 @@
-"""The command line: parse, delegate, and say what went wrong in one line.
+"""The command line: parses, delegates, and reports an error in one line.
 
-Exit codes: 0 done, 1 a run that failed, 2 input that the user can mend, 130 interrupted. Heavy libraries are
-imported inside the commands, so that `precis --help` answers at once.
+Exit codes: 0 done, 1 the run failed, 2 bad input that the user can fix, 130 interrupted. The commands import
+heavy libraries themselves, so that `precis --help` answers at once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _DEBUG = "--debug"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line (that of the process when `argv` is None); the exit code."""
+    """Run a command line (that of the process if `argv` is None), and return the exit code."""
     return run_app("precis", _parser, argv)
 
 
 def run_app(name: str, parser: Callable[[], Any], argv: Sequence[str] | None = None) -> int:
-    """Run a command line of the program `name` and turn what is raised into one line and an exit code.
+    """Run a command line of the program `name`, and turn an exception into one line and an exit code.
 
-    `parser` makes the program's parser; it is called once the environment is quiet, because it imports what speaks.
+    `parser` makes the program's parser; it is called once the environment is quiet, because it imports noisy libraries.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = _DEBUG in arguments
@@ -40,16 +40,16 @@ def run_app(name: str, parser: Callable[[], Any], argv: Sequence[str] | None = N
             code = parser()(arguments, prog_name=name, standalone_mode=False)
             sys.stdout.flush()
             return code if isinstance(code, int) else 0
-        except BaseException as error:  # a panic of a library in Rust is no Exception
+        except BaseException as error:  # a panic of a library in Rust is not an Exception
             if debug and not isinstance(error, SystemExit):
                 traceback.print_exception(error)
             return explain(error, debug_option=_DEBUG)
 
 
 def _print_what_can_be_printed() -> None:
-    """A character that the terminal's encoding lacks becomes a question mark, not the end of the command."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a caller may have put something else there
-        sys.stdout.reconfigure(errors="replace")  # standard error never refuses a character
+    """Replace characters that the terminal's encoding lacks with a question mark, instead of failing."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a caller may have replaced it
+        sys.stdout.reconfigure(errors="replace")  # standard error accepts every character
 
 
 def _parser() -> Any:

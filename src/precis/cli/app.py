@@ -1,4 +1,4 @@
-"""The commands, put together."""
+"""The `precis` app with all its commands."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from precis.version import __version__
 
 app = Commands(
     name="precis",
-    help="Train, measure and run abstractive summarizers on your own machine.",
+    help="Train, evaluate and run abstractive summarizers on your own machine.",
     epilog=(
-        "To summarize:  precis summarize report.txt   (with the small model that comes with precis)"
+        "To summarize:  precis summarize report.txt   (with the small model that is included)"
         "\n\n"
         "To train a model:  precis data synthetic --out pairs   then   "
         "precis finetune --data pairs --recipe zcodepp-micro --out runs/first"
@@ -59,7 +59,7 @@ def _options(
         bool, typer.Option("--debug", help="Show tracebacks and library warnings (allowed anywhere).")
     ] = False,
 ) -> None:
-    """Train, measure and run abstractive summarizers on your own machine."""
+    """Train, evaluate and run abstractive summarizers on your own machine."""
 
 
 app.add(summarize, batch, serve, evaluate, finetune, tune, ground, pretrain, extractor, tokenizer)
@@ -73,5 +73,5 @@ app.add(reproduce, bench)
 
 @cache
 def parser() -> Any:
-    """The parser of every command, made once: that takes longer than parsing."""
+    """Build the parser of all commands once: building takes longer than parsing."""
     return get_command(app)

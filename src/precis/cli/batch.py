@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How the summaries are written."""
+    """The file format of the summaries."""
 
     jsonl = "jsonl"
     parquet = "parquet"
@@ -30,8 +30,8 @@ Files = Annotated[
     list[str],
     typer.Argument(
         help=(
-            "Files as precis summarize reads them, and folders of such files; on a cluster, where every machine "
-            "sees them under the same name."
+            "The files that precis summarize reads, and folders of them; on a cluster, all machines must have "
+            "them under the same path."
         ),
         show_default=False,
     ),
@@ -40,7 +40,7 @@ Out = Annotated[
     Path,
     typer.Option(
         "--out",
-        help="Folder for the summaries. After a kill, the same command continues there.",
+        help="Folder for the summaries. To resume an interrupted run, repeat the command.",
         show_default=False,
     ),
 ]
@@ -51,21 +51,20 @@ Workers = Annotated[
         "--workers",
         min=1,
         max=10_000,
-        help="Models at a time, each on a core or, with --device cuda, on a GPU. Default: one for each.",
+        help="Number of models in parallel, each on a core or, with --device cuda, a GPU. Default: one on each.",
     ),
 ]
 Address = Annotated[
     str | None,
     typer.Option(
-        "--address", help="A cluster of Ray, such as auto or ray://HOST:10001. Default: this machine."
+        "--address", help="Address of a Ray cluster, such as auto or ray://HOST:10001. Default: this machine."
     ),
 ]
 Verify = Annotated[
     bool,
     typer.Option(
         "--verify",
-        help="Read the documents again in the end: each must have exactly one summary. Documents of equal text "
-        "are named.",
+        help="Read the documents again at the end: each must have exactly one summary. Reports duplicate documents.",
     ),
 ]
 
@@ -78,7 +77,7 @@ Verify = Annotated[
         "precis batch notes.jsonl --out summaries --words 60\n\n"
         "precis batch reports -r --out summaries --workers 2 --verify\n\n"
         "precis batch /shared/notes --out /shared/summaries --address auto --format parquet\n\n"
-        "A document that cannot be summarized has the status error; the others go on."
+        "A document that cannot be summarized gets the status error; the others continue."
     ),
 )
 def batch(
@@ -95,7 +94,7 @@ def batch(
     document_column: DocumentColumn = None,
     units_column: UnitsColumn = None,
 ) -> None:
-    """Summarize many documents, each exactly once, with Ray on one machine or on a cluster."""
+    """Summarize many documents, each exactly once, with Ray on one machine or a cluster."""
     from importlib.util import find_spec
 
     from precis.cli.console import ProgressLine, leave_unfinished, note
@@ -108,10 +107,10 @@ def batch(
     from precis.batch.source import files_of
     from precis.phases.documents import Reading, read_documents, with_first
 
-    making = _on_every_machine(asked.making(device))  # what cannot be is refused before anything is read
+    making = _on_every_machine(asked.making(device))  # refuses invalid options before reading
     how = Reading(column=document_column, units=units_column, keep_going=True)
     found = files_of(files, recursive=recursive, tell=note)
-    with_first(read_documents(found[:1], how))  # a column that is not there
+    with_first(read_documents(found[:1], how))  # fails early on a missing column
     work = BatchRun(
         files=found,
         out=out,
@@ -126,7 +125,7 @@ def batch(
             done = work.run(lambda count: progress(f"{count:,} documents done", count, 0))
     except KeyboardInterrupt:
         leave_unfinished(is_main=True, restart=False)
-    note(f"{done}: every document that was found has its row")
+    note(f"{done}: every document has a row")
     if verify:
         from precis.batch.verify import verify as compare
 
@@ -134,7 +133,7 @@ def batch(
 
 
 def _on_every_machine(making: Making) -> Making:
-    """What is the same wherever a worker runs: absolute paths, and what is asked for alone."""
+    """Return the job with absolute paths, and only the options that were given: the same on every worker."""
 
     def absolute(place: str | None) -> str | None:
         return place if place is None or not Path(place).exists() else str(Path(place).absolute())
@@ -146,21 +145,21 @@ def _on_every_machine(making: Making) -> Making:
 
 
 def _tell(verdict: Verification, place: Path) -> None:
-    """Say what was found.
+    """Report the verification.
 
     Raises:
-        RunError: a document has no summary or several, or a summary no document.
+        RunError: a document lacks a summary or has several, or a summary lacks a document.
     """
     from precis.cli.console import note
 
     if verdict.same:
         first, other = verdict.same[0]
-        note(f"{len(verdict.same):,} documents have the text of another one (first: {other} that of {first})")
+        note(f"{len(verdict.same):,} documents are duplicates of another one (first: {other} of {first})")
     if not verdict.holds:
         parts = {
-            "documents have no summary": verdict.missing,
-            "summaries are of no document that is there now": verdict.strange,
-            "summaries are there more than once": verdict.twice,
+            "documents lack a summary": verdict.missing,
+            "summaries lack a document": verdict.strange,
+            "summaries occur more than once": verdict.twice,
         }
         told = "; ".join(
             f"{len(names):,} {what} (first: {names[0]})" for what, names in parts.items() if names

@@ -1,4 +1,4 @@
-"""`precis bench`, which moved: the comparisons with other libraries are part of the source repository now."""
+"""`precis bench`, which moved: the source repository now contains the comparisons with other libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOW = "python -m benchmarks.compare"
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )
 def bench(context: typer.Context) -> None:
-    """Moved: `python -m benchmarks.compare` in the source repository (`make bench`)."""
+    """Run `python -m benchmarks.compare`, the new name, in the source repository (`make bench`)."""
     if not (_REPOSITORY / "benchmarks" / "compare").is_dir():
         raise UserError(f"precis bench is now {_NOW}, in a clone of the source repository")
     note(f"precis bench is now {_NOW} (or: make bench); this spelling works for one more version")

@@ -1,4 +1,4 @@
-"""What holds for the options of every command: given once, not empty, and a number that is one."""
+"""Checks of the options of every command: given once, not empty, and finite numbers."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from precis.cli.config_file import with_config
 from precis.cli.groups import expanded
 from precis.cli.options import settings_of
-from precis.cli.panels import arranged
+from precis.cli.panels import HelpPage, arranged
 from precis.cli.usage import shortened
 from precis.errors import UserError
 
 __all__ = ["CheckedCommand", "Commands", "described", "words_of"]
 
-# Here no text at all is a choice: no instruction, no words to begin with.
+# An empty text is a valid choice here: no instruction, no initial words.
 _MAY_BE_EMPTY = ("instruction", "initial_text")
 
 
-class CheckedCommand(TyperCommand):
-    """A command that refuses what would otherwise be taken in silence.
+class CheckedCommand(HelpPage, TyperCommand):
+    """A command that refuses mistakes which the parser would accept silently.
 
-    An option that takes one value is refused where it is given several, since only the last would count. So are a flag
-    beside its opposite, an empty value (a variable of the shell that is not set), `nan` and what is infinite.
-    Its help page has the options in panels.
+    It refuses several values for an option that takes one, since only the last would count. It also refuses a flag with
+    its opposite, an empty value (such as an unset shell variable), `nan` and infinite numbers.
+    Its help page shows the options in panels.
     """
 
     def __init__(self, name: str | None, *, params: list[Any] | None = None, **options: Any) -> None:
@@ -37,15 +37,15 @@ class CheckedCommand(TyperCommand):
         """Parse, then check.
 
         Raises:
-            UserError: a value is not what a user can have meant.
+            UserError: a value is certainly a mistake.
         """
         if not ctx.resilient_parsing:
             args = self._with_config(ctx, args)
-        typed = list(args)  # parsing takes the words out of the list
+        typed = list(args)  # parsing empties the list
         try:
-            rest = super().parse_args(ctx, args)  # shows the help, if that is asked for
+            rest = super().parse_args(ctx, args)  # shows the help page for --help
         except typer.TyperException as error:
-            if getattr(error, "ctx", ctx) is None:  # the parser does not always say whose option it is
+            if getattr(error, "ctx", ctx) is None:  # the parser does not always set it
                 error.ctx = ctx  # type: ignore[attr-defined]
             raise
         if not ctx.resilient_parsing:
@@ -58,7 +58,7 @@ class CheckedCommand(TyperCommand):
         return rest
 
     def _with_config(self, ctx: Any, args: list[str]) -> list[str]:
-        """The words, after those of the file that `--config` names, if the command has that option."""
+        """Return the words after those of the `--config` file, if the command has that option."""
         options = {
             spelling: one
             for one in self.params
@@ -77,16 +77,16 @@ class CheckedCommand(TyperCommand):
 
 
 WORDS = "precis.words"
-"""Where a context keeps the words of its command line, an option each."""
+"""The key of a context's `meta` for the words of its command line, one per option."""
 
 
 def words_of(context: typer.Context) -> list[str]:
-    """The command line as a run records it: `precis`, the command, and each option in one word, `--data=pairs`."""
+    """Return the command line that a run records: `precis`, the command, and one word per option, `--data=pairs`."""
     return ["precis", *context.meta[WORDS]]
 
 
 def one_word_each(words: list[str], options: Mapping[str, TyperOption]) -> Iterator[str]:
-    """The words of a command line with each option's value behind an equals sign."""
+    """Yield the words of a command line, with each option and its value joined by an equals sign."""
     rest = iter(words)
     for word in rest:
         option = options.get(word)
@@ -98,7 +98,7 @@ _DESCRIBED: dict[Callable[..., Any], tuple[str, dict[str, Any]]] = {}
 
 
 def described(name: str, **options: Any) -> Callable[[Function], Function]:
-    """Say what a function is called as a command, and what `Commands.command` takes besides; `Commands.add` adds it."""
+    """Attach a command name and options of `Commands.command` to a function, for `Commands.add`."""
 
     def keep(function: Function) -> Function:
         _DESCRIBED[function] = name, options
@@ -107,17 +107,24 @@ def described(name: str, **options: Any) -> Callable[[Function], Function]:
     return keep
 
 
+class _Group(HelpPage, TyperGroup):
+    """A group of commands with a `HelpPage`."""
+
+
 class Commands(typer.Typer):
     """A group whose commands are `CheckedCommand`s."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=_Group, **options)
+
     def add(self, *functions: Callable[..., Any]) -> None:
-        """Register functions that are `described`, in this order."""
+        """Register functions decorated with `described`, in this order."""
         for function in functions:
             name, options = _DESCRIBED[function]
             self.command(name, **options)(function)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """As `typer.Typer.command`; parameters that are an `OptionGroup` stand for its options."""
+        """Extend `typer.Typer.command`: an `OptionGroup` parameter expands to its options."""
         register = super().command(name, **{"cls": CheckedCommand, **options})
         return lambda function: register(expanded(function))
 
@@ -130,7 +137,7 @@ def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
         opposites = [word for word in option.secondary_opts if word in typed]
         if opposites and any(word in typed for word in option.opts):
             raise UserError(f"{name} and {opposites[0]} are opposites; give one of them")
-        return  # the same flag again says nothing new
+        return  # repeating a flag is harmless
     values = list(_values(option, typed))
     times = "twice" if count == 2 else f"{count} times"
     what = f": {' and '.join(map(shortened, values))}" if len(values) == count else ""
@@ -138,7 +145,7 @@ def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
 
 
 def _values(option: TyperOption, typed: list[str]) -> Iterator[str]:
-    """The values of an option, as they were typed."""
+    """Yield the values of an option, as typed."""
     for word, following in zip(typed, [*typed[1:], ""], strict=False):
         if word == "--":
             return
@@ -148,10 +155,10 @@ def _values(option: TyperOption, typed: list[str]) -> Iterator[str]:
 
 
 def _refuse_empty(parameter: Any, text: Any) -> None:
-    """Look at the text itself: an empty path would be the current folder by now."""
+    """Check the text itself: parsing has already turned an empty path into the current folder."""
     texts = text if isinstance(text, list | tuple) else [text]
     if parameter.name not in _MAY_BE_EMPTY and any(one == "" for one in texts):
-        raise UserError(f"{_name(parameter)} is empty; give it a value, or leave it out")
+        raise UserError(f"{_name(parameter)} is empty; give it a value, or omit it")
 
 
 def _refuse_infinite(parameter: Any, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""`--config run.toml`: options and settings out of a file; what the command line says itself wins."""
+"""`--config run.toml`: options and settings from a file; the command line overrides it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ __all__ = ["Config", "with_config"]
 Config = Annotated[
     Path | None,
     typer.Option(
-        "--config", help="Read options from this TOML file, such as a run's run.toml; the command line wins."
+        "--config",
+        help="Read options from this TOML file, such as a run's run.toml. The command line overrides it.",
     ),
 ]
 _LARGEST = 1 << 20  # bytes
@@ -28,20 +29,20 @@ _TABLES = ("options", "set")
 def with_config(
     words: list[str], options: Mapping[str, Any], excluded_by: Mapping[str, set[str]], command: str
 ) -> list[str]:
-    """The words of a command line with those of its `--config` before them.
+    """Prepend the words of the `--config` file to those of a command line.
 
     Args:
-        words: as they were typed.
+        words: the command line, as typed.
         options: spelling -> parameter of the command.
-        excluded_by: setting -> spellings of options that decide about it.
-        command: name of the command, which the file must be of.
+        excluded_by: setting -> spellings of the options that determine it.
+        command: the name of the command, which the file must match.
 
     Raises:
-        UserError: the file is not there, is no TOML, is of another command, or names no option.
+        UserError: the file is missing, not TOML, or for another command, or contains an unknown option.
     """
     places = [value for name, value in _options(words) if name == "--config"]
     if len(places) != 1:
-        return words  # none, or several, which is refused elsewhere
+        return words  # none, or several, which another check refuses
     file = Path(places[0])
     content = _read(file, command)
     typed = {name for name, _ in _options(words)}
@@ -50,7 +51,9 @@ def with_config(
         option = options.get(f"--{name}")
         if option is None:
             names = [known.removeprefix("--") for known in options]
-            raise UserError(f"{file}: precis {command} has no option {name!r}{nearest(name, names)}")
+            raise UserError(
+                f"{file}: precis {command} does not have an option {name!r}{nearest(name, names)}"
+            )
         if not typed & {*option.opts, *option.secondary_opts}:
             mine += _words(f"--{name}", value, option, file)
     own = {value.partition("=")[0].strip() for name, value in _options(words) if name == "--set"}
@@ -69,11 +72,11 @@ def _read(file: Path, command: str) -> dict[str, Any]:
         raise UserError(f"{file}: is not TOML ({error})") from None
     other = content.pop("command", command)
     if other != command:
-        raise UserError(f"{file}: is of precis {other}; this is precis {command}")
+        raise UserError(f"{file}: is for precis {other}; this is precis {command}")
     for name in content:
         if name not in _TABLES:
             raise UserError(
-                f"{file}: has no table {name!r}; write options under [options], settings under [set]"
+                f"{file}: unknown table {name!r}; write options under [options], settings under [set]"
             )
     tables = {name: content.get(name, {}) for name in _TABLES}
     for name, table in tables.items():
@@ -83,7 +86,7 @@ def _read(file: Path, command: str) -> dict[str, Any]:
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Each option as it was typed, with its value, or with the word after it."""
+    """Yield each option as typed, with its value, or with the word after it."""
     for word, following in zip(words, [*words[1:], ""], strict=False):
         if word == "--":
             return
@@ -101,12 +104,14 @@ def _words(name: str, value: Any, option: Any, file: Path) -> list[str]:
         raise UserError(f"{file}: {name.removeprefix('--')} is {value!r}; write true or false")
     values = value if isinstance(value, list) else [value]
     if any(isinstance(one, dict | list) for one in values):
-        raise UserError(f"{file}: {name.removeprefix('--')} is no value of an option")
+        raise UserError(
+            f"{file}: {name.removeprefix('--')} does not have a valid option value; write text or a number"
+        )
     return [word for one in values for word in (name, str(one))]
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Settings by dotted name, however the file nests them."""
+    """Yield settings by dotted name, at any level of nesting."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")

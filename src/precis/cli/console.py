@@ -1,4 +1,4 @@
-"""What goes where: results to standard output, everything about them to standard error."""
+"""Console output: results go to standard output, messages to standard error."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 
 def note(text: str) -> None:
-    """One line about the work, beside the results."""
+    """Print a message, which is not a result, to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def leave_unfinished(*, is_main: bool, restart: bool) -> NoReturn:
-    """End a command whose run was interrupted, and say how it is taken up."""
+    """End a command whose run was interrupted, and explain how to resume it."""
     if is_main:
-        note(f"start the same command again{' without --restart' if restart else ''} to go on")
+        note(f"repeat the command{' without --restart' if restart else ''} to resume")
     raise typer.Exit(130)
 
 
 def finish(done: Trained, *, restart: bool, commands: Sequence[str]) -> None:
-    """End a training command by the closing summary of its run, or by how an interrupted one is taken up.
+    """End a training command: print the closing summary of its run, or how to resume an interrupted one.
 
     Args:
-        commands: what to type next, the most useful first.
+        commands: suggestions for the next commands, the most useful first.
     """
     made = done.model or done.adapter
     if made is None:
@@ -46,18 +46,18 @@ def finish(done: Trained, *, restart: bool, commands: Sequence[str]) -> None:
 
 
 def writes_unicode() -> bool:
-    """Whether standard output takes every character; JSON is escaped where it does not."""
+    """Return whether standard output accepts every character; otherwise JSON is escaped."""
     return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
 
 
 def refuse_terminal(advice: str) -> None:
-    """Raise `UserError` where the standard input is a keyboard: nobody types a document."""
+    """Raise `UserError` if standard input is a terminal: users do not type documents."""
     if sys.stdin is not None and sys.stdin.isatty():
         raise UserError(advice)
 
 
 def show(renderable: Any) -> None:
-    """Print a Rich table to standard output; 120 columns wide where that is no terminal."""
+    """Print a Rich table to standard output; 120 columns wide if that is not a terminal."""
     from rich.console import Console
 
     console = Console()
@@ -67,9 +67,9 @@ def show(renderable: Any) -> None:
 
 
 class ProgressLine:
-    """A progress bar on standard error that gets out of the way of what is printed; nothing without a terminal.
+    """A progress bar on standard error that can be hidden while printing; without a terminal it shows nothing.
 
-    Call it with what is done, how much of it, and of how much; say `pause()` before printing.
+    Call it with a description, the amount done and the total; call `pause()` before printing.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class ProgressLine:
         self._task: TaskID | None = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Show the bar, or move it."""
+        """Show the bar, or update it."""
         if not sys.stderr.isatty():
             return
         if self._progress is None:
@@ -86,13 +86,13 @@ class ProgressLine:
             self._progress.update(self._task, description=what, completed=done, total=total)
 
     def pause(self) -> None:
-        """Take the bar away until the next call."""
+        """Hide the bar until the next call."""
         if self._progress is not None:
             self._progress.stop()
         self._progress = self._task = None
 
     def note(self, text: str) -> None:
-        """`note`, with the bar out of the way."""
+        """Hide the bar and print a message."""
         self.pause()
         note(text)
 
@@ -100,7 +100,7 @@ class ProgressLine:
         from rich.console import Console
         from rich.progress import Progress
 
-        # without redirection: Rich would wrap the summaries that are printed meanwhile
+        # without redirection: Rich would wrap the summaries printed meanwhile
         self._progress = Progress(
             console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
         )

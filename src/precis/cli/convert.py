@@ -1,4 +1,4 @@
-"""`precis convert`: a released ProphetNet to a model folder."""
+"""`precis convert`: convert a released ProphetNet to a model folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def convert(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="fairseq's ProphetNet (.pt, .safetensors), or a folder of transformers' ProphetNet.",
+            help="A ProphetNet checkpoint of fairseq (.pt, .safetensors), or a ProphetNet folder of transformers.",
             show_default=False,
         ),
     ],
@@ -36,15 +36,15 @@ def convert(
         typer.Option(
             "--tokenizer",
             help=(
-                "Its tokenizer (folder or hub name; BERT's uncased one for the English models); "
-                "default: what lies in the folder, else none."
+                "The model's tokenizer: a folder or hub name (bert-base-uncased for the English models). "
+                "Default: the one in the folder, else none."
             ),
         ),
     ] = None,
 ) -> None:
-    """Convert a released ProphetNet to a model folder with safetensors; no number changes.
+    """Convert a released ProphetNet to a model folder with safetensors; the weights do not change.
 
-    A .pt is opened without running any code in it.
+    Opening a .pt file does not run any code in it.
     """
     from precis.cli.console import note
 
@@ -59,6 +59,6 @@ def convert(
         if done.tokenizer_problem is not None:
             note(f"the tokenizer is left out: {done.tokenizer_problem}")
         note(
-            f"{out}: has no tokenizer, which every other command needs; convert again with --tokenizer FOLDER "
-            "(BERT's uncased one for the English models)"
+            f"{out}: lacks a tokenizer, which every other command needs; convert again with --tokenizer FOLDER "
+            "(bert-base-uncased for the English models)"
         )

@@ -1,4 +1,4 @@
-"""`precis data`: look at pairs before training on them."""
+"""`precis data`: inspect pairs before training on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from precis.phases.check_data import DataCheck, Lengths, SplitCheck
 
 app = Commands(
-    help="Look at pairs of document and summary, check them, make some; pack text for pre-training.",
+    help="List, check, show and generate pairs of document and summary; pack text for pre-training.",
     no_args_is_help=True,
 )
 app.add(pack)
@@ -29,7 +29,7 @@ Source = Annotated[
 
 @app.command("list")
 def list_tasks() -> None:
-    """List the tasks that --task knows: name, limits in tokens, and place on the hub."""
+    """List the tasks for --task: name, limits in tokens, and dataset on the hub."""
     from rich import box
     from rich.table import Table
 
@@ -43,8 +43,8 @@ def list_tasks() -> None:
         limits = str(task.max_source), str(task.max_target)
         table.add_row(name, *limits, task.language, task.hub, task.description)
     show(table)
-    print("source, target: tokens that are read and written at most. Local files: --task NAME --data FOLDER.")
-    print("Instructions, for --instruction where a model is to do several tasks:")
+    print("source, target: maximum tokens of document and summary. Local files: --task NAME --data FOLDER.")
+    print("Instructions, for --instruction with a model for several tasks:")
     for name, task in TASKS.items():
         print(f"  {name:<{max(map(len, TASKS))}}  {task.instruction}")
 
@@ -62,7 +62,7 @@ def check(
 ) -> None:
     """Check every row: report bad rows, lengths, empty texts, duplicates, and leaks between splits.
 
-    For a model, adapter, pack or run, check that no file has changed since it was written.
+    For a model, adapter, pack or run, verify the checksums of all files.
     """
     from precis.phases.run_folder import check_seals, damaged
 
@@ -92,7 +92,7 @@ def check(
 
 
 def _wrong(checked: DataCheck) -> list[str]:
-    """What must be mended: rows that cannot be read, and scores that would be those of documents trained on."""
+    """Return what to fix: rows that cannot be used, and documents that two splits share."""
     from precis.data.rows.row import counted
 
     wrong = []
@@ -102,7 +102,7 @@ def _wrong(checked: DataCheck) -> list[str]:
             f"{rows} cannot be used; fix {'it' if checked.bad_rows == 1 else 'them'}, or use --skip-bad"
         )
     if checked.shared:
-        wrong.append("splits share documents (LEAK above); keep each in one split alone")
+        wrong.append("splits share documents (LEAK above); keep each in only one split")
     return wrong
 
 
@@ -114,9 +114,9 @@ def _print_split(split: SplitCheck) -> None:
     empty = f", {report.empty_documents:,} of them without a document" if report.empty_documents else ""
     print(f"  rows        {report.rows:,}: {report.kept:,} usable, {report.skipped_count:,} not{empty}")
     print(f"  documents   {_lengths(split.documents)}")
-    print(f"  summaries   {_lengths(split.summaries)}; {split.references:.2g} a document")
+    print(f"  summaries   {_lengths(split.summaries)}; {split.references:.2g} per document")
     print(
-        f"  duplicates  {counted(split.repeated_documents, 'document')} occurred before, "
+        f"  duplicates  {counted(split.repeated_documents, 'document')} seen before, "
         f"{split.repeated_pairs:,} with the same summary"
     )
     if split.longer_summaries:
@@ -145,7 +145,7 @@ def _print_shared(checked: DataCheck) -> None:
         are = "document is" if count == 1 else "documents are"
         print(f"LEAK: {count:,} {are} in {first} and in {second}")
     if not checked.shared:
-        print("no document is in two splits")
+        print("the splits do not share documents")
 
 
 @app.command("show", epilog="Example:  precis data show pairs --split dev --rows 2")
@@ -153,14 +153,14 @@ def show_rows(
     source: Source = None,
     task: TaskName = None,
     split: Annotated[
-        str | None, typer.Option("--split", help="Default: test, where there are splits.")
+        str | None, typer.Option("--split", help="Split to show. Default: test, if there are splits.")
     ] = None,
-    rows: Annotated[int, typer.Option("--rows", help="How many.")] = 3,
+    rows: Annotated[int, typer.Option("--rows", help="Number of pairs.")] = 3,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     units_column: UnitsColumn = None,
 ) -> None:
-    """Print a few pairs as they are read."""
+    """Print a few pairs, as precis reads them."""
     from precis.cli.console import note
     from precis.data.text.marks import readable
     from precis.phases.check_data import first_pairs
@@ -193,7 +193,7 @@ def synthetic(
         int, typer.Option("--seed", callback=checked_seed, help="The same seed gives the same pairs.")
     ] = 0,
 ) -> None:
-    """Write invented short reports and dialogues with summaries, to try things out on."""
+    """Write made-up short reports and dialogues with summaries, to try out precis."""
     from precis.phases.check_data import write_synthetic
 
     for file in write_synthetic(out, {"train": train, "dev": dev, "test": test}, seed=seed):

@@ -1,4 +1,4 @@
-"""`precis evaluate`: a model beside the baselines, every figure with its interval."""
+"""`precis evaluate`: compare models with baselines, with intervals for all scores."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 class DecodingPreset(StrEnum):
-    """Other settings than the model's own, for `--task`, as a choice on the command line."""
+    """Decoding settings that replace the model's own, as a choice on the command line."""
 
     task = "task"
     prophetnet = "prophetnet"
 
 
-NO_BEAMS: list[int | None] = [None]  # one row, decoded as the model itself says
+NO_BEAMS: list[int | None] = [None]  # one row, with the model's own beam width
 
 
 Out = Annotated[
@@ -55,14 +55,15 @@ Model = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face folder, or a hub name. Repeatable: each is compared with the first."
+            "A run folder, a Hugging Face folder, or a hub name. Repeatable: each one is compared with the first."
         ),
     ),
 ]
 Predictions = Annotated[
     list[Path] | None,
     typer.Option(
-        "--predictions", help="Score this file: our .jsonl, or text with one summary per line. Repeatable."
+        "--predictions",
+        help="Score this file: precis's .jsonl, or text with one summary per line. Repeatable.",
     ),
 ]
 Task = Annotated[
@@ -70,18 +71,18 @@ Task = Annotated[
     typer.Option(
         "--task",
         help=(
-            "A task of the table (see: precis data list), with its columns and, for a grounded model, its "
+            "A named task (see: precis data list). It sets the columns and, for a grounded model, the "
             "instruction. Lengths and decoding are the model's own; see --decoding."
         ),
     ),
 ]
 Split = Annotated[
     str | None,
-    typer.Option("--split", help="Which split to score on; default: test, where there are splits."),
+    typer.Option("--split", help="Split to score on. Default: test, if there are splits."),
 ]
 Beams = Annotated[
     list[int] | None,
-    typer.Option("--beams", help="Beam width; 1 is greedy. Repeatable: each width is a row of the table."),
+    typer.Option("--beams", help="Beam width; 1 is greedy. Repeatable: one row of the table per width."),
 ]
 LengthPenalty = Annotated[
     float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (with beams).")
@@ -95,7 +96,7 @@ DecodingOption = Annotated[
     typer.Option(
         "--decoding",
         help=(
-            "Search settings in place of the model's own. task: those of the task (--task); prophetnet: "
+            "Decoding settings that replace the model's own. task: those of --task. prophetnet: "
             "those of the ProphetNet paper. The options above override them."
         ),
     ),
@@ -104,30 +105,34 @@ Baselines = Annotated[
     bool | None,
     typer.Option(
         "--baselines/--no-baselines",
-        help="Add LEAD-k, LONGEST-k and an oracle; for labels, the most frequent one. Default: by task.",
+        help="Add LEAD-k, LONGEST-k and an oracle; for labels, the most frequent one. Default: depends on the task.",
     ),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", help="Score only this many pairs, from the first on.")]
-Bleu = Annotated[bool, typer.Option("--bleu", help="BLEU as well, by sacrebleu.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", help="Number of pairs to score, from the start. Default: all.")
+]
+Bleu = Annotated[bool, typer.Option("--bleu", help="Add BLEU, computed by sacrebleu.")]
 Meteor = Annotated[
-    bool, typer.Option("--meteor", help="METEOR as well, by nltk; with synonyms if nltk finds WordNet.")
+    bool, typer.Option("--meteor", help="Add METEOR, computed by nltk; with synonyms if nltk finds WordNet.")
 ]
 MeteorJar = Annotated[
     Path | None,
-    typer.Option("--meteor-jar", help="METEOR by this meteor-1.5.jar, as papers report it; needs Java."),
+    typer.Option(
+        "--meteor-jar", help="Add METEOR, computed by this meteor-1.5.jar, as papers report it. Needs Java."
+    ),
 ]
 RougeTokenizerOption = Annotated[
     Literal["rouge-score", "unicode", "unicode-tr"] | None,
     typer.Option(
         "--rouge-tokenizer",
-        help="What ROUGE counts as words; default: rouge-score for English, unicode for other languages.",
+        help="Word tokenizer for ROUGE. Default: rouge-score for English, unicode for other languages.",
     ),
 ]
 Stemmer = Annotated[
     bool | None,
     typer.Option(
         "--stemmer/--no-stemmer",
-        help="Compare English word stems, as papers do; default: for English only.",
+        help="Compare English word stems, as papers do. Default: for English only.",
     ),
 ]
 Faithful = Annotated[
@@ -135,8 +140,7 @@ Faithful = Annotated[
     typer.Option(
         "--faithful",
         help=(
-            "Mark names, numbers and negations of each summary that its document does not seem to have. Marks are "
-            "hints."
+            "Mark names, numbers and negations of each summary that its document seems to lack. Marks are hints."
         ),
     ),
 ]
@@ -144,10 +148,10 @@ Instruction = Annotated[
     str | None,
     typer.Option(
         "--instruction",
-        help="Text put before every document; default: a grounded model's for the task, else its training's.",
+        help="Text before each document. Default: the task's for a grounded model, else the one used in training.",
     ),
 ]
-BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents per batch.")]
 
 
 @described(
@@ -160,7 +164,7 @@ BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents a
         "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
         "precis evaluate --predictions old.txt --predictions new.txt --data test.jsonl --out scores\n\n"
         "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores\n\n"
-        "To resume a stopped evaluation, start the same command again."
+        "To resume an interrupted evaluation, repeat the command."
     ),
 )
 def evaluate(
@@ -195,11 +199,11 @@ def evaluate(
     skip_bad: SkipBad = False,
     threads: Threads = None,
 ) -> None:
-    """Score models, or predictions on disk, beside simple baselines.
+    """Score models, or prediction files, and compare them with simple baselines.
 
-    Prints ROUGE, or the measures of the task, with 95% bootstrap intervals, and names the exact scorer
-    of every result. If there are several rows (models, files, ways of decoding), it compares each with
-    the first on the same examples, with interval and p-value.
+    Prints ROUGE, or the task's metrics, with 95% bootstrap intervals, and names the exact scorer of every result. If
+    there are several rows (models, files, decoding settings), it compares each with the first on the same examples,
+    with interval and p-value.
     """
     from precis.cli.console import ProgressLine, note, show
 
@@ -262,7 +266,7 @@ def evaluate(
     report = make_report(joined(written, given), pairs, scores, out=out)
     told_cut(judges, note)
     show(report.table())
-    print("", *report.remarks, "", sep="\n")  # not in the table, which would break a signature in two
+    print("", *report.remarks, "", sep="\n")  # not in the table, which would wrap a signature
     if report.faithful:
         show(report.faithful_table())
     if report.differences:
@@ -272,18 +276,18 @@ def evaluate(
 
 def _check_together(models: list[str], adapter: str | None, predictions: list[Path] | None) -> None:
     if not models and not predictions:
-        raise UserError("say what to score: --model M, or --predictions FILE, or both")
+        raise UserError("give something to score: --model M, or --predictions FILE, or both")
     if adapter is not None and not models:
-        raise UserError(f"--adapter {adapter} needs the --model that it belongs to")
+        raise UserError(f"--adapter {adapter} needs its base model; add --model")
     if adapter is not None and len(models) > 1:
         raise UserError(
-            f"--adapter {adapter} goes on one --model, and {len(models)} are given; name the run folder of the adapter "
-            "as a --model of its own, which brings its base"
+            f"--adapter {adapter} needs exactly one --model, but {len(models)} are given; name the adapter's run "
+            "folder as a separate --model, which includes its base"
         )
 
 
 def _settings(decoding: DecodingPreset, task_name: str | None) -> GenerationSettings:
-    """The settings that a choice names."""
+    """Return the settings of a preset."""
     from precis.data.tasks.tasks import task
     from precis.recipes.prophetnet import prophetnet_decoding
 

@@ -1,4 +1,4 @@
-"""What went wrong, in one line on standard error, and the exit code that belongs to it."""
+"""One-line error messages on standard error, and their exit codes."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from precis.errors import RunError, UserError
 
 __all__ = ["explain"]
 
-# What another name or another right would mend; anything else of the system ends a run that was well asked for.
+# Errors that another name or permission would fix -> advice; other system errors are not the user's mistake.
 _MENDED_BY_THE_USER = {
-    errno.EACCES: "choose a place that is yours, or ask for the right",
-    errno.EPERM: "choose a place that is yours, or ask for the right",
-    errno.EROFS: "choose a place that can be written",
+    errno.EACCES: "choose a place that you may write to, or get the permission",
+    errno.EPERM: "choose a place that you may write to, or get the permission",
+    errno.EROFS: "choose a writable place",
     errno.ENOENT: "check the name",
     errno.ENOTDIR: "check the name",
     errno.EISDIR: "name a file",
     errno.EEXIST: "choose another place",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EINVAL: "choose another place",
-    errno.ELOOP: "name what the link should lead to",
+    errno.ELOOP: "name the target of the link",
     errno.EMFILE: "allow more open files (ulimit -n)",
 }
-_FREE_SPACE = "free some space there, then start the same command again"
+_FREE_SPACE = "free some space there, then repeat the command"
 _ADVICE = {**_MENDED_BY_THE_USER, errno.ENOSPC: _FREE_SPACE, errno.EDQUOT: _FREE_SPACE}
-# Libraries in Rust (tokenizers, safetensors) say what the system said inside of errors of their own.
+# Libraries in Rust (tokenizers, safetensors) wrap system errors in their own.
 _OS_ERROR_IN_WORDS = re.compile(r"\(os error (\d+)\)")
 _LONG_WORD = re.compile(r"\S{300,}")
-_LONGEST = 1000  # characters of a line; a value of a million would bury what is wrong with it
+_LONGEST = 1000  # characters of a line; a value of a million characters would hide the problem
 
 
 def explain(error: BaseException, *, debug_option: str) -> int:
-    """Print one line about an error; the exit code."""
+    """Print one line about an error, and return the exit code."""
     import typer
 
     if isinstance(error, SystemExit):
@@ -52,20 +52,20 @@ def explain(error: BaseException, *, debug_option: str) -> int:
     if isinstance(error, typer.Abort):
         return _say("aborted", 1)
     if isinstance(error, BrokenPipeError):
-        drop_output()  # whoever read it has left
+        drop_output()  # the reader has closed the pipe
         return 1
     if isinstance(error, MemoryError):
-        return _say("there is not enough memory for this; use fewer or shorter documents at a time", 1)
+        return _say("not enough memory; use fewer or shorter documents at a time", 1)
     if (from_system := _system_error(error)) is not None:
         return _explain_system(from_system)
-    if type(error).__name__ == "PanicException":  # of libraries in Rust; no subclass of Exception
-        return _say(f"a library could not work with this input: {error}; {debug_option} shows where", 1)
+    if type(error).__name__ == "PanicException":  # from libraries in Rust; not a subclass of Exception
+        return _say(f"a library failed on this input: {error}; {debug_option} shows where", 1)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return _say(f"unexpected {what}; run again with {debug_option} for the traceback", 1)
 
 
 def _system_error(error: BaseException) -> OSError | None:
-    """What the operating system refused, also where a library has wrapped it."""
+    """Return the error of the operating system, unwrapped if a library has wrapped it."""
     if isinstance(error, OSError):
         return error if error.errno is not None else None
     found = _OS_ERROR_IN_WORDS.search(str(error))
@@ -86,7 +86,7 @@ def _explain_system(error: OSError) -> int:
 
 
 def _explain_usage(error: BaseException) -> int:
-    """A wrong option or argument; a command without arguments shows its help."""
+    """Explain a wrong option or argument; for a command without arguments, show its help page."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(str(error))
         return 2
@@ -96,7 +96,7 @@ def _explain_usage(error: BaseException) -> int:
 def _say(message: str, code: int) -> int:
     line = "".join(character if character.isprintable() else _escaped(character) for character in message)
     line = _LONG_WORD.sub(_middle_left_out, " ".join(line.split()))
-    if len(line) > _LONGEST:  # the beginning says where, the end what to do
+    if len(line) > _LONGEST:  # the start says where, the end how to fix it
         line = f"{line[: _LONGEST // 2]} [...] {line[-_LONGEST // 2 :]}"
     print(f"error: {line}", file=sys.stderr)
     return code
@@ -107,5 +107,5 @@ def _middle_left_out(word: re.Match[str]) -> str:
 
 
 def _escaped(character: str) -> str:
-    """A character that would move the cursor or colour the terminal, as one writes it; white space becomes a space."""
+    """Escape a character that would move the cursor or colour the terminal; turn whitespace into a space."""
     return " " if character.isspace() else character.encode("unicode_escape", "surrogatepass").decode()

@@ -1,4 +1,4 @@
-"""`precis export`: a model in another runtime's format."""
+"""`precis export`: export a model for another runtime."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from precis.cli.commands import Commands
 from precis.cli.options import begin
 
-app = Commands(help="Write a model in the format of another runtime.", no_args_is_help=True)
+app = Commands(help="Export a model for another runtime.", no_args_is_help=True)
 
 
 @app.command(
@@ -29,18 +29,18 @@ def onnx(
         str | None,
         typer.Argument(
             metavar="MODEL",
-            help="Run folder, Hugging Face folder or hub name. Default: the model that comes with precis.",
+            help="Run folder, Hugging Face folder or hub name. Default: the model included with precis.",
             show_default=False,
         ),
     ] = None,
     int8: Annotated[
         bool,
-        typer.Option("--int8", help="Store matrices in 8 bits: a third to half of the size."),
+        typer.Option("--int8", help="Store matrices in 8 bits: a third to half the size."),
     ] = False,
 ) -> None:
     """Write ONNX files that onnxruntime runs without torch.
 
-    The package precis-onnx summarizes with the folder; tools that read Optimum's names can run its files.
+    The package precis-onnx summarizes with them. Tools that know Optimum's file names can run them too.
     """
 
     begin()

@@ -1,4 +1,4 @@
-"""`precis extractor`: teach a model to choose sentences."""
+"""`precis extractor`: train a model to select sentences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Model = Annotated[
     str,
     typer.Option(
         "--model",
-        help="Any encoder-decoder; its weights stay as they are (run folder, folder, hub name).",
+        help="Any encoder-decoder: a run folder, a model folder or a hub name. Its weights do not change.",
         show_default=False,
     ),
 ]
@@ -37,19 +37,19 @@ Tasks = Annotated[
     list[str],
     typer.Option(
         "--tasks",
-        help="Pairs to learn from, with commas between: tasks, TASK=PLACE, files, folders of pairs. Repeatable.",
+        help="Pairs to train on, comma-separated: tasks, TASK=PLACE, files, folders of pairs. Repeatable.",
         show_default=False,
     ),
 ]
 MaxSource = Annotated[
     int | None,
-    typer.Option("--max-source", help="Tokens read of a document in training. Default: 4096."),
+    typer.Option("--max-source", help="Maximum tokens per document in training. Default: 4096."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractSettings(OptionGroup):
-    """Settings of the training that are options too; `run_changes` reads them out of the context."""
+    """The training settings that are also options; `run_changes` reads them from the context."""
 
     config: Config = None
     settings: SettingsList = None
@@ -68,7 +68,7 @@ class ExtractSettings(OptionGroup):
         "Examples:\n\n"
         "precis extractor --model runs/first --tasks pairs --out runs/chooses\n\n"
         "precis extractor --model facebook/bart-base --tasks samsum,notes.jsonl --data DIR --out runs/bart\n\n"
-        "To resume a run that was stopped or killed, start the same command again."
+        "To resume an interrupted run, repeat the command."
     ),
 )
 def extractor(
@@ -83,10 +83,10 @@ def extractor(
     skip_bad: SkipBad = False,
     training: ExtractSettings,
 ) -> None:
-    """Teach a model to choose sentences of a document, for `precis summarize --mode extract`.
+    """Train a model to select sentences of a document, for `precis summarize --mode extract`.
 
-    A small network is trained on the states of the model's encoder, which does not change. The new folder
-    holds the unchanged model and the trained network.
+    Trains a small network on the hidden states of the model's encoder, which does not change. The new folder
+    contains the unchanged model and the trained network.
     """
     from precis.cli.console import finish
 

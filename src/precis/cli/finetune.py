@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Model = Annotated[
     str | None,
     typer.Option(
-        "--model", help="Start from this encoder-decoder: a run folder, a model folder or hub:owner/name."
+        "--model", help="Encoder-decoder to start from: a run folder, a model folder or hub:owner/name."
     ),
 ]
 Recipe = Annotated[
@@ -40,16 +40,16 @@ Recipe = Annotated[
         "--recipe",
         help=(
             "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or "
-            "-large, or prophetnet-micro, -mini, -base or -large; pretrained, pretrained-small: training "
-            "settings for --model; pretrained-few: from the model that comes with precis. If you omit it, precis picks "
-            "one by the number of pairs and their language, or by the model's type and size."
+            "-large, or prophetnet-micro, -mini, -base or -large. pretrained, pretrained-small: training "
+            "settings for --model. pretrained-few: start from the model included with precis. Default: by the number "
+            "of pairs and their language, or by the type and size of --model."
         ),
         autocompletion=recipe_names,
     ),
 ]
 Tokenizer = Annotated[
     str | None,
-    typer.Option("--tokenizer", help="Tokenizer of a new model. Default: one is trained on the pairs."),
+    typer.Option("--tokenizer", help="Tokenizer of a new model. Default: train one on the pairs."),
 ]
 Patience = Annotated[
     int | None,
@@ -63,7 +63,7 @@ Select = Annotated[
     typer.Option(
         "--select",
         help=(
-            "The score that picks the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL. Default: "
+            "Metric that selects the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL. Default: "
             "the recipe's."
         ),
     ),
@@ -82,8 +82,8 @@ AnswerOption = Annotated[
     typer.Option(
         "--answer",
         help=(
-            "For tasks with labels or numbers, such as mnli. text: the decoder writes the answer; head: a classifier "
-            "on the encoder gives it (Z-Code++ only)."
+            "For tasks with labels or numbers, such as mnli. text: the decoder writes the answer. head: a classifier "
+            "on the encoder predicts it (Z-Code++ only)."
         ),
     ),
 ]
@@ -103,13 +103,13 @@ Search = Annotated[
 ]
 Trials = Annotated[
     int | None,
-    typer.Option("--trials", help="Train this many points of the grid, drawn at random. Default: all."),
+    typer.Option("--trials", help="Number of grid points to train, drawn at random. Default: all."),
 ]
 Space = Annotated[
     list[str] | None,
     typer.Option(
         "--space",
-        help="Values for --search, such as learning_rate=1e-4,3e-4; epochs=none leaves one out. Repeatable.",
+        help="Values for --search, such as learning_rate=1e-4,3e-4; epochs=none omits a setting. Repeatable.",
     ),
 ]
 
@@ -125,7 +125,7 @@ Space = Annotated[
         "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
         "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli\n\n"
         "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
-        "To resume a run that was stopped or killed, start the same command again."
+        "To resume an interrupted run, repeat the command."
     ),
 )
 def finetune(
@@ -152,7 +152,7 @@ def finetune(
 ) -> None:
     """Train a summarizer on pairs of document and summary, from scratch or from a given model.
 
-    Writes checkpoints, metrics and curves to the run folder, and the best model, ready to use, to its model/.
+    Writes checkpoints, metrics and curves to the run folder, and the best model to its model/.
     """
     from precis.cli.console import finish, note
 
@@ -189,7 +189,7 @@ def finetune(
         "answer": answer.value,
     }
     if recipe is None and model is None and not search:
-        # What no recipe allows is refused before the pairs are counted.
+        # Refuse options that no recipe allows before counting the pairs.
         resolve_run(None, examples=examples, **asked_for)
         shape = tokenizer is not None or asks_for_shape(training.assignments)
         beginning = choose_beginning(
@@ -230,7 +230,7 @@ def finetune(
         print(*closing_lines(out / "model", commands=commands), sep="\n")
         return
     if is_search(out):
-        raise UserError(f"{out}: holds a search; give --search as well, or use another --out")
+        raise UserError(f"{out}: contains a search; add --search, or use another --out")
     finish(run_finetune(run, **options), restart=training.restart, commands=commands)
 
 
@@ -243,24 +243,22 @@ def _check_together(
     space: list[str] | None,
 ) -> None:
     if sampling_seed is not None and examples is None:
-        raise UserError("--sampling-seed chooses which pairs --examples draws; give --examples too")
+        raise UserError("--sampling-seed selects the pairs for --examples; add --examples")
     for option, value in (("--trials", trials), ("--space", space)):
         if value is not None and not search:
-            raise UserError(f"{option} belongs to a search; give --search too")
+            raise UserError(f"{option} is for a search; add --search")
 
 
 def _check_alone(*, recipe: str | None, model: str | None, by_head: bool, search: bool) -> None:
-    """Refuse what does not go with another choice, whatever the data are."""
+    """Refuse options that exclude each other, whatever the data."""
     if by_head and search:
-        raise UserError("--search is for models that write; leave out --search or --answer head")
+        raise UserError("--search is for models that write; omit --search or --answer head")
     if recipe in ("pretrained", "pretrained-small") and model is None:
-        raise UserError(
-            f"--recipe {recipe} is for a given model; name it with --model, or leave --recipe out"
-        )
+        raise UserError(f"--recipe {recipe} is for an existing model; name it with --model, or omit --recipe")
 
 
 def _recipe_for(model: str) -> str:
-    """The recipe whose training settings suit a given model, and a line that says which and why."""
+    """Return the recipe whose training settings suit a given model, and report the choice."""
     from precis.cli.console import note
     from precis.recipes.catalogue import FOR_PRETRAINED, recipe_to_finetune
 

@@ -21,7 +21,7 @@ Model = Annotated[
     str,
     typer.Option(
         "--model",
-        help="The pre-trained model to go on from (run folder, folder, hub name).",
+        help="Pre-trained model to start from: a run folder, a model folder or a hub name.",
         show_default=False,
     ),
 ]
@@ -30,22 +30,24 @@ Tasks = Annotated[
     typer.Option(
         "--tasks",
         help=(
-            "What to train on, with commas between: tasks (see: precis data list), TASK=PLACE, files or folders "
-            "of pairs; all: every task that has training files in --data (SQuAD once). Repeatable."
+            "Training sets, comma-separated: tasks (see: precis data list), TASK=PLACE, files or folders "
+            "of pairs; all: every task with training files in --data (SQuAD once). Repeatable."
         ),
         show_default=False,
     ),
 ]
 Data = Annotated[
     str | None,
-    typer.Option("--data", help="Folder that holds a folder for each task; default: $PRECIS_DATA, the hub."),
+    typer.Option("--data", help="Folder with one folder per task. Default: $PRECIS_DATA, else the hub."),
 ]
 Cap = Annotated[
-    int, typer.Option("--cap", help="Largest number of pairs from each set, so that none drowns the others.")
+    int, typer.Option("--cap", help="Maximum pairs per set, so that no set dominates the others.")
 ]
 LeaveOut = Annotated[
     list[str] | None,
-    typer.Option("--leave-out", help="Sets not to train on, for honest zero-shot scores. Repeatable."),
+    typer.Option(
+        "--leave-out", help="Sets to exclude from training, for honest zero-shot scores. Repeatable."
+    ),
 ]
 Recipe = Annotated[
     str | None,
@@ -53,7 +55,7 @@ Recipe = Annotated[
         "--recipe",
         help=(
             "Training settings: zcodepp-micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base "
-            "or -large; default: by the model's kind and size."
+            "or -large. Default: by the model's type and size."
         ),
     ),
 ]
@@ -67,7 +69,7 @@ Recipe = Annotated[
         "precis ground --model runs/pretrain --tasks dialogsum,cnndm,aeslc --data DIR --out runs/grounded\n\n"
         "precis ground --model runs/pretrain --tasks all --leave-out samsum --data DIR --out runs/grounded\n\n"
         "precis ground --model facebook/bart-base --tasks xsum,aeslc=FOLDER,notes.jsonl --out runs/bart\n\n"
-        "To resume a run that was stopped or killed, start the same command again."
+        "To resume an interrupted run, repeat the command."
     ),
 )
 def ground(
@@ -87,7 +89,7 @@ def ground(
     """Train a pre-trained model further on pairs of many tasks, with an instruction before each document.
 
     The model then follows instructions, even for tasks that it was not trained on, and needs fewer
-    examples of a new one.
+    examples of a new task.
     """
     from precis.cli.console import finish
 
@@ -111,7 +113,7 @@ def ground(
 
 
 def mixture_asked(context: typer.Context) -> dict[str, Any]:
-    """What a command asks of a training on pairs of many tasks, besides its plan."""
+    """Return a command's arguments for a training run on pairs of many tasks, besides its plan."""
     from precis.cli.console import note
 
     asked = {name: context.params[name] for name in ("out", "data", "cap", "skip_bad", "restart")}
@@ -126,5 +128,5 @@ def mixture_asked(context: typer.Context) -> dict[str, Any]:
 
 
 def _split(values: list[str]) -> list[str]:
-    """Names that commas or repeated options divide."""
+    """Split names at commas and repeated options."""
     return [part.strip() for value in values for part in value.split(",") if part.strip()]

@@ -1,4 +1,4 @@
-"""Options that several commands share as one parameter: a dataclass whose fields are options."""
+"""Option groups that several commands share: dataclasses whose fields are options."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["OptionGroup", "expanded"]
 
 
 class OptionGroup:
-    """Base of dataclasses whose fields are options of a command, each annotated as a parameter would be."""
+    """The base of dataclasses whose fields are options of a command, annotated like its parameters."""
 
 
 def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the fields of its groups as parameters; it is called with the groups put together again."""
+    """Return the command with the fields of its groups as parameters; a call rebuilds the groups."""
     own = inspect.signature(command, eval_str=True).parameters
     groups = {
         name: (each.annotation, inspect.signature(each.annotation, eval_str=True).parameters)

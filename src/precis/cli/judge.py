@@ -1,4 +1,4 @@
-"""`precis judge`: people compare the summaries of systems, blind."""
+"""`precis judge`: blind comparison of systems' summaries by people."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from precis.phases.places import folder_to_be
 
 app = Commands(
     help=(
-        "Have people compare summaries blind: plan a study, make it, serve it to judges, report what they "
-        "said."
+        "Have people compare summaries blind: plan a study, create it, serve it to judges, report the results."
     ),
     no_args_is_help=True,
 )
 
-StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder that precis judge new made.")]
+StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder created by precis judge new.")]
 
 
 @app.command(
@@ -34,35 +33,33 @@ StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder that 
 def plan(
     preference: Annotated[
         float,
-        typer.Option("--preference", help="Share of verdicts without ties that are for the better system."),
+        typer.Option("--preference", help="Share of verdicts, ties excluded, for the better system."),
     ] = 0.6,
-    power: Annotated[float, typer.Option("--power", help="Chance of seeing the preference.")] = 0.8,
+    power: Annotated[float, typer.Option("--power", help="Probability of detecting the preference.")] = 0.8,
     ties: Annotated[float, typer.Option("--ties", help="Share of ties.")] = 0.2,
     significance: Annotated[
-        float, typer.Option("--significance", help="Largest p-value that counts as a difference.")
+        float, typer.Option("--significance", help="Largest p-value that counts as significant.")
     ] = 0.05,
     judges: Annotated[
         list[int] | None,
-        typer.Option(
-            "--judges", min=1, max=50, help="Judges for each document. Repeatable. Default: 1, 2, 3, 5."
-        ),
+        typer.Option("--judges", min=1, max=50, help="Judges per document. Repeatable. Default: 1, 2, 3, 5."),
     ] = None,
     documents: Annotated[
         int | None,
         typer.Option(
-            "--documents", min=1, max=10_000, help="Print the power of this many documents instead."
+            "--documents", min=1, max=10_000, help="Print the power with this many documents instead."
         ),
     ] = None,
     document_spread: Annotated[
         float,
-        typer.Option("--document-spread", help="Standard deviation over documents of the log-odds to win."),
+        typer.Option("--document-spread", help="Standard deviation of the log-odds of a win over documents."),
     ] = 1.0,
     judge_spread: Annotated[float, typer.Option("--judge-spread", help="The same over judges.")] = 0.3,
 ) -> None:
-    """Say how many documents and judges it takes to see a preference.
+    """Compute the number of documents and judges needed to detect a preference.
 
-    The test is that of the report: exact and binomial, over documents. Verdicts on one document are alike, and so are
-    those of one judge; the two spreads say by how much. All judges see all documents.
+    Assumes the test of the report: exact and binomial, over documents. Verdicts on one document are correlated, and so
+    are those of one judge; the two spreads set by how much. All judges see all documents.
     """
     from precis.cli.console import show
     from precis.judging.plan import Preference
@@ -94,7 +91,7 @@ def new(
         typer.Option(
             "--predictions",
             help=(
-                "Summaries of one system, named after its file: our .jsonl, JSON lines with id, document and "
+                "Summaries of one system, named after its file: precis's .jsonl, JSON lines with id, document and "
                 "summary, or text with one summary per line; or a folder of precis evaluate. Repeatable."
             ),
             show_default=False,
@@ -112,8 +109,8 @@ def new(
         typer.Option(
             "--protocol",
             help=(
-                "What is asked: discourse (five criteria), zcodepp (its Table 5, against the reference), or a .toml "
-                "file."
+                "Questions to the judges: discourse (five criteria), zcodepp (its Table 5, against the reference), or "
+                "a .toml file."
             ),
         ),
     ] = "discourse",
@@ -121,37 +118,41 @@ def new(
         bool, typer.Option("--reference", help="Judge the human summaries of --data as a system too.")
     ] = False,
     documents: Annotated[
-        int | None, typer.Option("--documents", min=1, help="Judge this many documents, drawn at random.")
+        int | None,
+        typer.Option("--documents", min=1, help="Number of documents, drawn at random. Default: all."),
     ] = None,
     each: Annotated[
-        int | None, typer.Option("--each", min=1, help="Judges who see a comparison; default: all.")
+        int | None, typer.Option("--each", min=1, help="Judges per comparison. Default: all.")
     ] = None,
     repeats: Annotated[
         float,
         typer.Option(
-            "--repeats", min=0, max=1, help="Share of pages that a judge gets twice, sides changed."
+            "--repeats", min=0, max=1, help="Share of pages that a judge gets twice, with sides swapped."
         ),
     ] = 0.1,
     gold: Annotated[
         float,
         typer.Option(
-            "--gold", min=0, max=1, help="Share of check pages: one summary belongs to another document."
+            "--gold",
+            min=0,
+            max=1,
+            help="Share of control pages, where one summary belongs to another document.",
         ),
     ] = 0.1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for documents, order and sides.")] = 0,
     task: TaskName = None,
     data: Data = None,
     split: Annotated[
-        str | None, typer.Option("--split", help="Which split was summarized; default: test.")
+        str | None, typer.Option("--split", help="Split that was summarized. Default: test.")
     ] = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Make a study: documents, pairs of summaries, and who sees what in which order.
+    """Create a study: documents, pairs of summaries, and the pages of each judge in order.
 
-    Names of systems never reach a judge. Each system stands on each side half of the time. Files without source
-    documents need --data, in the order in which it was summarized.
+    Judges never see the names of systems. Each system appears on each side half of the time. Files without source
+    documents need --data, in the order of the summaries.
     """
     from precis.cli.console import note
     from precis.judging.design import Design
@@ -170,14 +171,14 @@ def new(
         part = find_part(task_name=task, data=data, split=split, columns=columns)
         pairs = read_test_pairs(part, skip_bad=skip_bad, tell=note)
     elif any(one is not None for one in (split, document_column, summary_column)):
-        raise UserError("--split and the columns say how --data is read; name it too")
+        raise UserError("--split and the column options apply to --data; add --data")
     found = judged_documents(files, pairs, with_reference=reference)
     study = new_study(out, sample(found, documents, seed=seed), design, asked)
     pages = [len(mine) for mine in study.layout.pages.values()]
     print(f"systems: {', '.join(study.systems)}")
     print(f"pages:   {max(pages):,} for each of {len(pages)} judges, on {len(study.documents):,} documents")
     if study.layout.equal:
-        note(f"{len(study.layout.equal):,} comparisons are left out: both summaries are the same text")
+        note(f"{len(study.layout.equal):,} comparisons are left out: the two summaries are identical")
     print(f"next:    precis judge serve {out}")
 
 
@@ -188,14 +189,16 @@ def new(
 def serve(
     study: StudyFolder,
     host: Annotated[
-        str, typer.Option("--host", help="Address to answer on; another one is open to the network.")
+        str, typer.Option("--host", help="Address to listen on. Any other one is open to the network.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free port.")] = 8477,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")
+    ] = 8477,
 ) -> None:
-    """Serve the page to the judges, and print a link for each.
+    """Serve the pages to the judges, and print a link for each judge.
 
-    Links stay the same. The page confirms a verdict once it is on disk. After Ctrl-C and a new start, judges
-    continue where they stopped.
+    The links are permanent. The page confirms a verdict once it is on disk. After a restart, judges continue where
+    they stopped.
     """
     from precis.cli.console import note
     from precis.judging.serving import serve as run
@@ -212,14 +215,13 @@ def report(
     study: StudyFolder,
     leave_out: Annotated[
         list[str] | None,
-        typer.Option("--leave-out", help="Name of a judge whose verdicts do not count. Repeatable."),
+        typer.Option("--leave-out", help="Name of a judge to exclude. Repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for resampling the intervals.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for the bootstrap intervals.")] = 0,
 ) -> None:
-    """Report what judges said: win rates, strengths, tests, agreement, and how far each judge can be trusted.
+    """Report the verdicts: win rates, strengths, tests, agreement, and the reliability of each judge.
 
-    Written beside the verdicts: report.html, one file with plots, and report.json. It may be made while judges are at
-    work.
+    Writes report.html, one file with plots, and report.json to the study's folder. Judges may still be at work.
     """
     from precis.cli.console import note, show
     from precis.judging.publish import publish

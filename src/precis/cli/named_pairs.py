@@ -1,4 +1,4 @@
-"""The pairs that a command's options name, as they are typed again in the commands that it prints."""
+"""The pairs of a command's options, repeated in the commands that it prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEST_FILE = "TEST_FILE"  # for the user to fill in
 
 @dataclass(frozen=True, kw_only=True)
 class NamedPairs:
-    """Where pairs are and how they are read; each field is the option of that name."""
+    """The options for the place and format of pairs; each field is the option of that name."""
 
     task: str | None = None
     data: str | None = None
@@ -25,7 +25,7 @@ class NamedPairs:
 
     @classmethod
     def of(cls, context: typer.Context) -> Self:
-        """Those of a command that has these options."""
+        """Read them from a command with these options."""
         return cls(
             **{
                 field.name: context.params[field.name]
@@ -36,17 +36,17 @@ class NamedPairs:
 
     @property
     def typed(self) -> str:
-        """The options."""
+        """The options, as words of a command line."""
         return self._with_data(self.data)
 
     def to_test(self, source: str) -> str:
-        """Options of `precis evaluate`: the test split where the source has one, else a file of the user's.
+        """Return options of `precis evaluate`: the test split if the source has one, else a placeholder for a file.
 
         Args:
-            source: what the pairs are read from, as of `precis.phases.sources.Part`.
+            source: the source of the pairs, as in `precis.phases.sources.Part`.
 
         Raises:
-            UserError: the hub cannot be asked for its splits.
+            UserError: the hub does not return its splits.
         """
         from precis.phases.sources import splits_of
 
@@ -69,13 +69,13 @@ class NamedPairs:
 def next_commands(
     run: Path, *, test_pairs: str, units_column: str | None = None, writes: bool = True
 ) -> list[str]:
-    """The commands that score and use what a training has made.
+    """Return the commands that score and use a trained model.
 
     Args:
-        run: the run folder, which stands for the model.
+        run: the run folder, which names the model.
         test_pairs: see `NamedPairs.to_test`.
-        units_column: the column of units that the model needs beside its documents.
-        writes: whether it can summarize.
+        units_column: the column of units that the model needs in addition to its documents.
+        writes: whether the model can summarize.
     """
     name, scores = (shlex.quote(str(place)) for place in (run, run / "evaluation"))
     units = "" if units_column is None else f" --units-column {shlex.quote(units_column)}"

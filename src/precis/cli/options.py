@@ -1,4 +1,4 @@
-"""Options that several commands share, each described once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ LikelihoodModel = Annotated[
     str | None,
     typer.Option(
         "--likelihood",
-        help="Score how likely each summary is given its document and its reference, by this encoder-decoder "
+        help="Score each summary's likelihood given its document and its reference under this encoder-decoder "
         "(BARTScore).",
     ),
 ]
 CheckerFolder = Annotated[
     Path | None,
     typer.Option(
-        "--checker", help="Score how well sentences are supported, by the classifier in this local folder."
+        "--checker",
+        help="Score how well the document supports each sentence, with the classifier in this folder.",
     ),
 ]
 
@@ -34,14 +35,14 @@ Temperature = Annotated[
     float | None,
     typer.Option(
         "--temperature",
-        help="Weigh sets by size to the power 1/T. 1 is by size; above 1, small sets count more (mT5: 3.33).",
+        help="Weight sets by size to the power 1/T. 1: by size; above 1, small sets count more (mT5: 3.33).",
         show_default=False,
     ),
 ]
 
 
 def task_names(incomplete: str) -> list[str]:
-    """Names of tasks that begin with `incomplete`, for shell completion."""
+    """Return the names of tasks that start with `incomplete`, for shell completion."""
     from precis.data.tasks.tasks import TASKS
 
     return [name for name in TASKS if name.startswith(incomplete)]
@@ -55,11 +56,11 @@ RECIPE_NAMES = (
     "pretrained-small",
     "pretrained-few",
 )
-"""The recipes of pairs; written out because reading the catalogue imports torch, too slow for shell completion."""
+"""The recipes for pairs, listed because the catalogue imports torch, which is too slow for shell completion."""
 
 
 def recipe_names(incomplete: str) -> list[str]:
-    """Names of recipes that begin with `incomplete`, for shell completion."""
+    """Return the names of recipes that start with `incomplete`, for shell completion."""
     return [name for name in RECIPE_NAMES if name.startswith(incomplete)]
 
 
@@ -97,34 +98,30 @@ Data = Annotated[
         "--data",
         help=(
             "Pairs: a .jsonl, .csv, .tsv or .parquet file (.gz and .xz too), a folder with train, dev and test files, "
-            "or hub:owner/name. With --task: the folder that holds the task's files."
+            "or hub:owner/name. With --task: the folder of the task's files."
         ),
     ),
 ]
 Dev = Annotated[
-    str | None, typer.Option("--dev", help="A file of pairs to validate on, if --data has no dev split.")
+    str | None, typer.Option("--dev", help="File of validation pairs, if --data lacks a dev split.")
 ]
-DocumentColumn = Annotated[
-    str | None, typer.Option("--document-column", help="Column that holds the document.")
-]
-SummaryColumn = Annotated[str | None, typer.Option("--summary-column", help="Column that holds the summary.")]
+DocumentColumn = Annotated[str | None, typer.Option("--document-column", help="Column of the document.")]
+SummaryColumn = Annotated[str | None, typer.Option("--summary-column", help="Column of the summary.")]
 UnitsColumn = Annotated[
     str | None,
     typer.Option(
         "--units-column",
-        help="Column that lists a document's annotated units in order, for --set units=marked.",
+        help="Column of a document's annotated units, in order, for --set units=marked.",
     ),
 ]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Skip rows that cannot be used; they are counted and named.")
-]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and report them.")]
 Model = Annotated[
     str,
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (owner/name is enough if there is "
-            "no folder of that name)."
+            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
+            "folder has that name)."
         ),
         show_default=False,
     ),
@@ -133,7 +130,7 @@ InstructionToTrain = Annotated[
     str | None,
     typer.Option(
         "--instruction",
-        help="Text put before every document. Default: the task's for a grounded model, else none.",
+        help="Text before each document. Default: the task's for a grounded model, else none.",
     ),
 ]
 Adapter = Annotated[
@@ -145,14 +142,14 @@ ModeOption = Annotated[
     typer.Option(
         "--mode",
         help=(
-            "abstract: write a summary. extract: choose sentences of the document, word for word (precis extractor "
-            "teaches a model to). Default: what the model was trained for last."
+            "abstract: write a summary. extract: select sentences of the document, word for word (precis extractor "
+            "trains a model for it). Default: the mode of the model's last training."
         ),
     ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="CPU threads. Default: one for each core."),
+    typer.Option("--threads", min=1, help="CPU threads. Default: one per core."),
 ]
 RunFolder = Annotated[
     Path, typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False)
@@ -172,13 +169,13 @@ PairsInBatch = Annotated[
     typer.Option(
         "--batch-size",
         help=(
-            "Pairs in a batch, over all processes. Recipes may accumulate several batches in a step "
+            "Pairs per batch, over all processes. Recipes may accumulate several batches per step "
             "(train.gradient_accumulation)."
         ),
     ),
 ]
 TokensInBatch = Annotated[
-    int | None, typer.Option("--batch-tokens", help="Tokens in a batch, instead of pairs.")
+    int | None, typer.Option("--batch-tokens", help="Tokens per batch, instead of pairs.")
 ]
 LearningRate = Annotated[
     float | None, typer.Option("--lr", help="Peak learning rate. Default: the recipe's.")
@@ -187,21 +184,21 @@ MaxSource = Annotated[
     int | None,
     typer.Option(
         "--max-source",
-        help="Longest document in tokens; longer ones are cut. Default: the task's, else the recipe's.",
+        help="Maximum document length in tokens; longer ones are truncated. Default: the task's, else the recipe's.",
     ),
 ]
 MaxTarget = Annotated[
     int | None,
     typer.Option(
         "--max-target",
-        help="Longest summary in tokens. Default: the task's, else the recipe's.",
+        help="Maximum summary length in tokens. Default: the task's, else the recipe's.",
     ),
 ]
-_HIGHEST_SEED = 2**32 - 1  # that every library takes
+_HIGHEST_SEED = 2**32 - 1  # the largest that all libraries accept
 
 
 def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | None:
-    """A seed, if every generator takes it.
+    """Return the seed, if all generators accept it.
 
     Raises:
         UserError: it is negative or too large.
@@ -227,14 +224,14 @@ SamplingSeed = Annotated[
         help="Random seed for drawing the training pairs only. Default: --seed.",
     ),
 ]
-_MOVES = "Set it if the run may resume on another machine: a run keeps the precision it began with."
+_MOVES = "Set it if the run may resume on another machine: a run keeps its original precision."
 Precision = Annotated[
     PrecisionName | None,
     typer.Option(
         "--precision",
         help=(
-            "Number format. Default: bf16 if the hardware multiplies in it, else fp32; fp32 for prophetnet-base and "
-            "-large. " + _MOVES
+            "Number format. Default: bf16 if the hardware supports it natively, else fp32; fp32 for prophetnet-base "
+            "and -large. " + _MOVES
         ),
     ),
 ]
@@ -255,7 +252,7 @@ Restart = Annotated[bool, typer.Option("--restart", help="Delete the run in --ou
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnOptions(OptionGroup):
-    """Which columns of rows are read, and what happens to rows that cannot be used."""
+    """The columns to read, and the handling of rows that cannot be used."""
 
     document_column: DocumentColumn = None
     summary_column: SummaryColumn = None
@@ -264,7 +261,7 @@ class ColumnOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(OptionGroup):
-    """Settings of a training on pairs that are options too; `run_changes` reads them out of the context."""
+    """The settings for training on pairs that are also options; `run_changes` reads them from the context."""
 
     config: Config = None
     settings: SettingsList = None
@@ -283,13 +280,13 @@ class TrainingSettings(OptionGroup):
 
     @property
     def assignments(self) -> list[str]:
-        """What `--set` was given."""
+        """The values of `--set`."""
         return self.settings or []
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixTrainingSettings(TrainingSettings):
-    """The same for a prefix, whose learning rate and precision have other defaults."""
+    """The same settings for a prefix, with other defaults for learning rate and precision."""
 
     learning_rate: Annotated[
         float | None,
@@ -318,15 +315,15 @@ _RUN_SETTINGS = {
     "validate_every": "train.validate_every",
     "patience": "train.patience",
 }
-"""A training command's parameter -> the setting of a run that it is, under one name in all of them."""
+"""Parameter of the training commands -> the setting of a run that it changes."""
 
 
 _EITHER = {"epochs": "steps", "steps": "epochs", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
-"""Parameters of which a run takes one."""
+"""Parameters that exclude each other."""
 
 
 def settings_of(parameter: str) -> tuple[str, ...]:
-    """The settings of a run that a parameter decides about: its own, and the one that excludes it."""
+    """Return the settings of a run that a parameter determines: its own, and the one that excludes it."""
     names = (parameter, _EITHER.get(parameter, ""))
     return tuple(_RUN_SETTINGS[name] for name in names if name in _RUN_SETTINGS) + (
         ("train.select",) if parameter == "select" else ()
@@ -334,10 +331,10 @@ def settings_of(parameter: str) -> tuple[str, ...]:
 
 
 def run_changes(context: typer.Context) -> dict[str, Any]:
-    """The settings, by dotted name, that the command's options ask for.
+    """Return the settings, by dotted name, of the command's options.
 
     Raises:
-        UserError: `--set` asks for one of them too, or for what excludes it.
+        UserError: `--set` also changes one of them, or one that excludes it.
     """
     changes = given({path: context.params.get(name) for name, path in _RUN_SETTINGS.items()})
     options = {one.name: one.opts[0] for one in context.command.params}
@@ -348,13 +345,13 @@ def run_changes(context: typer.Context) -> dict[str, Any]:
         for other in (name, _EITHER.get(name, "")):
             if _RUN_SETTINGS.get(other) in changes:
                 raise UserError(
-                    f"{options[other]} and --set {assignment}: they exclude each other; give one of them"
+                    f"{options[other]} and --set {assignment} exclude each other; give one of them"
                 )
     return changes
 
 
 def given(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that were asked for, without those that were not."""
+    """Drop the settings that were not given."""
     return {
         path: value.value if isinstance(value, StrEnum) else value
         for path, value in changes.items()
@@ -363,27 +360,27 @@ def given(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def model_to_use(model: str | None, adapter: str | None) -> str:
-    """The model that is named, else the one that comes with precis, which is said.
+    """Return the given model; else the one included with precis, with a message.
 
     Raises:
-        UserError: an adapter is named without a model, or the default model is not installed.
+        UserError: an adapter is given without a model, or the default model is not installed.
     """
     if model is not None:
         return model
     if adapter is not None:
-        raise UserError(f"--adapter {adapter} needs the --model that it belongs to")
+        raise UserError(f"--adapter {adapter} needs its base model; add --model")
     from precis.cli.console import note
     from precis.generation.default_model import default_model
 
     found = str(default_model())
     note(
-        "no --model given: the model that comes with precis chooses sentences of the document (--mode extract)"
+        "no --model given: the model included with precis selects sentences of the document (--mode extract)"
     )
     return found
 
 
 def begin(threads: int | None = None) -> None:
-    """Import transformers, which is told to be quiet, and limit torch to `threads`, if given."""
+    """Import transformers without its messages, and limit torch to `threads`, if given."""
     from precis.cli.quiet import quieten_transformers
 
     quieten_transformers()

@@ -1,4 +1,4 @@
-"""Standard output that can be named: an error of writing to it says nothing of where."""
+"""Standard output with a name, which its write errors otherwise lack."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ STANDARD_OUTPUT = "standard output"
 
 @contextmanager
 def named_output() -> Iterator[None]:
-    """For the duration, an error of writing to standard output has its name where others have a path."""
+    """Give write errors of standard output its name, in place of a path, while the body runs."""
     before = sys.stdout
-    sys.stdout = _Named(before)  # print and Rich use what it has
+    sys.stdout = _Named(before)  # print and Rich use its methods
     try:
         yield
     finally:
@@ -23,7 +23,7 @@ def named_output() -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Send what is still to be printed nowhere: the interpreter would try to write it again at its end."""
+    """Discard the remaining output, which the interpreter would try to write again at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -1,4 +1,4 @@
-"""`precis data pack`: unlabelled text to a packed corpus for pre-training."""
+"""`precis data pack`: pack unlabelled text into a corpus for pre-training."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ Sources = Annotated[
 Out = Annotated[Path, typer.Option("--out", help="Folder for the pack.", show_default=False)]
 Tokenizer = Annotated[
     str | None,
-    typer.Option("--tokenizer", help="Tokenizer to use; default: one is trained on a sample of the texts."),
+    typer.Option("--tokenizer", help="Tokenizer to use. Default: train one on a sample of the texts."),
 ]
 VocabSize = Annotated[
     int | None,
-    typer.Option("--vocab-size", min=400, help="Entries of a tokenizer that is trained; default: 8000."),
+    typer.Option("--vocab-size", min=400, help="Vocabulary size of a new tokenizer. Default: 8000."),
 ]
 DocumentColumn = Annotated[
     str,
     typer.Option(
         "--document-column",
-        help="Column that holds the text. de+en: two columns of translations, packed as one document.",
+        help="Column of the text. de+en: two columns of translations, packed as one document.",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="Processes; default: one for each core, fewer for little text."),
+    typer.Option("--workers", min=1, help="Processes. Default: one per core, fewer for little text."),
 ]
 DevShare = Annotated[
     float, typer.Option("--dev-share", help="Share of the documents held out for validation.")
 ]
-Restart = Annotated[bool, typer.Option("--restart", help="Make the pack anew if there is one.")]
+Restart = Annotated[bool, typer.Option("--restart", help="Replace an existing pack.")]
 
 
 @described(
@@ -65,10 +65,10 @@ def pack(
     skip_bad: SkipBad = False,
     restart: Restart = False,
 ) -> None:
-    """Tokenize unlabelled text for precis pretrain. Each file or row is a document; drop duplicates."""
+    """Tokenize unlabelled text for precis pretrain. Each file or row is a document; duplicates are dropped."""
     if tokenizer is not None and vocab_size is not None:
         raise UserError(
-            f"--vocab-size {vocab_size} is for a new tokenizer, but --tokenizer names one; leave one out"
+            f"--vocab-size {vocab_size} is for a new tokenizer, but --tokenizer names one; omit one of them"
         )
     from precis.cli.console import note
 
@@ -92,9 +92,9 @@ def pack(
     if made.skipped:
         note(f"{counted(made.skipped_count, 'row')} skipped (first: {made.skipped[0]})")
     if not made.is_new:
-        note(f"{out}: holds these files already, packed with these settings; nothing was done")
-    print(f"documents: {counts.documents:,}, of {counts.tokens:,} tokens")
-    print(f"held out:  {counts.held_out:,}, of {counts.held_out_tokens:,} tokens")
+        note(f"{out}: already contains these files, packed with these settings; nothing to do")
+    print(f"documents: {counts.documents:,}, {counts.tokens:,} tokens")
+    print(f"held out:  {counts.held_out:,}, {counts.held_out_tokens:,} tokens")
     print(f"dropped:   {counts.duplicates:,} duplicates, {made.empty:,} empty, {made.skipped_count:,} bad")
     print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {made.workers} processes")
     print(f"tokenizer: {made.folder / 'tokenizer'}, {made.entries:,} entries")

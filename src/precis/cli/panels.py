@@ -1,14 +1,15 @@
-"""In which panel of a help page an option stands: what most people need first, the rest by what it is about."""
+"""Help pages: panels of options, the most used ones first; paragraphs without line breaks; flags without a type."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from inspect import cleandoc
+from typing import Any, TypeVar
 
 from typer.core import TyperArgument, TyperOption
 
-__all__ = ["PANELS", "arranged"]
+__all__ = ["PANELS", "HelpPage", "arranged"]
 
-#: Panel -> the parameters that stand in it; what is in none stands first, under "Options".
+#: Panel -> its parameters; those in no panel come first, under "Options".
 PANELS: dict[str, tuple[str, ...]] = {
     "Training": (
         "steps",
@@ -53,14 +54,31 @@ PANELS: dict[str, tuple[str, ...]] = {
 }
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 _ORDER = [None, *PANELS]
-#: Commands that use a model without training it: there the size of a batch is a matter of memory alone.
+#: Commands that use a model without training it, where the batch size affects only memory.
 _WITHOUT_TRAINING = ("evaluate", "summarize", "serve", "attention", "spectrum")
 
 Parameter = TypeVar("Parameter", bound=TyperArgument | TyperOption)
 
 
+class HelpPage:
+    """A mixin for commands and groups, because typer breaks paragraphs at source lines and shows `<bool>` on flags."""
+
+    def __init__(self, *arguments: Any, help: str | None = None, **options: Any) -> None:  # noqa: A002  typer's name
+        paragraphs = cleandoc(help or "").split("\n\n")
+        unwrapped = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+        super().__init__(*arguments, **{**options, "help": unwrapped})
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, among them `--help`, with an empty type on flags."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in parameters:
+            if isinstance(each, TyperOption) and each.is_flag:
+                each.metavar = ""
+        return parameters
+
+
 def arranged(command: str, parameters: list[Parameter]) -> list[Parameter]:
-    """The parameters of a command, each told its panel, in the order of the panels; else as they were."""
+    """Set the panel of each parameter, and return the parameters in the order of the panels."""
     for parameter in parameters:
         if isinstance(parameter, TyperOption):
             parameter.rich_help_panel = _panel(command, str(parameter.name))

@@ -29,7 +29,7 @@ Corpus = Annotated[
     list[str] | None,
     typer.Option(
         "--corpus",
-        help="A folder made by precis data pack, or FOLDER=WEIGHT. Repeatable.",
+        help="Folder created by precis data pack, or FOLDER=WEIGHT. Repeatable.",
         show_default=False,
     ),
 ]
@@ -43,19 +43,21 @@ Recipe = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", help="Go on from this model (a run folder or a model folder)."),
+    typer.Option("--model", help="Model to start from: a run folder or a model folder."),
 ]
-WithoutRtd = Annotated[bool, typer.Option("--without-rtd", help="Span recovery alone, without a generator.")]
+WithoutRtd = Annotated[
+    bool, typer.Option("--without-rtd", help="Train only span recovery, without a generator.")
+]
 BatchSize = Annotated[
     int | None,
     typer.Option(
         "--batch-size",
-        help="Blocks in a step, over all processes; base and large take them in passes (rows_at_once).",
+        help="Blocks per step, over all processes; base and large split them into passes (rows_at_once).",
     ),
 ]
-BlockLength = Annotated[int | None, typer.Option("--block-length", help="Tokens in a block.")]
+BlockLength = Annotated[int | None, typer.Option("--block-length", help="Tokens per block.")]
 Plan = Annotated[
-    bool, typer.Option("--plan", help="Print what memory the run needs on 1, 8 and 128 GPUs, and stop.")
+    bool, typer.Option("--plan", help="Print the memory that the run needs on 1, 8 and 128 GPUs, and exit.")
 ]
 
 
@@ -70,7 +72,7 @@ Plan = Annotated[
         "precis pretrain --corpus packs/es --corpus packs/ru --temperature 3.33 --out runs/languages\n\n"
         "precis pretrain --recipe zcodepp-large --plan\n\n"
         "precis pretrain --corpus packs/books --recipe prophetnet-micro --set model.ngram=3 --out runs/prophet\n\n"
-        "To resume a run that was stopped or killed, start the same command again."
+        "To resume an interrupted run, repeat the command."
     ),
 )
 def pretrain(
@@ -94,10 +96,10 @@ def pretrain(
     restart: Restart = False,
     threads: Threads = None,
 ) -> None:
-    """Pre-train on raw text: a Z-Code++ by replaced-token detection and span recovery (the paper's first phase), a
-    ProphetNet by predicting the next n tokens of hidden spans.
+    """Pre-train on raw text: Z-Code++ by replaced-token detection and span recovery (the paper's first phase),
+    ProphetNet by predicting the next n tokens of masked spans.
 
-    Writes checkpoints, metrics and curves to the run folder, and the model, ready to be fine-tuned, to its model/.
+    Writes checkpoints, metrics and curves to the run folder, and the model, ready for fine-tuning, to its model/.
     """
     from precis.cli.console import finish, note
 
@@ -114,11 +116,11 @@ def pretrain(
         refuse_shape(settings or [])
     run = resolve_pretraining(recipe, changes=changes, assignments=settings or [])
     if plan:
-        # GPUs of that size compute in bf16, whatever this machine does
+        # GPUs of that size compute in bf16, whatever this machine supports
         print(memory_plan(with_changes(run, {} if precision else {"train.precision": "bf16"})))
         return
     if not corpus:
-        raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
+        raise UserError("name a corpus: --corpus with a folder created by `precis data pack`")
     if out is None:
         raise UserError("name a folder for the run with --out")
     done = run_pretrain(
@@ -137,7 +139,7 @@ def pretrain(
 
 
 def _weights(corpora: list[str]) -> dict[str, float]:
-    """FOLDER or FOLDER=WEIGHT; a weight of 1 where none is given."""
+    """Parse FOLDER or FOLDER=WEIGHT; the default weight is 1."""
     weights: dict[str, float] = {}
     for text in corpora:
         folder, equals, weight = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""`precis probe`: look into a model's attention, and at scores over layers and amounts of data."""
+"""`precis probe`: inspect a model's attention, and scores over layers and amounts of data."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 app = Commands(
     help=(
-        "Inspect a model: where attention goes, spectra of prefixes, scores over layers and data. Compare "
+        "Inspect a model: attention maps, spectra of prefixes, scores over layers and data. Compare "
         "metrics with human scores."
     ),
     no_args_is_help=True,
 )
 
 
-Rows = Annotated[int, typer.Option("--rows", min=1, help="Read this many pairs, from the first on.")]
+Rows = Annotated[int, typer.Option("--rows", min=1, help="Number of pairs to read, from the start.")]
 
 
 def _own(out: Path) -> Path:
@@ -51,28 +51,32 @@ def _own(out: Path) -> Path:
 
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Folder for pictures and numbers.", show_default=False, callback=_own),
+    typer.Option("--out", help="Folder for plots and numbers.", show_default=False, callback=_own),
 ]
 Split = Annotated[
-    str | None, typer.Option("--split", help="Which split to read; default: test, where there are splits.")
+    str | None, typer.Option("--split", help="Split to read. Default: test, if there are splits.")
 ]
 SourceTokens = Annotated[
     int | None,
     typer.Option(
-        "--max-source", min=2, help="Tokens of a document; longer ones are cut and counted. Default: 512."
+        "--max-source",
+        min=2,
+        help="Maximum tokens per document; longer ones are truncated and counted. Default: 512.",
     ),
 ]
 TargetTokens = Annotated[
     int | None,
     typer.Option(
-        "--max-target", min=2, help="Tokens of a summary; longer ones are cut and counted. Default: 128."
+        "--max-target",
+        min=2,
+        help="Maximum tokens per summary; longer ones are truncated and counted. Default: 128.",
     ),
 ]
 Instruction = Annotated[
     str | None,
-    typer.Option("--instruction", help="Text put before every document; default: what training put there."),
+    typer.Option("--instruction", help="Text before each document. Default: the one used in training."),
 ]
-BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents at a time.")]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents per batch.")]
 
 
 class SiteName(StrEnum):
@@ -84,7 +88,7 @@ class SiteName(StrEnum):
 
 
 class AxisName(StrEnum):
-    """What runs differ in, as a choice on the command line."""
+    """The x-axis that distinguishes runs, as a choice on the command line."""
 
     layer = "layer"
     share = "share"
@@ -92,7 +96,7 @@ class AxisName(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions(OptionGroup):
-    """What is read, and how: the options that `attention` and `spectrum` share."""
+    """The reading options that `attention` and `spectrum` share."""
 
     model: Model
     task: TaskName = None
@@ -110,7 +114,7 @@ class ProbeOptions(OptionGroup):
     threads: Threads = None
 
     def read(self, adapters: list[str], *, progress: ProgressLine) -> ProbedModel:
-        """The model with its documents."""
+        """Load the model and read its documents."""
         use_threads(self.threads)
         from precis.phases.evaluate import read_test_pairs
         from precis.phases.probe import read_for_probing
@@ -139,7 +143,7 @@ class ProbeOptions(OptionGroup):
     epilog=(
         "Example:\n\n"
         "precis probe attention --model runs/base --adapter runs/hierblock --data pairs --rows 50 --out probe\n\n"
-        "Without --adapter: the model's own attention, over the input alone."
+        "Without --adapter: the model's own attention, over the input only."
     ),
 )
 def attention(
@@ -148,9 +152,9 @@ def attention(
     out: Out,
     adapter: Adapter = None,
 ) -> None:
-    """Draw every layer's attention over prefix and input, the mean over heads and documents.
+    """Plot every layer's attention over prefix and input, averaged over heads and documents.
 
-    The decoder is shown the true summaries.
+    The decoder reads the reference summaries.
     """
     from precis.cli.console import ProgressLine
 
@@ -173,12 +177,12 @@ AdapterOption = Annotated[
     list[str] | None,
     typer.Option(
         "--adapter",
-        help="An adapter on --model: a run folder of precis tune, or its adapter/. Repeatable.",
+        help="An adapter for --model: a run folder of precis tune, or its adapter/. Repeatable.",
     ),
 ]
-SiteOption = Annotated[SiteName, typer.Option("--site", help="Which attention.")]
+SiteOption = Annotated[SiteName, typer.Option("--site", help="Attention to inspect.")]
 LowerShare = Annotated[
-    float, typer.Option("--lower-share", help="Part of the layers that is lower; the paper's is 7/12.")
+    float, typer.Option("--lower-share", help="Share of layers that count as lower; 7/12 in the paper.")
 ]
 
 
@@ -198,14 +202,14 @@ def spectrum(
     site: SiteOption = SiteName.encoder,
     lower_share: LowerShare = 7 / 12,
 ) -> None:
-    """Draw the cumulative singular values of prefix attention, lower layers beside upper ones.
+    """Plot the cumulative singular values of prefix attention, for lower and upper layers.
 
-    A curve that rises early says that few directions hold most of what a layer's queries do with the prefix.
+    A curve that rises early means that few directions explain most of a layer's attention to the prefix.
     """
     from precis.cli.console import ProgressLine
 
     if not 0.0 < lower_share <= 1.0:
-        raise UserError(f"--lower-share {lower_share}: it is a share in (0, 1]")
+        raise UserError(f"--lower-share {lower_share}: must be above 0 and at most 1")
     begin()
     from precis.phases.probe import prefix_spectra
     from precis.phases.probe_files import write_spectra
@@ -232,8 +236,8 @@ def spectrum(
         "Examples:\n\n"
         "precis probe curves runs/layer-* runs/all --by layer --metric rougeL --out figure3\n\n"
         "precis probe curves low-resource.csv --by share --out figure8\n\n"
-        "A list has columns line, x, task and scores (a scores.json or its folder), or the scores themselves: rougeL, "
-        "rougeL_low, rougeL_high. Runs of one line and x are averaged; an empty x is a level to compare with."
+        "A list has the columns line, x, task and scores (a scores.json or its folder), or the scores themselves: "
+        "rougeL, rougeL_low, rougeL_high. Runs of one line and x are averaged; an empty x draws a horizontal baseline."
     ),
 )
 def curves(
@@ -252,10 +256,12 @@ def curves(
     ],
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="A panel each, e.g. rougeL; default: ROUGE-1, -2 and -L. Repeatable."),
+        typer.Option(
+            "--metric", help="Metric of a panel, e.g. rougeL. Default: ROUGE-1, -2 and -L. Repeatable."
+        ),
     ] = None,
 ) -> None:
-    """Draw scores of several runs over the layer that has the prefix, or the share of the training data."""
+    """Plot scores of several runs against the layer with the prefix, or the share of the training data."""
 
     begin()
     from precis.phases.probe_curves import BY_LAYER, BY_SHARE, draw_runs, read_runs
@@ -275,7 +281,7 @@ def curves(
         "precis probe metrics human_judgment.jsonl --reference-system N --likelihood facebook/bart-large-cnn\n\n"
         "precis probe metrics frank/data --out frank-metrics\n\n"
         "Rows have id (of the document), system, output, document, reference or references, and score or several "
-        "columns of numbers. The public files of SummEval, FRANK and DialSummEval are read as they are."
+        "numeric columns. The public files of SummEval, FRANK and DialSummEval work unchanged."
     ),
 )
 def metrics(
@@ -293,14 +299,14 @@ def metrics(
     ] = None,
     reference_system: Annotated[
         str | None,
-        typer.Option("--reference-system", help="The system whose outputs are the references of the others."),
+        typer.Option("--reference-system", help="System whose outputs are the references of the others."),
     ] = None,
     likelihood: LikelihoodModel = None,
     checker: CheckerFolder = None,
-    samples: Annotated[int, typer.Option("--samples", min=10, help="Draws of the bootstrap.")] = 1000,
+    samples: Annotated[int, typer.Option("--samples", min=10, help="Bootstrap samples.")] = 1000,
     threads: Threads = None,
 ) -> None:
-    """Show what each metric is worth: how well it agrees with people who scored the same summaries."""
+    """Evaluate metrics: measure how well each agrees with human scores of the same summaries."""
     from precis.cli.console import note, show
 
     if out is not None:

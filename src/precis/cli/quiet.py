@@ -1,7 +1,6 @@
-"""Keep what libraries say among themselves away from the user, and say our own warnings in our own words.
+"""Hide the messages of libraries from the user, and print our own warnings as notes.
 
-Only the command line does this: whoever uses the package from Python decides about warnings and logs
-themselves.
+Only the command line does this: Python users of the package configure warnings and logs themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _OURS = str(Path(__file__).parents[1])
 
 @contextmanager
 def quieten(*, debug: bool) -> Iterator[None]:
-    """Silence for the duration, unless debugging; our own warnings come out as `note: ...`."""
+    """Silence libraries while the body runs, unless debugging; print our own warnings as `note: ...`."""
     if debug:
         yield
         return
@@ -40,8 +39,8 @@ def quieten(*, debug: bool) -> Iterator[None]:
 
 
 def _quiet_variables() -> dict[str, str]:
-    """What the libraries read when they are imported. On a terminal a download shows how far it is: a model may have
-    gigabytes.
+    """Return the environment variables that libraries read on import. On a terminal, downloads keep their progress bar:
+    a model may have gigabytes.
     """
     bars = {} if sys.stderr.isatty() else {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     return {
@@ -54,7 +53,7 @@ def _quiet_variables() -> dict[str, str]:
 
 
 def quieten_transformers() -> None:
-    """No load reports from transformers and no bars but those of downloads; call before a model is loaded."""
+    """Disable transformers' load reports, and all bars except for downloads; call this before loading a model."""
     from huggingface_hub.utils.tqdm import enable_progress_bars
     from transformers.utils import logging as transformers_logging
 
@@ -66,10 +65,10 @@ def quieten_transformers() -> None:
 
 
 class _OurWarnings(logging.Handler):
-    """What our own code logs (a damaged checkpoint, a step left out) as `note: ...`."""
+    """The handler that prints our own log messages (a damaged checkpoint, a skipped step) as `note: ...`."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one line to what is the standard error stream by now: a progress bar may have replaced it."""
+        """Print one line to the current standard error stream, which a progress bar may have replaced."""
         print(f"note: {record.getMessage()}", file=sys.stderr, flush=True)
 
 

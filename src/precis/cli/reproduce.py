@@ -1,4 +1,4 @@
-"""`precis reproduce`: a table of a paper at a chosen scale."""
+"""`precis reproduce`: reproduce a table of a paper at a chosen scale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PaperTable(StrEnum):
-    """What can be reproduced."""
+    """The tables that can be reproduced."""
 
     fewshot = "zcodepp-fewshot"
     ablation = "zcodepp-ablation"
@@ -49,12 +49,12 @@ class ScaleName(StrEnum):
     rich_help_panel="Data and experiments",
     epilog=(
         "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
-        "Finished steps do not run again: to resume, start the same command. Start it twice, in two "
-        "terminals or on two machines that share the folder, and they share the work. OUT/table.md shows what is "
-        "there so far. The micro scale is meant for two CPU cores and some hours, mini for a GPU; smoke takes "
-        "one to some minutes and shows that all runs.\n\n"
-        "DIR holds the folders samsum, e2e, pretrain_wikinews and so on; which a table needs at which scale, and "
-        "their columns, is in docs/guide/reproduce.md. Missing pretrain_* folders are passed over and recorded. "
+        "To resume, repeat the command: finished steps do not run again. Commands in several terminals, or on "
+        "several machines that share the folder, share the work. OUT/table.md shows the results so far. The micro "
+        "scale takes some hours on two CPU cores; mini is for a GPU; smoke takes a few minutes and tests the "
+        "pipeline.\n\n"
+        "DIR contains the folders samsum, e2e, pretrain_wikinews and so on; docs/guide/reproduce.md lists those that "
+        "each table needs at each scale, and their columns. Missing pretrain_* folders are skipped and recorded. "
         "Processes that share the work need the same absolute DIR and hardware that computes in the same precision."
     ),
 )
@@ -64,7 +64,7 @@ def reproduce(
         Path,
         typer.Option(
             "--data",
-            help="Folder with a folder for each data set (samsum, ...); see docs/guide/reproduce.md.",
+            help="Folder with one folder per data set (samsum, ...); see docs/guide/reproduce.md.",
             show_default=False,
         ),
     ],
@@ -74,14 +74,14 @@ def reproduce(
         str | None,
         typer.Option(
             "--model",
-            help="For default-model, structure-to-text and glue: the pre-trained model to begin with.",
+            help="For default-model, structure-to-text and glue: the pre-trained model to start from.",
         ),
     ] = None,
     mode: Annotated[
         ModeName,
         typer.Option(
             "--mode",
-            help="For default-model: extract trains it to choose sentences; abstract also to write (hours).",
+            help="For default-model: extract trains it to select sentences; abstract also to write (hours).",
         ),
     ] = ModeName.extract,
     steps: Annotated[
@@ -90,8 +90,7 @@ def reproduce(
             "--steps",
             min=1,
             help=(
-                "For default-model --mode abstract: steps of learning to write in all. An interrupted run may be given "
-                "another number, to end it sooner or later."
+                "For default-model --mode abstract: total steps of training to write; may be changed when resuming."
             ),
         ),
     ] = None,
@@ -100,22 +99,24 @@ def reproduce(
         typer.Option(
             "--seeds",
             min=1,
-            help="Seeds 0 to N-1 instead of the scale's; more may be asked for later. Intervals pool them.",
+            help="Use seeds 0 to N-1 instead of the scale's; N may grow later. Intervals pool them.",
             show_default=False,
         ),
     ] = None,
     precision: Annotated[
         PrecisionName | None,
-        typer.Option("--precision", help="Number format. Default: bf16 if the hardware multiplies in it."),
+        typer.Option(
+            "--precision", help="Number format. Default: bf16 if the hardware supports it natively."
+        ),
     ] = None,
     latex: Annotated[
-        bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs), as OUT/table.tex has them.")
+        bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs), as in OUT/table.tex.")
     ] = False,
     threads: Threads = None,
 ) -> None:
-    """Run the experiments behind a table of a paper, at a scale of your choice, and print it beside the paper's.
+    """Run the experiments behind a table of a paper, at a scale of your choice, and print it next to the paper's.
 
-    default-model makes the model that comes with precis, from a pre-trained one and openly licensed pairs.
+    default-model builds the model included with precis, from a pre-trained one and openly licensed pairs.
     """
     folder_there(data)
     is_default = table is PaperTable.default_model
@@ -144,7 +145,7 @@ def reproduce(
     try:
         text = study(size, data=data, out=out, tell=note)
     except Interrupted:
-        note("start the same command again to go on")
+        note("repeat the command to resume")
         raise typer.Exit(130) from None
     print((out / LATEX_FILE).read_text() if latex else text)
     print(f"written: {out / TABLE_FILE}, {out / LATEX_FILE}", file=sys.stderr if latex else sys.stdout)
@@ -155,18 +156,18 @@ def _check_together(
 ) -> None:
     """Refuse options that belong to another table."""
     if table is PaperTable.default_model and is_table:
-        raise UserError("default-model is one model and no table; leave --seeds and --latex out")
+        raise UserError("default-model is a model, not a table; omit --seeds and --latex")
     if (table in _WITH_MODEL) != (model is not None):
         names = f"{', '.join(_WITH_MODEL[:-1])} and {_WITH_MODEL[-1]}"
-        raise UserError(f"{names} begin with a pre-trained --model; the other tables take none")
+        raise UserError(f"{names} need a pre-trained --model; the other tables do not take one")
     if table is not PaperTable.default_model and mode is not ModeName.extract:
-        raise UserError(f"--mode {mode} goes with default-model alone; leave it out")
+        raise UserError(f"--mode {mode} is only for default-model; omit it")
     if steps is not None and mode is not ModeName.abstract:
-        raise UserError("--steps goes with default-model --mode abstract alone; leave it out")
+        raise UserError("--steps is only for default-model --mode abstract; omit it")
 
 
 def _experiment(table: PaperTable) -> Experiment[Any]:
-    """The experiments of a table."""
+    """Return the experiments of a table."""
     from precis.studies.glue import glue
     from precis.studies.ngrams import prophetnet
     from precis.studies.prefixes import discourse_prefix
@@ -185,7 +186,7 @@ def _experiment(table: PaperTable) -> Experiment[Any]:
 
 
 def _writing(mode: ModeName, scale: ScaleName, steps: int | None) -> Writing | None:
-    """How the default model is taught to write, if it is."""
+    """Return the plan that trains the default model to write; None for extract."""
     from precis.studies.default_model import WRITING
 
     if mode is ModeName.extract:
@@ -201,6 +202,6 @@ def _make_default_model(model: str, data: Path, out: Path, writing: Writing | No
 
     done = default_model(RELEASE, data=data, start=model, out=out, writing=writing, tell=note)
     if done.model is None:
-        note("start the same command again to go on")
+        note("repeat the command to resume")
         raise typer.Exit(130)
     print(f"written: {out / RELEASE_FOLDER}")

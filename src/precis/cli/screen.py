@@ -1,4 +1,4 @@
-"""What `precis summarize` shows on a terminal: summaries, and what is to be said about them."""
+"""The terminal output of `precis summarize`: summaries, and notes about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Summaries on standard output, and what is to be said about them on standard error."""
+    """A sink that prints summaries to standard output, and notes about them to standard error."""
 
     def __init__(self, *, alone: bool, json_lines: bool, max_source: int | None) -> None:
         self._alone, self._json_lines, self._max_source = alone, json_lines, max_source
@@ -23,11 +23,11 @@ class Screen:
 
     @property
     def streams(self) -> bool:
-        """Whether somebody reads the summary of the only document while it is written."""
+        """True if the summary of the only document is shown on a terminal while the model writes it."""
         return self._alone and not self._json_lines and sys.stdout.isatty()
 
     def begin(self, beginning: str) -> None:
-        """Show the sentences that the summary begins with."""
+        """Show the first sentences of the summary."""
         print(beginning.removeprefix(self.begun), end="", flush=True)
         self.begun = beginning
 
@@ -38,11 +38,11 @@ class Screen:
         return None
 
     def left(self, documents: Iterator[Document]) -> Iterator[Document]:
-        """All of them."""
+        """Return all documents: none is done yet."""
         return documents
 
     def append(self, result: Result) -> None:
-        """Show one."""
+        """Show a result."""
         from precis.cli.console import note, writes_unicode
         from precis.phases.rendering import support_text, told
 
@@ -70,4 +70,4 @@ class Screen:
         print(f"{result.document.name}\n" * named + text.removesuffix("\n" * self._alone), flush=True)
 
     def finish(self) -> None:
-        """Nothing is left to be done."""
+        """Do nothing: all results are shown."""

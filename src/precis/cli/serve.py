@@ -1,4 +1,4 @@
-"""`precis serve`: summaries over HTTP, and a page."""
+"""`precis serve`: summaries over HTTP, and a web page."""
 
 from __future__ import annotations
 
@@ -33,56 +33,68 @@ def serve(
     adapter: Adapter = None,
     mode: ModeOption = None,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on. Any but this machine's own needs --keys.")
+        str, typer.Option("--host", help="Address to listen on. Addresses beyond this machine need --keys.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
+        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free one.")
     ] = 8000,
     name: Annotated[
-        str, typer.Option("--name", help="What requests call the model.", show_default=True)
+        str, typer.Option("--name", help="Name of the model in requests.", show_default=True)
     ] = "default",
     keys: Annotated[
         Path | None,
-        typer.Option("--keys", help="File of keys: a name, a space and a secret on each line."),
+        typer.Option("--keys", help="File of API keys: a name, a space and a secret on each line."),
     ] = None,
     requests_per_minute: Annotated[
-        int, typer.Option("--requests-per-minute", min=0, help="Requests per minute and key; 0: no limit.")
+        int,
+        typer.Option(
+            "--requests-per-minute", min=0, help="Maximum requests per minute and key; 0: no limit."
+        ),
     ] = 0,
     max_body_mb: Annotated[
-        int, typer.Option("--max-body-mb", min=1, max=1024, help="Megabytes of one request.")
+        int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
     ] = 4,
     max_tokens: Annotated[
         int,
         typer.Option(
-            "--max-tokens", min=16, max=10_000_000, help="Tokens of one document, about four bytes each."
+            "--max-tokens",
+            min=16,
+            max=10_000_000,
+            help="Maximum tokens of a document, about four bytes each.",
         ),
     ] = 131_072,
     queue_tokens: Annotated[
         int,
         typer.Option(
-            "--queue-tokens", min=16, max=100_000_000, help="Most tokens of waiting documents; then 503."
+            "--queue-tokens",
+            min=16,
+            max=100_000_000,
+            help="Maximum tokens of waiting documents; beyond that, 503.",
         ),
     ] = 524_288,
     max_seconds: Annotated[
-        float, typer.Option("--max-seconds", min=1, max=86_400, help="Seconds for one request; then 503.")
+        float,
+        typer.Option(
+            "--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."
+        ),
     ] = 300.0,
     grace: Annotated[
-        float, typer.Option("--grace", min=0, max=3600, help="Seconds to finish work after SIGTERM.")
+        float, typer.Option("--grace", min=0, max=3600, help="Seconds to finish requests after SIGTERM.")
     ] = 30.0,
     batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, max=4096, help="Documents at a time.")
+        int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")
     ] = 8,
     device: Device = None,
     threads: Threads = None,
 ) -> None:
-    """Serve summaries over HTTP, with a page for the browser.
+    """Serve summaries over HTTP, with a web page.
 
-    Documents stay on this machine. Logs hold no text.
+    Documents stay on this machine. Logs do not contain their text.
     """
     missing = [package for package in _NEEDED if find_spec(package) is None]
     if missing:
         raise UserError(
-            f"precis serve needs {missing[0]}; install it: pip install 'precis-summarizer[serve]'"
+            f"precis serve needs {missing[0]}, which is not installed: pip install 'precis-summarizer[serve]'"
         )
     from precis.cli.console import note
     from precis.generation.loading import named_device
@@ -95,7 +107,7 @@ def serve(
     address = Address(host=host, port=port, grace=grace)
     access = access_to(address, None if keys is None else Keys.read(keys))
     if keys is None and requests_per_minute:
-        raise UserError("--requests-per-minute counts the requests of keys; name a file of them with --keys")
+        raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
     limits = Limits(
         body=max_body_mb << 20,
         tokens=max_tokens,

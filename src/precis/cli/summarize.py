@@ -53,9 +53,9 @@ LongOption = Annotated[
     typer.Option(
         "--long",
         help=(
-            "What to do with a document longer than the model reads at once. fie: read all of it by "
-            "fusion-in-encoder (Z-Code++ only). chunk: summarize pieces, then their summaries. truncate: "
-            "read the beginning only. Default: fie where the model can (up to 32,768 tokens), else chunk."
+            "Handling of documents longer than the model's input. fie: read all of it with "
+            "fusion-in-encoder (Z-Code++ only). chunk: summarize chunks, then their summaries. truncate: "
+            "read only the start. Default: fie if the model supports it (up to 32,768 tokens), else chunk."
         ),
     ),
 ]
@@ -66,7 +66,7 @@ Files = Annotated[
     typer.Argument(
         help=(
             "Texts, PDFs, Word documents, web pages, EPUBs, e-mails, Markdown, subtitles, folders of these, or "
-            ".jsonl, .csv, .tsv, .parquet files with a document in each row. If omitted or -: standard input."
+            ".jsonl, .csv, .tsv, .parquet files with one document per row. If omitted or -: standard input."
         ),
         show_default=False,
     ),
@@ -76,47 +76,47 @@ ModelToUse = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (owner/name is enough if there is "
-            "no folder of that name). Default: the small model that comes with precis."
+            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
+            "folder has that name). Default: the small model included with precis."
         ),
     ),
 ]
 Words = Annotated[
-    int | None, typer.Option("--words", help="At most this many words, in whole sentences if one fits.")
+    int | None, typer.Option("--words", help="Maximum number of words, in whole sentences if one fits.")
 ]
-Sentences = Annotated[int | None, typer.Option("--sentences", help="At most this many sentences.")]
-Tokens = Annotated[int | None, typer.Option("--tokens", help="At most this many of the model's tokens.")]
+Sentences = Annotated[int | None, typer.Option("--sentences", help="Maximum number of sentences.")]
+Tokens = Annotated[int | None, typer.Option("--tokens", help="Maximum number of the model's tokens.")]
 MinWords = Annotated[
     int | None,
-    typer.Option("--min-words", help="At least about this many words; repeats are then blocked."),
+    typer.Option("--min-words", help="Approximate minimum number of words; also blocks repetitions."),
 ]
 Short = Annotated[
     ShortDocuments,
     typer.Option(
         "--short",
         help=(
-            "What to do with a document no longer than its summary. keep: return it unchanged. write: return "
-            "what the model writes."
+            "Handling of documents no longer than their summary. keep: return the document unchanged. write: return "
+            "the model's output."
         ),
     ),
 ]
 Beams = Annotated[
     int | None,
-    typer.Option("--beams", help="Width of the search; 1 is fastest. Default: the model's own."),
+    typer.Option("--beams", help="Beam width; 1 is fastest. Default: the model's own."),
 ]
 Draft = Annotated[
     bool,
     typer.Option(
         "--draft",
         help=(
-            "Let the model's predicting streams guess tokens (ProphetNet, Z-Code++ with future_tokens). The "
+            "Draft tokens with the model's predicting streams (ProphetNet, Z-Code++ with future_tokens). The "
             "text is that of --beams 1, written one document at a time, in fewer passes."
         ),
     ),
 ]
 MaxSource = Annotated[
     int | None,
-    typer.Option("--max-source", help="Tokens that the model reads at once; default: the model's own."),
+    typer.Option("--max-source", help="Maximum input tokens of the model. Default: the model's own."),
 ]
 Instruction = Annotated[
     str | None, typer.Option("--instruction", help="Text before each document. Default: the model's own.")
@@ -127,18 +127,20 @@ Support = Annotated[
         "--support",
         help=(
             "Show the source sentences of each summary sentence, and mark names, numbers and negations that the "
-            "document does not seem to have. Marks are hints."
+            "document seems to lack. Marks are hints."
         ),
     ),
 ]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON per document, with the tokens read.")]
+JsonLines = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object per document, with the tokens read.")
+]
 Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
         help=(
-            "Write to this file instead: JSON lines if it ends in .jsonl, else text. After a kill the same command "
-            "continues where it stopped."
+            "Write to this file: JSON lines if it ends in .jsonl, else text. To resume an interrupted command, repeat "
+            "it."
         ),
     ),
 ]
@@ -146,19 +148,19 @@ KeepGoing = Annotated[
     bool,
     typer.Option(
         "--keep-going",
-        help="Continue after a document that cannot be summarized; the exit code is then 1.",
+        help="Continue if a document cannot be summarized; the exit code is then 1.",
     ),
 ]
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read subfolders too.")]
-BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents at a time.")]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")]
 Device = Annotated[
-    str | None, typer.Option("--device", help="cpu, cuda or cuda:1; default: the GPU where there is one.")
+    str | None, typer.Option("--device", help="cpu, cuda or cuda:1. Default: the GPU if there is one.")
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MakingOptions(OptionGroup):
-    """Which model makes the summaries and what is asked of it: the options that `summarize` and `batch` share."""
+    """The options for the model and its summaries that `summarize` and `batch` share."""
 
     model: ModelToUse = None
     adapter: Adapter = None
@@ -174,10 +176,10 @@ class MakingOptions(OptionGroup):
     instruction: Instruction = None
 
     def making(self, device: str | None, *, draft: bool = False) -> Making:
-        """What makes the summaries.
+        """Return the summarization job, without loading anything.
 
         Raises:
-            UserError: a length or a width cannot be; nothing is loaded yet.
+            UserError: a length or the beam width is invalid.
         """
         from precis.decoding import GenerationSettings
         from precis.generation.length import make_length
@@ -214,7 +216,7 @@ class MakingOptions(OptionGroup):
         "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
         'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
         "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
-        "Summaries go to standard output; how much of each document was read goes to standard error."
+        "Summaries go to standard output, the number of tokens read to standard error."
     ),
 )
 def summarize(
@@ -236,7 +238,7 @@ def summarize(
 ) -> None:
     """Summarize documents.
 
-    Nothing is cut silently: each summary comes with the number of tokens that were read.
+    Nothing is truncated silently: each summary comes with the number of tokens read.
     """
     from precis.cli.console import ProgressLine, note, refuse_terminal
 
@@ -253,7 +255,7 @@ def summarize(
         keep_going=keep_going,
     )
     documents = with_first(read_documents(sources, how, tell=note))
-    begin(threads)  # a wrong file is named before the libraries are imported, which takes seconds
+    begin(threads)  # after reading: importing the libraries takes seconds
     from precis.phases.english import telling_others
     from precis.phases.rendering import renderer
     from precis.phases.summaries_file import SummariesFile
@@ -272,11 +274,13 @@ def summarize(
     maker = making.load(keep_going=keep_going, batch_size=batch_size)
     if maker.limit_is_assumed:
         limit = f"{maker.max_source:,} tokens at once"
-        note(f"this model declares no input limit, so precis assumes {limit}; change it with --max-source")
+        note(
+            f"this model does not declare an input limit; precis assumes {limit} (change it with --max-source)"
+        )
     screen = Screen(alone=alone, json_lines=json_lines, max_source=maker.max_source)
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:
-            note(f"{out}: {sink.done:,} summaries are there already")
+            note(f"{out}: already contains {sink.done:,} summaries")
         heard: dict[str, Any] = {}
         if sink is screen and screen.streams and writes:
             heard["hear"] = partial(_hear, screen, progress)
@@ -291,7 +295,7 @@ def summarize(
 
 
 def _watch(progress: ProgressLine, screen: Screen) -> Watch:
-    """Show how far the work is, until something is written."""
+    """Show the progress until the first output."""
 
     def watch(done: int, known: int, written: int) -> None:
         if not screen.begun:
@@ -306,9 +310,7 @@ def _hear(screen: Screen, progress: ProgressLine, _: int, beginning: str) -> Non
 
 
 def _refuse_failures(sink: SummariesFile | Screen) -> None:
-    """End with 1 if a document has no summary."""
+    """Raise, for exit code 1, if a document could not be summarized."""
     if sink.failed:
-        which = (
-            "the only document has" if sink.done == 1 else f"{sink.failed:,} of {sink.done:,} documents have"
-        )
-        raise RunError(f"{which} no summary (first: {sink.first_failure})")
+        which = "the only document" if sink.done == 1 else f"{sink.failed:,} of {sink.done:,} documents"
+        raise RunError(f"{which} could not be summarized (first: {sink.first_failure})")

@@ -1,4 +1,4 @@
-"""`precis tokenizer`: train a tokenizer on one's own texts, or take another model's."""
+"""`precis tokenizer`: train a tokenizer, or copy another model's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tokenizer(
         list[str] | None,
         typer.Option(
             "--corpus",
-            help="Instead of pairs: text files or a folder, such as those of one language. Repeatable.",
+            help="Instead of pairs: text files or a folder, for example one per language. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -42,8 +42,8 @@ def tokenizer(
         str | None,
         typer.Option(
             "--from",
-            help="Instead of training: take this model's, from a folder or the hub, and add the control tokens that "
-            "pre-training needs.",
+            help="Instead of training: copy this model's tokenizer, from a folder or the hub, and add the control "
+            "tokens for pre-training.",
             show_default=False,
         ),
     ] = None,
@@ -53,7 +53,7 @@ def tokenizer(
         typer.Option(
             "--vocab-size",
             min=400,
-            help="Entries in all, control tokens and sentinels included. Default: 8000.",
+            help="Vocabulary size, including control tokens and sentinels. Default: 8000.",
             show_default=False,
         ),
     ] = None,
@@ -61,10 +61,10 @@ def tokenizer(
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Train a tokenizer on the texts of pairs or on corpora of several languages, or take another model's.
+    """Train a tokenizer on the texts of pairs or on corpora of several languages, or copy another model's.
 
-    `precis finetune` does this by itself; train one apart to share it between runs. Any text can be written
-    in it: what its pieces do not cover is spelt in bytes.
+    `precis finetune` trains one itself; train a separate one to share it between runs. It encodes any text: characters
+    outside the vocabulary become bytes.
     """
     from precis.cli.console import note
     from precis.data.mixing import BySize
@@ -74,15 +74,13 @@ def tokenizer(
     if from_model is not None:
         given = (task, data, corpus, temperature, vocab_size, document_column, summary_column)
         if skip_bad or any(value not in (None, []) for value in given):
-            raise UserError("--from takes a tokenizer as it is; leave all options but --out out")
+            raise UserError("--from copies a tokenizer; omit all options except --out")
         _take(out, from_model)
         return
     size = _ENTRIES if vocab_size is None else vocab_size
     if corpus:
         if task or data or summary_column:
-            raise UserError(
-                "--corpus reads text without summaries; leave --task, --data and --summary-column out"
-            )
+            raise UserError("--corpus reads text without summaries; omit --task, --data and --summary-column")
         made = make_shared_tokenizer(
             out,
             corpus,
@@ -93,13 +91,13 @@ def tokenizer(
             tell=note,
         )
     elif temperature is not None:
-        raise UserError("--temperature weighs several --corpus; leave it out")
+        raise UserError("--temperature weights several --corpus; omit it")
     else:
         columns = ColumnNames(document=document_column, summary=summary_column)
         sources = find_sources(task_name=task, data=data, columns=columns, skip_bad=skip_bad)
         made = make_tokenizer(out, sources, vocab_size=size, tell=note)
-    print(f"tokenizer of {made.entries:,} entries: {out}")
-    print(f"one word takes {made.tokens_per_word:.2f} tokens on average in the texts it was trained on")
+    print(f"tokenizer with {made.entries:,} entries: {out}")
+    print(f"{made.tokens_per_word:.2f} tokens per word on average in the training texts")
     if corpus:
         print(*(f"  {name}: {length:.2f}" for name, length in made.by_corpus.items()), sep="\n")
     name = shlex.quote(str(out))
@@ -113,5 +111,5 @@ def _take(out: Path, model: str) -> None:
     from precis.phases.vocabulary import take_tokenizer
 
     quieten_transformers()
-    print(f"tokenizer of {take_tokenizer(out, model):,} entries, from {model}: {out}")
+    print(f"tokenizer with {take_tokenizer(out, model):,} entries, from {model}: {out}")
     print(f"next: precis data pack TEXTS --tokenizer {shlex.quote(str(out))} ...")

@@ -45,15 +45,15 @@ _FORMER: Mapping[str, str] = {
     "--direct": "prefix.keys=direct",
     "--whole-model": "prefix=none",
 }
-"""Options of the version before -> the setting that each is now; flags with their value."""
+"""Former option -> the setting that replaces it; for flags, with the value."""
 _NOTES = "precis.former"
 
 
 class _TuneCommand(CheckedCommand):
-    """Takes the options of the version before too, as the settings that they are now."""
+    """A command that also accepts former options, as the settings that replaced them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse; what to say about former options is kept in the context."""
+        """Parse, and store the notes about former options in the context."""
         notes: list[str] = []
         ctx.meta[_NOTES] = notes
         return super().parse_args(ctx, list(_renamed(args, notes)))
@@ -83,23 +83,23 @@ def _renamed(words: list[str], notes: list[str]) -> Iterator[str]:
     cls=_TuneCommand,
     rich_help_panel="Train a model",
     epilog=(
-        "Settings of the prefix, each given with --set:\n\n"
-        "prefix.length=50, columns at each site; prefix.sites=encoder,cross,decoder; prefix.layers=all, top:4, "
+        "Prefix settings, for --set:\n\n"
+        "prefix.length=50, columns per site; prefix.sites=encoder,cross,decoder; prefix.layers=all, top:4, "
         "low:7 or single:0; prefix.keys=network or direct; prefix.keys.width=800; prefix.dropout=0; prefix=none "
         "tunes the whole model under sparse attention\n\n"
         "attention.encoder_segments=2 and attention.decoder_segments=1, blocks of source and target; "
         "attention.lower_share=0.58, share of lower layers; attention.mass=0.95 (TruncSA: share of the "
-        "attention that stays); attention.temperature=1 (SoftSA: 1, 0.1 or 0.01 in the paper; TruncSA: 1 or 0.1)"
+        "attention to keep); attention.temperature=1 (SoftSA: 1, 0.1 or 0.01 in the paper; TruncSA: 1 or 0.1)"
         "\n\n"
-        "units=equal, sentences, paragraphs, turns or marked, what blocks of the source are made of; "
-        "target_length, tokens that a summary is expected to have (default: the training mean); initial_text, "
-        "words that the prefix begins as\n\n"
+        "units=equal, sentences, paragraphs, turns or marked, the units of source blocks; "
+        "target_length, expected tokens per summary (default: the training mean); initial_text, "
+        "initial words of the prefix\n\n"
         "Examples:\n\n"
         "precis tune --model facebook/bart-large --task e2e --data DIR --out runs/e2e\n\n"
         "precis tune --model runs/ground --method prefix --set prefix.length=20 --data pairs --out runs/mine\n\n"
         "precis tune --model facebook/bart-large --task xsum --share 0.05 --sampling-seed 1 --out runs/few\n\n"
         "precis summarize FILE --model runs/e2e\n\n"
-        "To resume a run that was stopped or killed, start the same command again."
+        "To resume an interrupted run, repeat the command."
     ),
 )
 def tune(
@@ -109,7 +109,7 @@ def tune(
         str,
         typer.Option(
             "--model",
-            help="The base model, which is not changed: a run folder, a Hugging Face folder, or a hub name.",
+            help="The base model, which does not change: a run folder, a Hugging Face folder, or a hub name.",
             show_default=False,
         ),
     ],
@@ -124,7 +124,7 @@ def tune(
         typer.Option(
             "--method",
             help=(
-                "Which tokens see the prefix, and whether the encoder's attention is sparse: prefix, uniblock, "
+                "How tokens attend to the prefix, and whether encoder attention is sparse: prefix, uniblock, "
                 "hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md)."
             ),
         ),
@@ -137,23 +137,24 @@ def tune(
         int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
     ] = None,
     select: Annotated[
-        str | None, typer.Option("--select", help="Metric that names the best checkpoint: rougeL, loss, ...")
+        str | None,
+        typer.Option("--select", help="Metric that selects the best checkpoint: rougeL, loss, ..."),
     ] = None,
     examples: Annotated[
-        int | None, typer.Option("--examples", help="Train on this many pairs, drawn at random.")
+        int | None, typer.Option("--examples", help="Number of training pairs, drawn at random.")
     ] = None,
     share: Annotated[
         float | None,
-        typer.Option("--share", help="Train on this share of the pairs, drawn at random: 0.05, ..."),
+        typer.Option("--share", help="Share of the pairs to train on, drawn at random: 0.05, ..."),
     ] = None,
     sampling_seed: SamplingSeed = None,
     instruction: InstructionToTrain = None,
     columns: ColumnOptions,
     units_column: UnitsColumn = None,
 ) -> None:
-    """Train a prefix on a frozen model for one task; it has a few thousandths of the model's parameters.
+    """Train a prefix on a frozen model for one task, with a few thousandths of the model's parameters.
 
-    Writes checkpoints (of the prefix alone), metrics and curves to the run folder, the best adapter to its adapter/.
+    Writes checkpoints (only of the prefix), metrics and curves to the run folder, the best adapter to its adapter/.
     Give the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
     from precis.cli.console import finish, note
@@ -169,13 +170,11 @@ def tune(
     set_rate = training.learning_rate is not None or any("train.learning_rate" in each for each in of_run)
     if wants_a_rate(plan) and not set_rate:
         raise UserError(
-            "prefix.keys=direct and initial_text train keys and values themselves, for which the usual rate of 5e-5 is "
-            "far too small; give --lr (0.1 to 0.3 for a base of a few million parameters)"
+            "prefix.keys=direct and initial_text train keys and values directly, for which the default rate of 5e-5 is "
+            "far too small; add --lr (0.1 to 0.3 for a base of a few million parameters)"
         )
     if units_column is not None and "units=marked" not in [each.replace(" ", "") for each in of_prefix]:
-        raise UserError(
-            f"--units-column {units_column} is for --set units=marked; give that too, or leave it out"
-        )
+        raise UserError(f"--units-column {units_column} is for --set units=marked; add that, or omit it")
     for line in context.meta[_NOTES]:
         note(line)
     names = ColumnNames(document=columns.document_column, summary=columns.summary_column, units=units_column)
@@ -201,15 +200,13 @@ def tune(
 def _examples(
     sources: PairSources, examples: int | None, share: float | None, sampling_seed: int | None, *, seed: int
 ) -> int | None:
-    """How many pairs are drawn; None if all are used."""
+    """Return the number of pairs to draw; None for all."""
     from precis.phases.sources import examples_in_share
 
     if examples is not None and share is not None:
-        raise UserError(
-            f"--examples {examples} and --share {share:g} both say how many pairs are drawn; give one"
-        )
+        raise UserError(f"--examples {examples} and --share {share:g} exclude each other; give one of them")
     if share is not None:
         return examples_in_share(sources, share, seed=seed)
     if examples is None and sampling_seed is not None:
-        raise UserError("--sampling-seed says which pairs are drawn; give --examples or --share too")
+        raise UserError("--sampling-seed selects the pairs for --examples or --share; add one of them")
     return examples

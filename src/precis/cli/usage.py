@@ -1,19 +1,19 @@
-"""What is wrong with a command line that could not be parsed, with the words that were typed."""
+"""Messages for command lines that cannot be parsed, with the words as typed."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-_LONGEST = 80  # characters of a value that is shown
+_LONGEST = 80  # characters of a displayed value
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL)
 
 
 def usage_line(error: Any) -> str:
-    """One line for an error of the parser: what, what it may be, and where the options are listed.
+    """Return one line for a parser error: the problem, the valid values, and the command's --help.
 
     Args:
-        error: typer's, with the context and perhaps pydantic's error as its cause.
+        error: typer's error, with the context and perhaps pydantic's error as its cause.
     """
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "precis"
@@ -23,7 +23,9 @@ def usage_line(error: Any) -> str:
 def _what(error: Any) -> str:
     message = str(error.format_message())
     if extra := _EXTRA.fullmatch(message):
-        return f"{shortened(extra[1])}: more than this command takes; quote a name that has spaces"
+        return (
+            f"{shortened(extra[1])}: more arguments than this command takes; quote names that contain spaces"
+        )
     parameter = getattr(error, "param", None)
     problems = getattr(error.__cause__, "errors", None)
     if parameter is None or problems is None:
@@ -36,7 +38,7 @@ def _what(error: Any) -> str:
 
 
 def _wanted(problem: Any) -> str:
-    """What a value must be, of one of pydantic's errors."""
+    """Return the requirement on a value, from a pydantic error."""
     limits = problem.get("ctx", {})
     match problem["type"]:
         case "greater_than_equal":
@@ -59,5 +61,5 @@ def _number(value: float) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text, or its beginning and how long it is."""
+    """Truncate a long text, and append its length."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"

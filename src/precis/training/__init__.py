@@ -1,4 +1,4 @@
-"""Training: one loop for every phase, with checkpoints that survive a kill."""
+"""Training: one loop for all phases, with checkpoints that survive a kill."""
 
 from typing import Literal
 
@@ -29,9 +29,9 @@ __all__ = [
 
 
 def standard_callbacks(*, kept: Literal["best", "last"] = "best") -> list[Callback]:
-    """Make the usual callbacks: metrics as JSON lines, TensorBoard events, plotted curves, a progress bar.
+    """Return the usual callbacks: metrics as JSON lines, TensorBoard events, plotted curves, a progress bar.
 
     Args:
-        kept: which weights the run keeps; the picture marks their step.
+        kept: which weights the run keeps; the plot marks their step.
     """
     return [JsonLines(), TensorBoard(), Curves(kept=kept), ProgressBar()]

@@ -1,6 +1,6 @@
-"""What may watch a run: the protocol, and the watchers that write files.
+"""Callbacks of a run: the protocol, and the callbacks that write files.
 
-Callbacks are told what happened and cannot change it: an error in one is said, and the run goes on (`watchers.py`).
+Callbacks observe a run and cannot change it: an error in one is logged, and the run continues (`Watchers`).
 Only the main process calls them.
 """
 
@@ -23,7 +23,7 @@ METRICS_FILE = "metrics.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class StartInfo:
-    """The run is about to make step `first_step` + 1; `resumed_from` is the checkpoint it goes on from."""
+    """The start of a run, before step `first_step` + 1; `resumed_from` is the checkpoint, if it resumes from one."""
 
     folder: Path
     first_step: int
@@ -37,7 +37,7 @@ class StartInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class StepInfo:
-    """One optimizer step is done.
+    """A finished optimizer step.
 
     Attributes:
         step: its number, counted from 1.
@@ -45,10 +45,10 @@ class StepInfo:
         gradient_norm: before clipping.
         tokens: read and written in this step, over all processes.
         seconds: wall-clock time of the step.
-        compiling: how much of that `torch.compile` took for itself, for the first steps and for new shapes.
-        skipped: loss or gradient was not finite, and the weights were left alone (of objectives that take turns, those
-            of the turn it happened in and of later ones).
-        record: every `log_every` steps the means since the last record, to be written down; else None.
+        compiling: the part of that time that `torch.compile` took, for the first steps and for new shapes.
+        skipped: loss or gradient was not finite, so the weights were not updated (if objectives take turns, those of
+            the failing turn and of later ones).
+        record: the means since the last record, to be logged, every `log_every` steps; else None.
     """
 
     step: int
@@ -65,7 +65,7 @@ class StepInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationInfo:
-    """A validation is done; `best_step` and `best_value` already include it."""
+    """A finished validation; `best_step` and `best_value` already include it."""
 
     step: int
     metrics: Mapping[str, float]
@@ -77,19 +77,19 @@ class ValidationInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainResult:
-    """How a run ended.
+    """The result of a run.
 
     Attributes:
         step: optimizer steps done.
         total_steps: optimizer steps planned.
-        metric: the validation metric by which checkpoints are compared.
+        metric: the validation metric that ranks checkpoints.
         best_step, best_metric: step and `metric` of the best validation; None if there was none.
         best_checkpoint: its folder, for `load_weights`; without validation the last checkpoint.
-        is_finite: whether loss and weights were at the last validation; those of the best always were.
+        is_finite: whether loss and weights were finite at the last validation; those of the best always were.
         stopped_early: patience ran out.
-        interrupted: SIGTERM or SIGINT asked to stop; the same command goes on from here.
-        metrics: of the last validation in this process.
-        skipped_steps: steps left out because loss or gradient was not finite.
+        interrupted: SIGTERM or SIGINT stopped the run; the same command resumes it.
+        metrics: those of the last validation in this process.
+        skipped_steps: steps skipped because loss or gradient was not finite.
         seconds: training time, over all restarts.
     """
 
@@ -110,15 +110,15 @@ class TrainResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What a training leaves behind, whichever phase it belongs to.
+    """The output of a training run of any phase.
 
     Attributes:
         folder: the run folder.
-        result: how the loop ended.
-        model: the exported model; None if the run was interrupted, or if what it exports is an adapter.
-        adapter: the exported adapter; None if the run was interrupted, or if what it exports is a model.
+        result: the result of the loop.
+        model: the exported model; None if the run was interrupted or exports an adapter.
+        adapter: the exported adapter; None if the run was interrupted or exports a model.
         kept: which weights were exported.
-        is_main: whether this process wrote the export. Of several processes only that one should print anything.
+        is_main: whether this process wrote the export. If there are several, only that one should print.
     """
 
     folder: Path
@@ -130,49 +130,49 @@ class Trained:
 
 
 class Callback(Protocol):
-    """A watcher of a run; a subclass defines the methods for what it wants to hear.
+    """An observer of a run; a subclass defines the methods for the events it needs.
 
-    `on_end` is called however the run ends; `result` is None after an error.
+    `on_end` is always called; `result` is None after an error.
     """
 
     def on_start(self, info: StartInfo) -> None:
-        """The run is about to begin."""
+        """Handle the start of the run."""
         return
 
     def on_step(self, info: StepInfo) -> None:
-        """A step is done."""
+        """Handle a finished step."""
         return
 
     def on_validation(self, info: ValidationInfo) -> None:
-        """A validation is done."""
+        """Handle a finished validation."""
         return
 
     def on_end(self, result: TrainResult | None) -> None:
-        """The run has ended."""
+        """Handle the end of the run."""
         return
 
 
 class StepLines(Callback):
-    """A file of JSON records, one a line, each with its step, written whole and flushed at once.
+    """A file of JSON records, one per line, each with its step, written completely and flushed immediately.
 
-    JSON has no NaN: what is not finite becomes null. A resumed run tells no step twice.
+    JSON does not have NaN: values that are not finite become null. A resumed run does not repeat steps.
     """
 
     def __init__(self, name: str) -> None:
-        """`name` is the file's name in the run folder."""
+        """Write to the file `name` in the run folder."""
         self._name = name
         self._path = Path()
         self._file: BinaryIO | None = None
 
     def on_start(self, info: StartInfo) -> None:
-        """Remove the steps that a resumed run makes again, and with them a last line that a kill left unfinished."""
+        """Remove the steps that a resumed run repeats, and a last line that a kill left incomplete."""
         self._path = info.folder / self._name
         if self._path.exists():
             kept = [record for record in read_metrics(self._path) if record["step"] <= info.first_step]
             write_file(self._path, "".join(_line(record) for record in kept))
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append a line whole or, on a full disk, not at all: half a line would spoil the file for its readers."""
+        """Append a whole line or, on a full disk, nothing: half a line would make the file unreadable."""
         if self._file is None:
             self._file = appending(self._path)
         end, line = self._file.seek(0, os.SEEK_END), _line(record).encode()
@@ -183,20 +183,20 @@ class StepLines(Callback):
             raise
 
     def on_end(self, result: TrainResult | None) -> None:
-        """Close the file, if it was opened."""
+        """Close the file, if it is open."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class JsonLines(StepLines):
-    """Appends every record and validation to ``metrics.jsonl``."""
+    """A callback that appends every record and validation to ``metrics.jsonl``."""
 
     def __init__(self) -> None:
         super().__init__(METRICS_FILE)
 
     def on_step(self, info: StepInfo) -> None:
-        """Write the record, when there is one."""
+        """Write the record, if there is one."""
         if info.record is not None:
             self.write({"kind": "train", "step": info.step, **info.record})
 
@@ -206,19 +206,19 @@ class JsonLines(StepLines):
 
 
 class TensorBoard:
-    """Writes the same numbers as TensorBoard events to the run's ``tensorboard`` folder."""
+    """A callback that writes the same numbers as TensorBoard events to the run's ``tensorboard`` folder."""
 
     def __init__(self) -> None:
         self._writer: Any = None
 
     def on_start(self, info: StartInfo) -> None:
-        """Open the event file; what it showed beyond the resumed step is hidden."""
+        """Open the event file, and hide its events after the resumed step."""
         from torch.utils.tensorboard import SummaryWriter  # half a second to import
 
         self._writer = SummaryWriter(str(info.folder / "tensorboard"), purge_step=info.first_step + 1)
 
     def on_step(self, info: StepInfo) -> None:
-        """Write the record, when there is one."""
+        """Write the record, if there is one."""
         for name, value in (info.record or {}).items():
             self._writer.add_scalar(f"train/{name}", value, info.step)
 
@@ -235,10 +235,10 @@ class TensorBoard:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The records of a ``metrics.jsonl``, without a last line that is not whole.
+    """Return the records of a ``metrics.jsonl``, without an incomplete last line.
 
     Raises:
-        UserError: another line is not.
+        UserError: another line is damaged.
     """
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     records: list[dict[str, Any]] = []
@@ -248,7 +248,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         except ValueError as error:
             if number < len(lines):
                 raise UserError(
-                    f"{path}: line {number} is damaged ({error}); mend it, or move the file away to begin another"
+                    f"{path}: line {number} is damaged ({error}); fix it, or move the file away to start a new one"
                 ) from None
     return records
 
@@ -264,8 +264,8 @@ def _line(record: Mapping[str, Any]) -> str:
 class Watchers:
     """The callbacks of one run.
 
-    At the start nothing is lost yet, so an error there ends the run: a folder that cannot be written for one. A
-    library that is not installed only leaves its callback out.
+    At the start there is nothing to lose yet, so an error there, such as a read-only folder, ends the run. If a library
+    is not installed, only its callback is left out.
     """
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
@@ -273,10 +273,10 @@ class Watchers:
         self._told: set[int] = set()
 
     def start(self, info: StartInfo) -> None:
-        """The run is about to begin.
+        """Start every callback.
 
         Raises:
-            Exception: what a callback raises, but for an ImportError.
+            Exception: any exception of a callback except ImportError.
         """
         for callback in [*self._callbacks]:
             try:
@@ -286,15 +286,15 @@ class Watchers:
                 self._callbacks.remove(callback)
 
     def step(self, info: StepInfo) -> None:
-        """A step is done."""
+        """Report a finished step."""
         self._call(lambda callback: callback.on_step(info))
 
     def validation(self, info: ValidationInfo) -> None:
-        """A validation is done."""
+        """Report a finished validation."""
         self._call(lambda callback: callback.on_validation(info))
 
     def end(self, result: TrainResult | None) -> None:
-        """The run has ended; `result` is None after an error, which no error of a callback may hide."""
+        """Report the end of the run; `result` is None after an error, which a callback's error must not hide."""
         self._call(lambda callback: callback.on_end(result))
 
     def _call(self, call: Callable[[Callback], None]) -> None:
@@ -310,7 +310,7 @@ class Watchers:
         self._told.add(id(callback))
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         logger.warning(
-            "%s failed (%s); the run goes on, and later errors of this kind are not shown",
+            "%s failed (%s); the run continues, and later errors of this callback are not shown",
             type(callback).__name__,
             " ".join(what.split()),
         )

@@ -1,17 +1,17 @@
-"""The checkpoints of one run: saved whole or not at all, verified before use, the newest and the best kept.
+"""Checkpoints of one run: saved atomically, verified before use; the newest and the best are kept.
 
     checkpoints/
       step-00000200/     model.safetensors  optimizer.safetensors  state.json  manifest.json
       step-00000400/
-      best-00000180/     model.safetensors  manifest.json: weights only, for no run goes on from here
+      best-00000180/     model.safetensors  manifest.json: weights only, since no run resumes from here
       best.json          {"step": 180, "metric": "loss", "value": 2.31}
 
-A validation writes nothing. The best weights so far wait in memory until the next checkpoint, which they are written
-before: no checkpoint names a best one that is not there, and a run killed in between finds the same best again, since
-it makes the same steps again (docs/adr/0009).
+A validation writes nothing. The best weights so far stay in memory until the next checkpoint, and are written just
+before it: no checkpoint names a missing best one. A run killed in between finds the same best weights again, since it
+repeats the same steps (docs/adr/0009).
 
-There is no pickle in it. Randomness needs no saved state, since it is a pure function of the step
-(`updates.seed_position`), nor does the data order, for the same reason.
+No file is a pickle. Randomness and data order need no saved state, since both are pure functions of the step
+(`updates.seed_position`).
 """
 
 import dataclasses
@@ -56,25 +56,25 @@ OPTIMIZER_FILE = "optimizer.safetensors"
 STATE_FILE = "state.json"
 BEST_FILE = "best.json"
 _NAME = re.compile(r"(step|best)-(\d{8,})")
-_MARGIN = 16 * 2**20  # bytes left free besides a checkpoint, for logs and plots
+_MARGIN = 16 * 2**20  # bytes that a checkpoint leaves free, for logs and plots
 
 
 @dataclass
 class RunState:
-    """Where a run stands, besides its weights: everything that the next step depends on or adds to.
+    """The state of a run besides its weights: everything that the next step depends on or adds to.
 
     Attributes:
         step: optimizer steps done (skipped ones included).
-        validated_step: the last step that was validated.
-        best_step, best_value, best_loss: the best validation so far, and its loss, which decides between equal values;
-            if None, it was not measured.
-        is_finite: whether loss and weights were at the last validation.
+        validated_step: the last validated step.
+        best_step, best_value, best_loss: the best validation so far, and its loss, which breaks ties; None if not
+            measured.
+        is_finite: whether loss and weights were finite at the last validation.
         stale_validations: validations since the last progress.
-        skipped_steps, skipped_in_row: steps left out because loss or gradient was not finite.
-        tokens: processed since the beginning.
-        seconds: training time since the beginning, over all its restarts.
-        window: sums for the next metric record, kept so that a resumed run writes the record it would have
-            written.
+        skipped_steps, skipped_in_row: steps skipped because loss or gradient was not finite.
+        tokens: processed since the start.
+        seconds: training time since the start, over all restarts.
+        window: sums for the next metric record, saved so that a resumed run writes the same record as an uninterrupted
+            one.
     """
 
     step: int = 0
@@ -93,7 +93,7 @@ class RunState:
 
 @dataclass(frozen=True)
 class Saved:
-    """A verified checkpoint: its folder, the run's state, and the settings that it was trained with."""
+    """A verified checkpoint: its folder, the state of the run, and its training settings."""
 
     folder: Path
     state: RunState
@@ -104,18 +104,18 @@ class Checkpoints:
     """The ``checkpoints`` folder of a run."""
 
     def __init__(self, folder: Path, *, keep: int) -> None:
-        """Use `folder`, made on the first save; keep the newest `keep` checkpoints besides the best one."""
+        """Use `folder`, created by the first save; keep the newest `keep` checkpoints and the best one."""
         self.folder = folder
         self._keep = keep
         self._held: dict[str, Tensor] = {}  # the best weights so far, on the CPU
         self._held_step: int | None = None
 
     def path(self, step: int) -> Path:
-        """Where the checkpoint of `step` is or would be."""
+        """Return the path of the checkpoint of `step`, which need not exist."""
         return self.folder / f"step-{step:08d}"
 
     def best_path(self, step: int) -> Path:
-        """Where the weights of `step`, which was once the best, are or would be."""
+        """Return the path of the weights of `step`, a best step, which need not exist."""
         alone = self._path_of_best(step)
         return alone if alone.is_dir() else self.path(step)
 
@@ -123,7 +123,7 @@ class Checkpoints:
         return self.folder / f"best-{step:08d}"
 
     def steps(self) -> list[int]:
-        """The steps that have a checkpoint, damaged ones included, oldest first."""
+        """Return the steps that have a checkpoint, damaged ones included, oldest first."""
         return self._numbers("step")
 
     def _numbers(self, kind: str) -> list[int]:
@@ -138,8 +138,8 @@ class Checkpoints:
         """Write the checkpoint of `state.step`, then prune.
 
         Raises:
-            RunError: the disk is full or failed; what was half written is removed, older checkpoints are
-                untouched.
+            RunError: the disk is full or failed; partial files are removed, and older checkpoints are
+                unchanged.
         """
         folder = self.path(state.step)
 
@@ -154,7 +154,7 @@ class Checkpoints:
             if state.best_step != state.step:
                 self._write_held(state)
             self._check_space(size_in_bytes(model), what=f"the checkpoint of step {state.step}")
-            remove_sealed(self._path_of_best(state.step))  # of a run that got no farther
+            remove_sealed(self._path_of_best(state.step))  # left by a run that stopped before this save
             write_sealed(folder, write)
             self._held, self._held_step = {}, None
             self.mark_best(state, settings)
@@ -162,14 +162,14 @@ class Checkpoints:
         return folder
 
     def _make_folder(self) -> None:
-        """Make the folder of checkpoints, whose name a loss of power may not take with all that is in it."""
+        """Create the folder of checkpoints, and flush its name to the disk: a power loss must not remove it."""
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
             for place in (self.folder.parent, self.folder.parent.parent):
                 sync_directory(place)
 
     def save_best(self, state: RunState) -> Path | None:
-        """Write the best weights of a run that cannot go on, and say where they are; None if it has no best.
+        """Write the best weights of a run that cannot continue, and return their path; None without a best step.
 
         Raises:
             RunError: the disk is full or failed.
@@ -193,7 +193,7 @@ class Checkpoints:
         """Keep the weights of `step`, the best so far, in memory until the next `save` writes them."""
         self._held_step = None  # until all are copied
         for name, tensor in model_tensors(model).items():
-            # On the CPU these are the model's own; room that is there already is used again.
+            # On the CPU these are the model's own tensors, so copy them; reuse existing buffers.
             self._held[name] = self._held[name].copy_(tensor) if name in self._held else tensor.clone()
         self._held_step = step
 
@@ -205,23 +205,23 @@ class Checkpoints:
             kept = [other for other in self.steps() if other != step]
             raise RunError(
                 f"checkpoint of step {step} could not be written to {self.folder}: {error}; "
-                f"{_kept(kept)}; free some space and start the same command again"
+                f"{_kept(kept)}; free some space and repeat the command"
             ) from error
 
     def newest_valid(self, say: Tell, *, model: nn.Module | None = None) -> Saved | None:
-        """The newest checkpoint that verifies; None for a new run.
+        """Return the newest checkpoint that verifies; None for a new run.
 
-        `say` is told of each one that does not verify, and of foreign files under a checkpoint's name or in one.
+        `say` reports each damaged checkpoint, and foreign files under a checkpoint's name or in one.
 
         Args:
-            model: whose weights these are: of other types or not finite, they are not used.
+            model: the model of these weights: those of other types, or not finite, are not used.
 
         Raises:
-            RunError: there are checkpoints and not one of them is good, or one cannot be read: that may
-                pass, and taking an older one would delete it.
+            RunError: all checkpoints are damaged, or one cannot be read: the cause may be temporary, and
+                resuming from an older one would delete it.
         """
         for path in self._foreign():
-            say(f"{path}: is a file or a link and no checkpoint; left alone")
+            say(f"{path}: is a file or a link, not a checkpoint; ignored")
         for step in reversed(self.steps()):
             try:
                 return self._read(step, say, model)
@@ -229,8 +229,8 @@ class Checkpoints:
                 say(f"skipped damaged checkpoint {self.path(step)}: {damage}")
         if self.steps():
             raise RunError(
-                f"none of the {len(self.steps())} checkpoints in {self.folder} can be used; put a good copy "
-                f"of one there, or begin anew with --restart"
+                f"none of the {len(self.steps())} checkpoints in {self.folder} can be used; put an intact copy "
+                f"of one there, or start again with --restart"
             )
         return None
 
@@ -240,10 +240,10 @@ class Checkpoints:
         return sorted(p for p in self.folder.iterdir() if _NAME.fullmatch(p.name) and not _is_own_folder(p))
 
     def verify_best(self, step: int, *, model: nn.Module | None = None) -> None:
-        """Raise `DamagedError` unless the weights of `step`, the best, are complete and unchanged, and `model`'s.
+        """Raise `DamagedError` unless the weights of `step`, the best, are complete and unchanged, and fit `model`.
 
         Raises:
-            RunError: they cannot be read, so nobody knows.
+            RunError: they cannot be read, so their state is unknown.
         """
         with self._reading(step):
             folder = self.best_path(step)
@@ -253,14 +253,14 @@ class Checkpoints:
                 check_weights(model, folder / MODEL_FILE)
 
     def prune(self, *, best: int | None) -> None:
-        """Remove all but the newest ones and the best."""
+        """Remove all checkpoints except the newest ones and the best."""
         newest = self.steps()[-self._keep :]
         self._remove("step", lambda step: step != best and step not in newest)
         self._remove("best", lambda step: step != best)
 
     def remove_newer(self, step: int) -> None:
-        """Remove what lies beyond `step`: damaged checkpoints, which would otherwise count as the newest, and best
-        weights of steps that will be made again.
+        """Remove checkpoints after `step`: damaged ones, which would otherwise count as the newest, and best
+        weights of steps that will be repeated.
         """
         for kind in ("step", "best"):
             self._remove(kind, lambda other: other > step)
@@ -276,14 +276,14 @@ class Checkpoints:
                 remove_sealed(self.folder / f"{kind}-{step:08d}")
 
     def tidy(self) -> None:
-        """Remove what a killed save left behind, or finish it if all but its new name was there."""
+        """Remove what a killed save left, or finish the save if only the rename is missing."""
         if self.folder.is_dir():
             finish_or_remove(self.folder)
 
     def check_space_for_run(self, size: int) -> None:
-        """Raise `RunError` unless the disk has room for all checkpoints, of `size` bytes each, of a run.
+        """Raise `RunError` unless the disk has room for all checkpoints of a run, `size` bytes each.
 
-        These are the newest ones, the best one, and the one that is being written.
+        These are the newest ones, the best one, and the one being written.
         """
         copies = max(1, self._keep + 2 - len(self.steps()) - bool(self._numbers("best")))
         self._check_space(copies * size, what=f"room for {copies} checkpoints of {_size(size)} each")
@@ -294,7 +294,7 @@ class Checkpoints:
         if free < needed + _MARGIN:
             raise RunError(
                 f"{what} needs {_size(needed + _MARGIN)} and {existing} has {_size(free)} free; "
-                f"{_kept(self.steps())}; free some space and start the same command again"
+                f"{_kept(self.steps())}; free some space and repeat the command"
             )
 
     def _read(self, step: int, say: Tell, model: nn.Module | None) -> Saved:
@@ -313,13 +313,13 @@ class Checkpoints:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedError(f"{STATE_FILE} cannot be read ({error})") from None
         if state.step != step:
-            raise DamagedError(f"it holds step {state.step}")
+            raise DamagedError(f"it contains step {state.step}")
         if model is not None:
             check_weights(model, folder / MODEL_FILE, finite=state.is_finite)
             stepped = state.step > state.skipped_steps
             check_optimizer(model, folder / OPTIMIZER_FILE, has_stepped=stepped, finite=state.is_finite)
         if extra:
-            say(f"checkpoint {folder} also holds {extra[0]}, which was not written by precis; it is not read")
+            say(f"checkpoint {folder} also contains {extra[0]}, which precis did not write; ignored")
         return Saved(folder=folder, state=state, settings=settings)
 
     @contextmanager
@@ -328,12 +328,12 @@ class Checkpoints:
             yield
         except OSError as error:
             raise RunError(
-                f"checkpoint {self.path(step)} cannot be read ({error}); nothing was deleted; start the same "
-                "command again, or move that folder away to go on without it"
+                f"checkpoint {self.path(step)} cannot be read ({error}); nothing was deleted; repeat the command, "
+                "or move that folder away to resume without it"
             ) from error
 
     def mark_best(self, state: RunState, settings: Mapping[str, Any]) -> None:
-        """Let ``best.json`` name the best checkpoint; `RunState` is what counts, the file is for readers."""
+        """Name the best checkpoint in ``best.json``, for people; precis itself reads `RunState`."""
         if state.best_step is None:
             (self.folder / BEST_FILE).unlink(missing_ok=True)
         else:
@@ -347,14 +347,14 @@ def _is_own_folder(path: Path) -> bool:
 
 
 def load_weights(model: nn.Module, folder: str | Path) -> None:
-    """Verify a checkpoint (``.../checkpoints/step-N``) as a whole, and put its weights into `model`.
+    """Verify a checkpoint (``.../checkpoints/step-N``) and load its weights into `model`.
 
     Raises:
-        UserError: there is no such checkpoint, it is damaged, or it belongs to another model.
+        UserError: the checkpoint does not exist, is damaged, or belongs to another model.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"there is no checkpoint {folder}")
+        raise UserError(f"checkpoint {folder} does not exist; check the path")
     try:
         if MODEL_FILE not in check_seal(folder):
             raise DamagedError(f"{MODEL_FILE} is not in its manifest")
@@ -365,19 +365,19 @@ def load_weights(model: nn.Module, folder: str | Path) -> None:
 
 
 def restore(model: nn.Module, optimizer: optim.Optimizer, folder: Path) -> None:
-    """Put a verified checkpoint's weights and optimizer state into `model` and `optimizer`.
+    """Load a verified checkpoint's weights and optimizer state into `model` and `optimizer`.
 
     Raises:
         UserError: the checkpoint belongs to another model.
     """
     origin = f"checkpoint {folder}"
-    # Those of a run that diverged and says so need not be finite; `newest_valid` has looked at all others.
+    # A run marked as diverged may have weights that are not finite; `newest_valid` has checked all others.
     load_model_tensors(model, load_file(folder / MODEL_FILE), origin=origin, finite=False)
     load_optimizer_tensors(model, optimizer, load_file(folder / OPTIMIZER_FILE), origin=origin)
 
 
 def _kept(steps: list[int]) -> str:
-    return f"the checkpoint of step {steps[-1]} is kept" if steps else "there is no earlier checkpoint"
+    return f"the checkpoint of step {steps[-1]} is kept" if steps else "no earlier checkpoint exists"
 
 
 def _size(count: int) -> str:

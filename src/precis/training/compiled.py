@@ -1,7 +1,7 @@
-"""Training steps through `torch.compile`: one graph a kind of layer, for all layers and all lengths.
+"""Training steps with `torch.compile`: one graph per kind of layer, for all layers and lengths.
 
-A stack's layers differ in their weights alone, so that one of them is compiled and the others use its code; what lies
-between the stacks runs as it is. A model without stacks of ours is compiled whole, once for each shape of a batch.
+The layers of a stack differ only in their weights, so one is compiled and the others use its code; the model's other
+parts run eagerly. A model without a `LayerStack` is compiled as a whole, once for each batch shape.
 """
 
 import time
@@ -16,7 +16,7 @@ from precis.nn.blocks import LayerStack
 
 
 def stacks_of(model: nn.Module) -> list[LayerStack]:
-    """The stacks whose layers can be compiled one for all."""
+    """Return the stacks whose layers can share compiled code."""
     return [module for module in model.modules() if isinstance(module, LayerStack)]
 
 
@@ -24,11 +24,11 @@ def stacks_of(model: nn.Module) -> list[LayerStack]:
 def compiled_layers(
     model: nn.Module, backend: str | Callable[..., Any], *, whole: bool = False
 ) -> Iterator[None]:
-    """While the body runs, the layers of `model` go through compiled code in training mode.
+    """Run the layers of `model` as compiled code in training mode while the body runs.
 
     Args:
-        backend: of `torch.compile`; ``none`` changes nothing.
-        whole: a layer that cannot be one graph is an error, for tests.
+        backend: the one for `torch.compile`; ``none`` changes nothing.
+        whole: fail if a layer cannot be one graph, for tests.
     """
     stacks = [] if backend == "none" else stacks_of(model)
     made: dict[type[nn.Module], Callable[..., Any]] = {}
@@ -49,7 +49,7 @@ def compiled_layers(
 
 
 class CompileClock:
-    """Seconds that torch compiles for, in this process, while the context lasts; backward passes and new shapes too."""
+    """A clock of the seconds that torch compiles in this process in the context, backward and new shapes included."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -69,7 +69,7 @@ class CompileClock:
         callback_handler.remove_end_callback(self._end)
 
     def take(self) -> float:
-        """Seconds since it was asked last."""
+        """Return the seconds since the last call, and reset the clock."""
         taken, self._seconds = self._seconds, 0.0
         return taken
 

@@ -1,4 +1,4 @@
-"""The curves of a run as one picture: losses and their parts, accuracies, scores, the learning rate."""
+"""The curves of a run in one plot: losses and their parts, accuracies, scores, the learning rate."""
 
 import time
 from collections.abc import Sequence
@@ -17,27 +17,27 @@ from precis.training.callbacks import (
 
 CURVES_FILE = "curves.png"
 _COLUMNS = 4
-_SHARE = 20  # of the time at most one part in so many is spent drawing
-#: Title and unit of each part of a loss.
+_SHARE = 20  # drawing takes at most one part in 20 of the time
+#: Name of each part of a loss -> title and unit.
 _PARTS = {
     "mlm": ("MLM loss", "nats per target"),
     "rtd": ("RTD loss", "nats per target"),
     "csp": ("CSP loss", "nats per target"),
-    "choice": ("Loss of the choice", "nats"),
-    "length": ("Loss of the length", "squared error of log words"),
+    "choice": ("Choice loss", "nats"),
+    "length": ("Length loss", "squared error of log words"),
 }
 _ACCURACIES = ("accuracy", "baseline", "recall", "first")
 _NO_CURVE = {"kind", "step", "seconds", "epoch", "gradient_norm", "skipped", "tokens_per_second", "tokens"}
 
 
 class Curves(Callback):
-    """Draws ``curves.png`` from ``metrics.jsonl`` after validations and at the end; comes after `JsonLines`.
+    """A callback that plots ``metrics.jsonl`` to ``curves.png`` after validations and at the end, after `JsonLines`.
 
-    A picture takes about a second, so that one is left out where drawing would take more than a twentieth of the time.
+    A plot takes about a second, so it is skipped if drawing would take more than a twentieth of the time.
     """
 
     def __init__(self, *, kept: Literal["best", "last"] = "best") -> None:
-        """Mark the step whose weights the run keeps: its best validation's, or its last one's."""
+        """Mark the step whose weights the run keeps: its best validation or its last one."""
         self._kept = kept
         self._folder: Path | None = None
         self._marked: int | None = None
@@ -48,13 +48,13 @@ class Curves(Callback):
         self._folder = info.folder
 
     def on_validation(self, info: ValidationInfo) -> None:
-        """Draw."""
+        """Draw the plot, unless the last one was too recent."""
         self._marked = info.best_step if self._kept == "best" else info.step
         if time.monotonic() >= self._not_before:
             self._draw()
 
     def on_end(self, result: TrainResult | None) -> None:
-        """Draw."""
+        """Draw the final plot."""
         if result is not None:
             self._marked = result.best_step if self._kept == "best" else result.step
         self._draw()
@@ -69,7 +69,7 @@ class Curves(Callback):
 
 
 def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, kept: int | None = None) -> None:
-    """Draw the records of a ``metrics.jsonl`` to a PNG file; do nothing if there are none.
+    """Plot the records of a ``metrics.jsonl`` to a PNG file; do nothing if there are none.
 
     Args:
         kept: the step whose weights are kept; a dashed line marks it, and a ring each validation at that step.
@@ -90,7 +90,7 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, kept: int | No
     grid = figure.subplots(rows, columns, squeeze=False).flat
     for (title, unit, names), axes in zip(
         panels, grid, strict=False
-    ):  # in this order: the rest stays in `grid`
+    ):  # in this order, so that unused axes stay in `grid`
         many = len(known.intersection(names)) > 1
         _plot(axes, training, names, "training", many=many, style="-")
         _plot(axes, validation, names, "validation", many=many, style="o-")
@@ -100,7 +100,7 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, kept: int | No
         axes.set(title=title, xlabel="optimizer step", ylabel=unit)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
         axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:  # none where nothing was finite
+        if axes.get_legend_handles_labels()[0]:  # none if no value was finite
             axes.legend(fontsize="small")
     for axes in grid:
         axes.set_visible(False)
@@ -109,10 +109,10 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, kept: int | No
 
 
 def _panels(names: set[str]) -> list[tuple[str, str, list[str]]]:
-    """Title, unit and metrics of each panel. Metrics of one scale share one; every part of a loss has its own."""
+    """Return title, unit and metrics of each panel. Metrics of one scale share a panel; each part of a loss has one."""
     sets = sorted(name for name in names if name.startswith("loss/"))  # of a mixture
-    # Accuracy lies in 0..1 and scores in 0..100: on one axis the former would be a line at the bottom.
-    detection = ["rtd_accuracy", "rtd_baseline"]  # their difference is small and is what counts
+    # Accuracy is in 0..1 and scores in 0..100: on one axis the former would be a line at the bottom.
+    detection = ["rtd_accuracy", "rtd_baseline"]  # the small difference between them matters
     accuracies = sorted(name for name in names if name.endswith(_ACCURACIES) and name not in detection)
     scores = sorted(names - {"loss", "nll", "learning_rate", *_PARTS, *sets, *detection, *accuracies})
     panels = [
@@ -136,7 +136,7 @@ def _plot(
     many: bool,
     style: str,
 ) -> None:
-    """One line for each metric; of several, each has one colour and is named in the legend once."""
+    """Plot one line per metric; if there are several, each has a colour and one entry in the legend."""
     named = axes.get_legend_handles_labels()[1]
     for number, name in enumerate(names):
         points = [(r["step"], r[name]) for r in records if r.get(name) is not None]
@@ -145,5 +145,5 @@ def _plot(
             told = None if label is None or name in named else name if many else label
             ring = {"markerfacecolor": "none", "markersize": 7} if label is None else {"markersize": 3}
             colour = {"color": f"C{number % 10}"} if many and label is not None else {}
-            shown = "." if style == "-" and len(points) == 1 else style  # a line has two ends
+            shown = "." if style == "-" and len(points) == 1 else style  # a line needs two points
             axes.plot(steps, values, shown, label=told, **ring, **colour)

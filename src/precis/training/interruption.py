@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as a wish to stop soon, not as an accident."""
+"""Graceful handling of SIGTERM and SIGINT: the run stops soon and can resume."""
 
 import logging
 import signal
@@ -11,11 +11,11 @@ logger = logging.getLogger("precis.training")
 
 
 class StopRequested(BaseException):
-    """Raised inside `Interruption.may_abort` when a signal arrives. No `except Exception` swallows it."""
+    """The exception inside `Interruption.may_abort` when a signal arrives. No `except Exception` catches it."""
 
 
 class Interruption:
-    """Remembers that a signal asked the run to stop; the loop looks at it after every step."""
+    """A record of a signal to stop, which the loop checks after every step."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -23,7 +23,7 @@ class Interruption:
 
     @contextmanager
     def may_abort(self) -> Iterator[None]:
-        """Work that a signal may cut short, since training does not depend on it: validation."""
+        """Let a signal abort the body, since training does not depend on it: validation."""
         self._abort = True
         try:
             if self.requested:
@@ -42,7 +42,7 @@ class Interruption:
 
 @contextmanager
 def interruptions() -> Iterator[Interruption]:
-    """Catch SIGTERM and SIGINT while the body runs; nothing off the main thread, where Python forbids it."""
+    """Catch SIGTERM and SIGINT while the body runs; do nothing outside the main thread, where Python forbids it."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption
@@ -58,16 +58,16 @@ def interruptions() -> Iterator[Interruption]:
 
 @contextmanager
 def finished_first(what: str) -> Iterator[None]:
-    """Work that is short and of no use by halves, such as writing the model: a signal takes effect after it.
+    """Defer signals until the body, short work such as writing the model, is complete.
 
     Args:
-        what: is told to whoever sent the signal, as in "the model is written".
+        what: the event that the log names, as in "the model is written".
 
     Raises:
-        KeyboardInterrupt: after the body, if a signal came; within it, at a second Ctrl-C.
+        KeyboardInterrupt: after the body, if a signal arrived; within it, at a second Ctrl-C.
     """
     with interruptions() as interruption:
         yield
     if interruption.requested:
-        logger.warning("stopped by a signal after %s; the same command finds nothing left to train", what)
+        logger.warning("stopped by a signal after %s; the same command will not train further", what)
         raise KeyboardInterrupt

@@ -1,9 +1,9 @@
 """The training loop: update (batch, loss, backward, clip, step), callbacks, validation, checkpoint.
 
-Accelerate brings the model to its devices and processes; the loop itself is ours, because only then can it
-promise that a run killed at any moment continues bit-identically (`checkpoint.py`), and that without dropout
-gradient accumulation and the number of processes change the curve by rounding alone (sums are added first and
-divided once). With dropout each process and micro-batch draws other masks, of the same distribution.
+Accelerate places the model on its devices and processes. The loop itself is ours, so that a run killed at any moment
+resumes bit-identically (`checkpoint.py`). Without dropout, gradient accumulation and the number of processes change
+the curve only by rounding (sums are added first and divided once). With dropout, each process and micro-batch draws
+other masks, of the same distribution.
 """
 
 import os
@@ -29,9 +29,9 @@ from precis.training.updates import Updater
 
 def accelerator_for(objective: Objective | InTurn) -> Accelerator:
     """Make the accelerator (devices and processes) that `train` needs for `objective`."""
-    # An objective in turns leaves the parameters of the others without a gradient.
+    # Objectives that take turns leave each other's parameters without a gradient.
     in_turn = DistributedDataParallelKwargs(find_unused_parameters=isinstance(objective, InTurn))
-    # Without a GPU, torchrun's processes find each other only if they are told to use the CPU.
+    # Without a GPU, torchrun's processes find each other only with `cpu=True`.
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     on_cpu = several and not torch.accelerator.is_available()
     return Accelerator(mixed_precision="no", cpu=on_cpu, kwargs_handlers=[in_turn])
@@ -50,30 +50,30 @@ def train(
     resume: bool = True,
     identity: Mapping[str, Any] | None = None,
 ) -> TrainResult:
-    """Train `model` in place, from where the run in `folder` stands if it has checkpoints.
+    """Train `model` in place; resume the run in `folder` if it has checkpoints.
 
     Args:
         model: its trainable parameters (``requires_grad``) are trained, in fp32.
         batches: micro-batches of this process; step s uses ``gradient_accumulation`` of them from
-            ``s * gradient_accumulation`` on. With several processes, each is given its share by its source.
-        objective: gives the summed loss of a micro-batch; or several that take turns within a step.
-        settings: all that the curve depends on, besides model, batches and `identity`.
-        folder: the run folder; checkpoints and what the callbacks write go there.
+            ``s * gradient_accumulation`` on. With several processes, each one's source returns its share.
+        objective: returns the summed loss of a micro-batch; or several that take turns within a step.
+        settings: everything that the curve depends on, besides model, batches and `identity`.
+        folder: the run folder, for checkpoints and the output of callbacks.
         validate: measures the (unwrapped) model, in evaluation mode and without gradients. With several
-            processes each one calls it and the main one's result counts.
-        callbacks: watchers, called by the main process only; `standard_callbacks()` are the usual ones.
-        accelerator: one made by `accelerator_for`, or with ``mixed_precision="no"`` for special set-ups; autocast is
-            the loop's.
-        resume: False forgets the run's checkpoints and begins anew.
+            processes, each calls it and the result of the main one counts.
+        callbacks: observers, called only by the main process; `standard_callbacks()` are the usual ones.
+        accelerator: one made by `accelerator_for`, or with ``mixed_precision="no"`` for special set-ups, since the
+            loop does the autocast.
+        resume: False deletes the run's checkpoints and starts again.
         identity: further JSON values that the curve depends on, such as the data and the batch size.
 
     Returns:
-        How the run ended. The model holds the last weights; `load_weights(model, result.best_checkpoint)`
+        The result of the run. The model has the last weights; `load_weights(model, result.best_checkpoint)` loads
         the best.
 
     Raises:
         UserError: the run in `folder` was started with other settings or another model, or `validate` does
-            not measure what `settings.select` names.
+            not measure the metric in `settings.select`.
         RunError: too many steps in a row were not finite, or a checkpoint could not be written.
     """
     accelerator = accelerator or accelerator_for(objective)
@@ -106,7 +106,7 @@ def train(
         CompileClock() as compiling,
         run.begun(resume=resume),
     ):
-        run.validate_if_due(interruption)  # if a signal cut it short the last time
+        run.validate_if_due(interruption)  # if a signal aborted it the last time
         while run.goes_on():
             totals = updater.update(batches, run.state.step, asked_to_stop=lambda: interruption.requested)
             run.record_step(totals, compiling=compiling.take())
@@ -119,19 +119,19 @@ def train(
 def _prepared(
     model: nn.Module, optimizer: optim.Optimizer, *, settings: TrainSettings, accelerator: Accelerator
 ) -> tuple[nn.Module, optim.Optimizer, Pieces | None]:
-    """What the steps are made with: `model` for its devices and processes, compiled if asked for, and its optimizer;
-    and where these are pieces of a copy, what carries state between the two.
+    """Return the model to step, on its devices and processes, compiled if the settings say so, and its optimizer. If
+    the model is sharded, also return the `Pieces` that copy state between it and the whole model.
     """
     if sharding_is_asked_for():
         sharded = shard(model, accelerator)
         stepped = build_optimizer(sharded, settings)
         pieces = Pieces(model, optimizer, pieces=sharded, pieces_optimizer=stepped, accelerator=accelerator)
         if settings.compiler != "none":
-            sharded.compile(backend=settings.compiler)  # in place: nobody else uses this copy
+            sharded.compile(backend=settings.compiler)  # in place: this copy has no other user
         return sharded, stepped, pieces
-    # Without stacks of ours a wrapper beside the model, which keeps its tensors' names and is validated as it is.
+    # Without a `LayerStack`, compile a wrapper: the model keeps its tensors' names and is validated uncompiled.
     whole = settings.compiler != "none" and not stacks_of(model)
     called = torch.compile(model, backend=settings.compiler) if whole else model
-    # Stepped is the plain optimizer, not Accelerate's wrapper: there is no gradient scaler and no scheduler.
+    # Step the plain optimizer, not Accelerate's wrapper: we use no gradient scaler and no scheduler.
     prepared, _ = accelerator.prepare(called, optimizer)
     return prepared, optimizer, None

@@ -1,4 +1,4 @@
-"""AdamW with the usual decay groups."""
+"""AdamW with the usual weight-decay groups."""
 
 import torch
 from torch import nn, optim
@@ -10,10 +10,10 @@ _NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNor
 
 
 def decay_groups(model: nn.Module) -> tuple[dict[str, nn.Parameter], dict[str, nn.Parameter]]:
-    """The trainable parameters by name: those with weight decay, and those without.
+    """Return the trainable parameters by name: those with weight decay, and those without.
 
-    Exempt are all parameters of norms and whatever has fewer than two dimensions (biases, scales), as in
-    DeBERTa's code. Embeddings and relative-position tables are decayed. A tied parameter is listed once.
+    All parameters of norms, and all with fewer than two dimensions (biases, scales), are exempt, as in DeBERTa's
+    code. Embeddings and relative-position tables are decayed. A tied parameter is listed once.
     """
     norm_parameters = {
         id(p) for module in model.modules() if isinstance(module, _NORMS) for p in module.parameters()
@@ -28,14 +28,14 @@ def decay_groups(model: nn.Module) -> tuple[dict[str, nn.Parameter], dict[str, n
 
 
 def build_optimizer(model: nn.Module, settings: TrainSettings) -> optim.AdamW:
-    """AdamW over the trainable parameters, in the fused implementation: one pass over memory, on CPU and GPU.
+    """Build the fused AdamW for the trainable parameters: one pass over memory, on CPU and GPU.
 
     Raises:
-        UserError: nothing is trainable, or a trainable parameter is not fp32.
+        UserError: no parameter is trainable, or a trainable one is not fp32.
     """
     decayed, exempt = decay_groups(model)
     if not decayed and not exempt:
-        raise UserError("the model has no trainable parameter; set requires_grad on what is to be trained")
+        raise UserError("the model does not have a trainable parameter; set requires_grad on those to train")
     for name, parameter in (decayed | exempt).items():
         if parameter.dtype != torch.float32:
             raise UserError(

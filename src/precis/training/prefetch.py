@@ -1,7 +1,7 @@
-"""Micro-batches made and copied while the device still computes: the next one in a thread, for accelerators.
+"""Prefetching for accelerators: a thread makes and copies the next micro-batch while the device computes.
 
-A batch is a pure function of its number, so that making it early changes nothing. On a CPU the thread would only take
-time from the computation.
+A batch is a pure function of its number, so making it early changes nothing. On a CPU the thread would only slow down
+the computation.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,28 +15,28 @@ from precis.objectives.losses import BatchSource, TrainingBatch
 
 @final
 class Prefetched:
-    """`batches` with the one behind the last that was asked for already begun, and on a GPU already on its way there.
+    """A source of batches that prepares the next batch in advance and, for a GPU, already starts its copy.
 
-    The copy is put into the very stream that will read it: there its order needs no event, and its memory none but
-    this stream's. It takes microseconds of a step; what it must not do is to make the host wait.
+    The copy runs in the stream that will read it, so its order needs no event and its memory stays with that stream.
+    It takes microseconds of a step, and must not make the host wait.
     """
 
     def __init__(self, batches: BatchSource, device: torch.device) -> None:
-        """Copy to `device` if that is a GPU; to others the caller does."""
+        """Copy to `device` if it is a GPU; for other devices the caller copies."""
         self._batches, self._device = batches, device
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
         self._next: tuple[int, Future[TrainingBatch]] | None = None
 
     @property
     def batches_per_epoch(self) -> int:
-        """Batches per epoch of the wrapped source."""
+        """The batches per epoch of the wrapped source."""
         return self._batches.batches_per_epoch
 
     def batch(self, step: int) -> TrainingBatch:
-        """The step-th batch; what making it raises is raised here."""
+        """Return the batch of index `step`, or raise the exception of the thread that made it."""
         begun, self._next = self._next, None
         if begun is not None and begun[0] != step:
-            begun[1].exception()  # waits: a source need not be able to make two batches at once
+            begun[1].exception()  # waits: a source may be unable to make two batches at once
             begun = None
         stream = self._stream()
         batch = self._made(step, stream) if begun is None else begun[1].result()
@@ -45,7 +45,7 @@ class Prefetched:
 
     def _made(self, step: int, stream: Any) -> TrainingBatch:
         batch = self._batches.batch(step)
-        with _in_stream(stream):  # the current stream is a thread's own
+        with _in_stream(stream):  # each thread has its own current stream
             return batch if stream is None else batch.to(self._device)
 
     def _stream(self) -> Any:

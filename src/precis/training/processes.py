@@ -1,17 +1,17 @@
-"""Several processes: how they wait for each other, and how they share a model in pieces (FSDP2).
+"""Several processes: barriers, and models sharded with FSDP2.
 
-Accelerate's own barrier names a device of the machine's accelerator. Processes that keep to the CPU beside a GPU
-(``ACCELERATE_USE_CPU=true``) have no such group, and torch refuses it: "No backend type associated with device type
-cuda". Here they wait as processes of the CPU.
+Accelerate's own barrier uses the machine's accelerator. Processes on the CPU of a machine with a GPU
+(``ACCELERATE_USE_CPU=true``) lack that process group, and torch fails: "No backend type associated with device type
+cuda". Our barrier uses the CPU's group for them.
 
-`accelerate launch` asks for FSDP2 through the environment: parameters, gradients and optimizer state are cut, and each
-process has a piece of them. What is cut is a copy: the caller's model stays whole, on the CPU, and is brought up to
-date for what needs a whole one (validation, where `generate` calls a model part by part; checkpoints, which any number
-of processes can resume; export).
+`accelerate launch` enables FSDP2 through the environment: parameters, gradients and optimizer state are sharded, and
+each process holds one shard. We shard a copy: the caller's model stays whole, on the CPU, and is updated for uses that
+need a whole one (validation, where `generate` calls a model part by part; checkpoints, which any number of processes
+can resume; export).
 
-`fully_shard` is called here and not by Accelerate, which gives token tables a group of their own: a table that other
-modules read too (Z-Code++ Eq. 4, tied heads) would be found in pieces. Our groups are the layers, one by one, and all
-the rest, which is whole while the model runs.
+We call `fully_shard` ourselves, because Accelerate gives token tables their own group: other modules that read the
+table (Z-Code++ Eq. 4, tied heads) would find it sharded. Our groups are the single layers and one for the rest, which
+is whole while the model runs.
 """
 
 import copy
@@ -42,7 +42,7 @@ def wait_for_everyone(accelerator: Accelerator) -> None:
 
 @contextmanager
 def main_process_first(accelerator: Accelerator) -> Iterator[None]:
-    """What is inside is done by the main process, and then by the others: a download, a file that all need."""
+    """Run the body in the main process first, then in the others: a download, a file that all need."""
     if not accelerator.is_main_process:
         wait_for_everyone(accelerator)
     yield
@@ -51,19 +51,21 @@ def main_process_first(accelerator: Accelerator) -> Iterator[None]:
 
 
 def sharding_is_asked_for() -> bool:
-    """Whether `accelerate launch`, or whoever set its variables, wants FSDP2.
+    """Return whether the variables of `accelerate launch` enable FSDP2.
 
     Raises:
-        UserError: it wants FSDP in a way that the loop does not go.
+        UserError: they enable an option of FSDP that the loop does not support.
     """
     if not _is_on("ACCELERATE_USE_FSDP"):
         return False
     if os.environ.get("FSDP_VERSION", "1") != "2":
-        raise UserError("FSDP version 1 is asked for; set fsdp_version: 2 in the configuration of accelerate")
+        raise UserError(
+            "FSDP version 1 is not supported; set fsdp_version: 2 in the configuration of accelerate"
+        )
     for variable, setting, instead in (
-        ("FSDP_OFFLOAD_PARAMS", "fsdp_offload_params", "more processes leave each a smaller piece"),
+        ("FSDP_OFFLOAD_PARAMS", "fsdp_offload_params", "more processes make each shard smaller"),
         ("FSDP_CPU_RAM_EFFICIENT_LOADING", "fsdp_cpu_ram_efficient_loading", "every process loads the model"),
-        ("FSDP_ACTIVATION_CHECKPOINTING", "fsdp_activation_checkpointing", "the run's own setting does that"),
+        ("FSDP_ACTIVATION_CHECKPOINTING", "fsdp_activation_checkpointing", "the run has its own setting"),
     ):
         if _is_on(variable):
             raise UserError(
@@ -73,28 +75,28 @@ def sharding_is_asked_for() -> bool:
 
 
 def shard(model: nn.Module, accelerator: Accelerator) -> nn.Module:
-    """A copy of `model` in training mode, on the processes' devices, in pieces."""
+    """Return a sharded copy of `model` in training mode, on the processes' devices."""
     pieces = copy.deepcopy(model).train()
     mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
     free = _is_on("FSDP_RESHARD_AFTER_FORWARD", default="true")
     for layer in layers_of(pieces):
         fully_shard(layer, mesh=mesh, reshard_after_forward=free)
-    fully_shard(pieces, mesh=mesh, reshard_after_forward=False)  # in place, as the layers
+    fully_shard(pieces, mesh=mesh, reshard_after_forward=False)  # in place, like the layers
     return pieces
 
 
 def in_pieces(model: nn.Module) -> bool:
-    """Whether `shard` made this model."""
+    """Return whether `shard` made this model."""
     return isinstance(model, FSDPModule)
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """A tensor, put together if it is in pieces: every process must ask for it at the same moment."""
+    """Return the full tensor, gathered if it is sharded: every process must make this call together."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 class Pieces:
-    """Carries weights and optimizer state between a whole model and its pieces. Every process takes part."""
+    """A link that copies weights and optimizer state between a whole model and its shards. Every process takes part."""
 
     def __init__(
         self,
@@ -105,13 +107,13 @@ class Pieces:
         pieces_optimizer: optim.Optimizer,
         accelerator: Accelerator,
     ) -> None:
-        """`model` and `optimizer` are whole, and never stepped; `pieces` came from `shard`."""
+        """Link `model` and `optimizer`, which are whole and never stepped, to `pieces`, the result of `shard`."""
         self._model, self._optimizer = model, optimizer
         self._pieces, self._pieces_optimizer = pieces, pieces_optimizer
         self._accelerator = accelerator
 
     def scatter(self) -> None:
-        """Give the pieces what is in the whole model and optimizer, the same in every process."""
+        """Copy the whole model and optimizer state, equal in every process, to the shards."""
         values = self._model.state_dict()
         with torch.no_grad():
             for name, piece in self._pieces.state_dict().items():
@@ -123,7 +125,7 @@ class Pieces:
 
     @contextmanager
     def weights_gathered(self) -> Iterator[None]:
-        """The whole model has today's weights, and is on this process's device while the body runs."""
+        """Give the whole model the current weights, and move it to this process's device while the body runs."""
         self._gather_weights()
         home = next(self._model.parameters()).device
         self._model.to(self._accelerator.device)
@@ -134,7 +136,7 @@ class Pieces:
 
     @contextmanager
     def state_gathered(self) -> Iterator[None]:
-        """The whole model has today's weights, and in the main process the whole optimizer its state."""
+        """Give the whole model the current weights and, in the main process, the whole optimizer its state."""
         self._gather_weights()
         for parameter, piece in self._pairs():
             state = {kind: whole(value) for kind, value in self._pieces_optimizer.state[piece].items()}
@@ -156,7 +158,7 @@ class Pieces:
 
 
 def layers_of(model: nn.Module) -> Iterator[nn.Module]:
-    """The members of the outermost lists of modules: what transformers' models and ours keep their layers in."""
+    """Yield the members of the outermost module lists, where our models and transformers' have their layers."""
     for child in model.children():
         if isinstance(child, nn.ModuleList):
             yield from child
@@ -165,7 +167,7 @@ def layers_of(model: nn.Module) -> Iterator[nn.Module]:
 
 
 def _piece_of(value: Tensor, *, like: Tensor) -> Tensor:
-    """This process's piece of `value`, cut without a message: every process has all of it."""
+    """Return this process's shard of `value`, without communication: every process has all of it."""
     value = value.to(like.device)
     if not isinstance(like, DTensor):
         return value
@@ -173,7 +175,7 @@ def _piece_of(value: Tensor, *, like: Tensor) -> Tensor:
 
 
 def _pieces_of(state: Mapping[str, Any], parameter: Tensor, *, like: Tensor) -> dict[str, Tensor]:
-    """AdamW's state of a parameter: moments are cut like it, the step count is not."""
+    """Split AdamW's state of a parameter: the moments like the parameter, the step count not at all."""
     return {
         kind: _piece_of(value, like=like) if value.shape == parameter.shape else value.to(like.device)
         for kind, value in state.items()

@@ -1,4 +1,4 @@
-"""Showing a run to whoever waits for it: a progress bar on a terminal, elsewhere a line now and then."""
+"""The display of a run's progress: a bar on a terminal, occasional lines elsewhere."""
 
 import sys
 import time
@@ -9,14 +9,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
 
-_SMOOTHING = 0.9  # of the displayed loss and speed; what is written to files is not smoothed
+_SMOOTHING = 0.9  # of the displayed loss and speed; files contain the raw values
 
 
 class ProgressBar:
-    """A bar with loss, rate, tokens/s and time left. Without a terminal: one line for each metric record."""
+    """A bar with loss, rate, tokens/s and time left. Without a terminal: one line per metric record."""
 
     def __init__(self, *, console: Console | None = None) -> None:
-        """Write to `console`, by default the standard error stream, so that standard output stays clean."""
+        """Write to `console`, by default standard error, so that standard output stays clean."""
         self._console = console or Console(file=sys.stderr)
         self._bar: Progress | None = None
         self._task = TaskID(0)
@@ -26,7 +26,7 @@ class ProgressBar:
         self._first_step = 0
 
     def on_start(self, info: StartInfo) -> None:
-        """Say what is trained where, and begin."""
+        """Print the parameters and devices, and start the bar."""
         if info.resumed_from is not None:
             self._print(f"resuming from {info.resumed_from}")
         trained = f"{info.trainable_parameters:,} of {info.parameters:,} parameters"
@@ -49,7 +49,7 @@ class ProgressBar:
             )
 
     def on_step(self, info: StepInfo) -> None:
-        """Move the bar, or print the record; say what compiling took."""
+        """Advance the bar, or print the record; report the compile time."""
         if info.compiling:
             self._print(f"compiled in {info.compiling:.0f} s at step {info.step}")
         if not info.skipped:
@@ -69,7 +69,7 @@ class ProgressBar:
         self._print(f"validation at step {info.step}: {figures}{best}  [{info.seconds:.0f} s]")
 
     def on_end(self, result: TrainResult | None) -> None:
-        """Take the bar away and say how it ended."""
+        """Remove the bar and print the result."""
         if self._bar is not None:
             self._bar.stop()
         if result is not None:

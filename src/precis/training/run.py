@@ -1,4 +1,4 @@
-"""What surrounds the steps of a run: taking it up, telling the callbacks, validating, saving, finishing."""
+"""Everything around the steps of a run: resuming, callbacks, validation, checkpoints, the result."""
 
 import json
 import logging
@@ -38,9 +38,9 @@ Validate = Callable[[nn.Module], Mapping[str, float]]
 
 
 class Run:
-    """One call of `precis.training.train`: its state, and its verbs besides the update itself.
+    """One call of `precis.training.train`: its state, and its operations except the update.
 
-    With several processes, all keep the same state; the main one alone writes files and calls callbacks.
+    With several processes, all have the same state; only the main one writes files and calls callbacks.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class Run:
         validate: Validate | None,
         callbacks: Sequence[Callback],
     ) -> None:
-        """`model` is the plain model, without what Accelerate wraps around it; `pieces` keeps it in step with what is
-        trained, where that is a copy in pieces.
+        """Set up a run of `model`, the plain model without Accelerate's wrapper. If training uses a sharded copy,
+        `pieces` synchronizes `model` with it.
         """
         self.state = RunState()
         self._model = model
@@ -82,7 +82,7 @@ class Run:
 
     @contextmanager
     def begun(self, *, resume: bool) -> Iterator[None]:
-        """Take the run up where its newest good checkpoint left it, or begin it; end the callbacks."""
+        """Resume the run from its newest valid checkpoint, or start it; end the callbacks after the body."""
         self._tell_long_warmup()
         self._folder.mkdir(parents=True, exist_ok=True)
         with locked(self._folder) if self._accelerator.is_main_process else nullcontext():
@@ -96,14 +96,14 @@ class Run:
                 self._watchers.end(self._result)
 
     def goes_on(self) -> bool:
-        """Whether another step is to be made."""
+        """Return whether the run makes another step."""
         return not (self._stop or self.state.step >= self._total_steps or self._patience_spent())
 
     def record_step(self, totals: Totals, *, compiling: float = 0.0) -> None:
-        """Count the step and tell the callbacks; give up after too many in a row that were not finite.
+        """Count the step and notify the callbacks; raise after too many steps in a row that were not finite.
 
         Args:
-            compiling: seconds of the step that went into compiling.
+            compiling: seconds of the step spent compiling.
         """
         state = self.state
         now = time.perf_counter()
@@ -134,7 +134,7 @@ class Run:
         """Validate after every `validate_every` steps and after the last, unless this step has been
         validated.
 
-        A signal cuts a validation short; the run stops then, and makes up for it when it is resumed.
+        A signal aborts the validation and stops the run, which validates when it resumes.
         """
         state, every = self.state, self._settings.validate_every
         due = state.step >= self._total_steps or (every is not None and state.step % every == 0)
@@ -155,20 +155,20 @@ class Run:
             best_value=state.best_value,
         )
         self._watchers.validation(info)
-        give_back()  # batches of many shapes leave gaps that no later one fills
-        self._clock += time.perf_counter() - began  # validation is no training time
+        give_back()  # batches of many shapes leave gaps that later ones do not fill
+        self._clock += time.perf_counter() - began  # validation is not training time
 
     def save_if_due(self) -> None:
-        """Save every `save_every` steps, and when this step is the last, or the last for now.
+        """Save every `save_every` steps, and when the run ends or is interrupted at this step.
 
-        The weights of a step that is the best between two saves are kept in memory: the next save writes them too,
-        and a run killed before it goes on from the save before, makes the same steps and finds them again.
+        The best weights between two saves stay in memory, and the next save writes them too. A run killed before that
+        save resumes from the previous one, repeats the same steps and finds the same weights.
         """
         step = self.state.step
         if step == self._saved_step:
             return
         if step % self._settings.save_every and self.goes_on():
-            # Where the model is in pieces, validation has just put the whole one together.
+            # If the model is sharded, validation has just gathered the whole one.
             if step == self.state.best_step and self._accelerator.is_main_process:
                 self._checkpoints.hold(self._model, step)
             return
@@ -181,10 +181,10 @@ class Run:
         self._clock += time.perf_counter() - began
 
     def finish(self) -> TrainResult:
-        """Say how the run ended.
+        """Return the result of the run.
 
         Raises:
-            DivergedError: it has come to its end, and none of its models is worth keeping.
+            DivergedError: the run is complete, and none of its models is usable.
         """
         state = self.state
         if not self._stop or self._complete():
@@ -208,7 +208,7 @@ class Run:
         return self._result
 
     def _take_up(self, *, resume: bool) -> Path | None:
-        """Load the newest good checkpoint; its folder, or None for a fresh start."""
+        """Load the newest valid checkpoint, and return its folder; None for a new run."""
         saved: Saved | None = None
         if self._accelerator.is_main_process:
             if not resume:
@@ -217,7 +217,7 @@ class Run:
             self._checkpoints.tidy()
             saved = self._checkpoints.newest_valid(logger.warning, model=self._model)
             if saved is None:
-                self._checkpoints.clear()  # best weights of a run that never got a checkpoint
+                self._checkpoints.clear()  # best weights of a run without a checkpoint
             self._checkpoints.check_space_for_run(size_in_bytes(self._model))
         saved = broadcast_object_list([saved])[0]
         if saved is None:
@@ -233,7 +233,7 @@ class Run:
         self._forget_damaged_best()
         if self._accelerator.is_main_process:
             self._checkpoints.remove_newer(self.state.step)
-            self._checkpoints.prune(best=self.state.best_step)  # what a kill kept from being removed
+            self._checkpoints.prune(best=self.state.best_step)  # a kill may have prevented it
             self._checkpoints.mark_best(self.state, self._settings_record)
         return saved.folder
 
@@ -273,8 +273,8 @@ class Run:
     def _measure(
         self, validate: Validate, interruption: Interruption
     ) -> tuple[Mapping[str, float], str | None] | None:
-        """What `validate` says, and which weights are not finite, the same in every process; None if a signal cut it
-        short in the main one.
+        """Return the main process's metrics, and the name of a weight that is not finite, in every process; None if a
+        signal aborted the validation in the main one.
         """
         self._updater.seed(self.state.step, micro_batch=VALIDATION)
         measured: tuple[Mapping[str, float], str | None] | None = None
@@ -289,11 +289,11 @@ class Run:
                 metrics = {name: float(value) for name, value in validate(model).items()}
                 measured = metrics, not_finite(model)
         except StopRequested:
-            logger.warning("validation at step %d cut short by a signal", self.state.step)
+            logger.warning("validation at step %d was aborted by a signal", self.state.step)
         return broadcast_object_list([measured])[0]
 
     def _judge(self, metrics: Mapping[str, float], bad_weights: str | None) -> bool:
-        """Note the validation in the state; whether it is the best so far."""
+        """Record the validation in the state, and return whether it is the best so far."""
         state = self.state
         verdict = judge(
             metrics, select=self._settings.select, state=state, weights_are_finite=bad_weights is None
@@ -307,7 +307,7 @@ class Run:
             state.best_step, state.best_value = state.step, metrics[self._settings.select.metric]
             state.best_loss = metrics.get(LOSS)
         self._validation_metrics = metrics
-        self._saved_step = None  # what a checkpoint of this step says about validation is out of date
+        self._saved_step = None  # a checkpoint of this step lacks this validation
         return verdict.is_best
 
     def _complete(self) -> bool:
@@ -332,44 +332,44 @@ class Run:
         row = self.state.skipped_in_row
         if row >= self._settings.skip_limit:
             best = self._checkpoints.save_best(self.state) if self._accelerator.is_main_process else None
-            kept = f"checkpoints in {self._checkpoints.folder} are untouched"
+            kept = f"checkpoints in {self._checkpoints.folder} are unchanged"
             raise DivergedError(
                 f"loss or gradient was not finite for {row} steps in a row, up to step {self.state.step}; "
-                f"look at the data of these steps, go on over more of them with a skip_limit above {row}, or "
+                f"check the data of these steps, skip more of them with a skip_limit above {row}, or "
                 f"{self._begin_anew()}; "
                 + (kept if best is None else f"the best finite weights so far are kept in {best}")
             )
 
     def _refuse_diverged(self) -> None:
-        """Raise `DivergedError` where no model of a run that is over may be kept; say so where the last may not."""
+        """Raise `DivergedError` if a finished run lacks a usable model; warn if its last model is not usable."""
         state = self.state
         if state.step and state.skipped_steps == state.step:
             raise DivergedError(
-                f"loss or gradient was not finite at every one of the {state.step} steps, so nothing was learnt; "
-                f"look at the data, or {self._begin_anew()}"
+                f"loss or gradient was not finite at any of the {state.step} steps, so the model was not trained; "
+                f"check the data, or {self._begin_anew()}"
             )
         if state.is_finite:
             return
         if state.best_step is None:
             raise DivergedError(
-                f"the model has diverged: at no validation were its loss and its weights finite; {self._begin_anew()}"
+                f"the model has diverged: its loss or weights were not finite at any validation; {self._begin_anew()}"
             )
         logger.warning(
-            "the model has diverged: at step %d its loss or its weights are not finite; the best one that is finite is "
-            "that of step %d",
+            "the model has diverged: at step %d its loss or its weights are not finite; the best finite model is from "
+            "step %d",
             state.validated_step,
             state.best_step,
         )
 
     def _begin_anew(self) -> str:
-        return f"begin anew with --restart and a learning rate (--lr) below {self._settings.learning_rate:g}"
+        return f"start again with --restart and a learning rate (--lr) below {self._settings.learning_rate:g}"
 
     def _tell_long_warmup(self) -> None:
         warmup, total = self._settings.warmup_steps, self._total_steps
         if warmup >= total:
             logger.warning(
                 "warmup_steps=%d is not below the %d steps of the run: the learning rate never reaches its peak; "
-                "train longer (--epochs, --steps), or give --set train.warmup_steps=%d",
+                "train longer (--epochs, --steps), or add --set train.warmup_steps=%d",
                 warmup,
                 total,
                 total // 10,

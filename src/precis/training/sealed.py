@@ -1,9 +1,9 @@
-"""Folders that are either complete and unchanged or recognisably not.
+"""Sealed folders: complete and unchanged, or detectably damaged.
 
-A sealed folder is written under a temporary name, given a manifest with the size and SHA-256 of every file,
+A sealed folder is written under a temporary name, gets a manifest with the size and SHA-256 of every file, is
 flushed to the disk, and renamed: a kill at any moment leaves the old state or the new one. `check_seal`
-finds a missing, shortened or altered file later. Rejected: trusting a rename alone, which says nothing
-about a disk that lost or changed bytes afterwards.
+later detects a missing, truncated or altered file. Rejected: trusting only the rename, which cannot detect
+bytes that the disk lost or changed afterwards.
 """
 
 import hashlib
@@ -27,9 +27,9 @@ _TEMPORARY = ".tmp-"
 def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a new folder, then seal it and rename it to `folder`.
 
-    An existing `folder` is removed before the new one gets its name (only a damaged one is ever written again). A kill
-    in between is repaired by `finish_or_remove`. If anything fails, the unfinished folder is removed
-    and the error passed on.
+    An existing `folder` is removed before the new one gets its name (only a damaged one is ever rewritten).
+    `finish_or_remove` repairs a kill in between. If anything fails, the unfinished folder is removed
+    and the error propagates.
     """
     temporary = temporary_name(folder)
     temporary.mkdir(parents=True)
@@ -50,11 +50,11 @@ def write_sealed(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def check_seal(folder: Path) -> frozenset[str]:
-    """The names that were sealed, if every file is present with its size and contents.
+    """Return the sealed names, after a check of the size and contents of every file.
 
     Raises:
-        DamagedError: naming the first file that is not, and why.
-        OSError: the system could not say (an I/O error, no permission): no proof of damage.
+        DamagedError: a file is missing or has changed; the message names the first one and the reason.
+        OSError: a file could not be read (an I/O error, no permission), which does not prove damage.
     """
     manifest = folder / MANIFEST
     if not is_there(manifest):
@@ -67,7 +67,7 @@ def check_seal(folder: Path) -> frozenset[str]:
         raise DamagedError(f"{MANIFEST} is damaged") from None
     for name, (size, digest) in expected.items():
         if not is_plain_name(name):
-            raise DamagedError(f"{MANIFEST} names {name!r}, which is no file of this folder")
+            raise DamagedError(f"{MANIFEST} names {name!r}, which is not a file of this folder")
         path = folder / name
         if not is_there(path):
             raise DamagedError(f"{name} is missing")
@@ -75,32 +75,34 @@ def check_seal(folder: Path) -> frozenset[str]:
             raise DamagedError(f"{name} has {path.stat().st_size} bytes instead of {size}")
         if _sha256(path) != digest:
             raise DamagedError(f"{name} has changed since it was written (SHA-256 differs)")
-    # The manifest has one spelling only, so that even a flipped bit in its white space is noticed.
+    # The manifest has a canonical text, so even a flipped bit in its whitespace is detected.
     if raw != _manifest(folder, sorted(expected)):
         raise DamagedError(f"{MANIFEST} is damaged")
     return frozenset(expected)
 
 
 def _move_foreign(path: Path) -> None:
-    """A file or a link under the name of a sealed folder is somebody else's: it is kept under another name."""
+    """Rename a foreign file or link that has the name of a sealed folder."""
     if path.is_symlink() or path.is_file():
         kept = path.with_name(f"{path.name}.moved-{secrets.token_hex(4)}")
         path.rename(kept)
-        _logger.warning("%s was a file or a link of somebody else; it is %s now", path, kept.name)
+        _logger.warning(
+            "%s was a file or a link that precis did not write; renamed it to %s", path, kept.name
+        )
 
 
 def remove_sealed(folder: Path) -> None:
-    """Delete a folder if it is there; a kill leaves it whole or under a temporary name, never half of it."""
+    """Delete a folder if it exists; a kill leaves it whole or under a temporary name, never half of it."""
     if folder.exists():
         doomed = folder.rename(temporary_name(folder))
         shutil.rmtree(doomed)
 
 
 def finish_or_remove(parent: Path) -> None:
-    """Settle what interrupted `write_sealed` and `remove_sealed` calls left in `parent`.
+    """Finish or remove what interrupted `write_sealed` and `remove_sealed` calls left in `parent`.
 
-    A folder that is sealed and lacks only its name gets it, since the kill may have come between moving the
-    old folder of that name away and moving the new one in. Everything else that is temporary is deleted.
+    A sealed folder that lacks only its final name gets it, since the kill may have come between moving the
+    old folder away and moving the new one in. All other temporary files and folders are deleted.
     """
     for temporary in sorted(parent.glob(f"*{_TEMPORARY}*")):
         if temporary.is_dir() and not temporary.is_symlink():
@@ -114,7 +116,7 @@ def finish_or_remove(parent: Path) -> None:
 
 
 def to_json(value: Any) -> str:
-    """JSON as it is written to run folders: sorted, indented, with a final newline."""
+    """Format JSON for run folders: sorted, indented, with a final newline."""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What a training run is told, which of it the loss curve depends on, and whether a resumed run was told the same."""
+"""Training settings, and the check that a resumed run has the same."""
 
 import math
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from precis.config import Settings
 from precis.errors import UserError
 from precis.training.schedule import LINEAR, LinearDecay, StableThenDecay, may_differ
 
-MOST_SEED = 2**32 - 1  # what every generator takes that a run seeds
+MOST_SEED = 2**32 - 1  # the largest seed that all generators of a run accept
 
 
-#: Settings that may differ when a run is resumed: none of them changes a weight, but for the compiler, which
-#: changes rounding and what dropout draws. It depends on the machine, as the number of processes does.
+#: Settings that may differ when a run is resumed. None changes a weight except the compiler, which changes rounding
+#: and dropout masks; like the number of processes, it depends on the machine.
 FREE_ON_RESUME = frozenset(
     {"validate_every", "save_every", "log_every", "keep_checkpoints", "patience", "skip_limit", "compiler"}
 )
@@ -24,7 +24,7 @@ _LEAST = {
     **dict.fromkeys((*_COUNTS, "patience", "skip_limit"), 1),
     **dict.fromkeys(("warmup_steps", "weight_decay", "seed"), 0),
 }
-# Digests tell a reader nothing; these are what they are of, by the name that recipes record them under.
+# Name under which recipes record a digest -> a readable description of its content.
 _DIGESTS = {
     "data": ("other training pairs", "other validation pairs"),
     "tokenizer": ("another tokenizer",),
@@ -35,53 +35,53 @@ _DIGESTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Lowest(Settings):
-    """The best checkpoint is the one whose validation metric is lowest."""
+    """The rule that the lowest validation metric marks the best checkpoint."""
 
     metric: str = "loss"
 
     def improves(self, value: float, best: float | None) -> bool:
-        """Whether `value` beats the best so far; what is not finite never does."""
+        """Return whether `value` is finite and better than the best so far."""
         return math.isfinite(value) and (best is None or value < best)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Highest(Settings):
-    """The best checkpoint is the one whose validation metric is highest."""
+    """The rule that the highest validation metric marks the best checkpoint."""
 
     metric: str = "rougeL"
 
     def improves(self, value: float, best: float | None) -> bool:
-        """Whether `value` beats the best so far; what is not finite never does."""
+        """Return whether `value` is finite and better than the best so far."""
         return math.isfinite(value) and (best is None or value > best)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings(Settings):
-    """Settings of `precis.training.train`. Exactly one of `steps` and `epochs` is given.
+    """Settings of `precis.training.train`. Exactly one of `steps` and `epochs` is set.
 
     Attributes:
-        steps: optimizer steps in all.
+        steps: total optimizer steps.
         epochs: passes over the training set, fractions allowed.
         learning_rate: the peak, reached after warm-up.
         warmup_steps: steps of linear growth from `learning_rate / warmup_steps`.
-        schedule: how the rate goes after warm-up.
+        schedule: the learning rate after warm-up.
         weight_decay: decoupled, on matrices only: biases and norms are exempt.
-        clip_norm: the gradient's largest norm over all parameters, after division by the targets.
-        gradient_accumulation: micro-batches that make up one optimizer step.
+        clip_norm: the maximum gradient norm over all parameters, after division by the targets.
+        gradient_accumulation: micro-batches per optimizer step.
         precision: ``bf16`` computes under autocast; weights, gradients and optimizer stay fp32.
-        compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. In our
-            models, one layer of each kind is compiled, for all layers and lengths; others are compiled whole, anew for
-            every shape. ``inductor`` is the fast one and wants a C++ compiler or Triton.
+        compiler: the backend of `torch.compile` for training steps (validation is never compiled), or ``none``. Our
+            models compile one layer of each kind, for all layers and lengths; others compile as a whole, again for
+            every shape. ``inductor`` is the fastest and needs a C++ compiler or Triton.
         seed: random seed for dropout, 0 to 2**32 - 1; the data order has its own seed.
         validate_every: steps between validations; the last step is always validated. If None, only the last.
-        save_every: steps between checkpoints, and most that a kill can cost; the last step is saved, too, and with
-            each checkpoint the best weights since the one before.
+        save_every: steps between checkpoints, and the most that a kill can lose; the last step is saved too. Each
+            checkpoint also saves the best weights since the previous one.
         log_every: steps between metric records, each the mean over them.
-        keep_checkpoints: newest ones kept, besides the best.
+        keep_checkpoints: number of newest checkpoints kept, besides the best.
         patience: validations without improvement before an early stop; if None, the run never stops early.
-        select: the validation metric that names the best checkpoint; of equal ones the lower loss, then the later
-            step. One whose loss or weights are not finite is never the best.
-        skip_limit: steps in a row with a loss or gradient that is not finite before the run gives up.
+        select: the validation metric that selects the best checkpoint; lower loss, then the later step, breaks ties.
+            A checkpoint whose loss or weights are not finite is never the best.
+        skip_limit: steps in a row with a loss or gradient that is not finite before the run fails.
     """
 
     steps: int | None = None
@@ -132,7 +132,7 @@ class TrainSettings(Settings):
             raise UserError(f"betas={self.betas}: each must be at least 0 and below 1")
 
     def total_steps(self, batches_per_epoch: int) -> int:
-        """Optimizer steps in all, given how many micro-batches one epoch has."""
+        """Return the total optimizer steps, given the number of micro-batches per epoch."""
         if self.steps is not None:
             return self.steps
         assert self.epochs is not None
@@ -142,12 +142,12 @@ class TrainSettings(Settings):
 def refuse_other_settings(
     folder: Path, *, before: Mapping[str, Any], now: Mapping[str, Any], step: int = 0
 ) -> None:
-    """Compare what the run in `folder` was begun with and what it is given now, at a step.
+    """Refuse to resume the run in `folder` at a step with changed settings.
 
     Raises:
-        UserError: at the first setting that the curve depends on and that has changed.
+        UserError: a setting that the curve depends on has changed; the message names the first one.
     """
-    before = {"schedule": {"type": LinearDecay.__name__}, **before}  # a run of a version that had no other
+    before = {"schedule": {"type": LinearDecay.__name__}, **before}  # older versions had only this one
     free = FREE_ON_RESUME | may_differ(folder, before, now, step=step)
     old = {name: value for name, value in before.items() if name not in free}
     new = {name: value for name, value in now.items() if name not in free}
@@ -157,18 +157,18 @@ def refuse_other_settings(
     words = _in_words(*change)
     if words is not None:
         raise UserError(
-            f"the run in {folder} was started with {words}; give it what it began with, or begin anew with --restart "
+            f"the run in {folder} was started with {words}; use the original ones, or start again with --restart "
             "or another --out"
         )
     name, value, other = change
     raise UserError(
         f"the run in {folder} was started with {name}={value!r} and is now given {other!r}; "
-        f"keep the old value, or begin anew with --restart or another --out"
+        f"keep the old value, or start again with --restart or another --out"
     )
 
 
 def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any] | None:
-    """The dotted name, old and new value of the first difference between two JSON values; None counts as absent."""
+    """Return the dotted name, old and new value of the first difference of two JSON values; None counts as absent."""
     if before == after:
         return None
     if not (isinstance(before, dict) and isinstance(after, dict)):
@@ -181,7 +181,7 @@ def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any
 
 
 def _in_words(name: str, before: Any, after: Any) -> str | None:
-    """What the run was started with instead, where digests are all that is known: "other training pairs"; else None."""
+    """Describe a change of which only digests are known, as in "other training pairs"; return None for others."""
     head, _, rest = name.partition(".")
     if head == "sets" and rest:  # of grounding: the kind of pairs, then their digests
         return f"other pairs of {rest}"

@@ -1,11 +1,11 @@
-"""Model and optimizer state as flat dictionaries of named tensors, the form safetensors keeps, and what a file of them
-must be before a run resumes from it.
+"""Model and optimizer state as flat dictionaries of named tensors, the format of safetensors, and checks of their files
+before a run resumes.
 
-Frozen parameters (``requires_grad`` is off) are not part of a run's state: they are as they were loaded, and a
-checkpoint without them is as small as what is trained.
+Frozen parameters (``requires_grad`` is off) are not part of a run's state: they never change, and a checkpoint without
+them is smaller.
 
-Digests say that files are as they were sealed. They do not say that weights are numbers of the model's own type, nor
-that the optimizer's state is there: a manifest can be made for anything. `check_weights` and `check_optimizer` do.
+Checksums prove that files are unchanged, not that weights are finite and have the model's type, nor that the
+optimizer's state is complete. `check_weights` and `check_optimizer` check that.
 """
 
 import types
@@ -35,25 +35,25 @@ _TYPES = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
-_KINDS = ("exp_avg", "exp_avg_sq", "step")  # what AdamW keeps of each parameter
+_KINDS = ("exp_avg", "exp_avg_sq", "step")  # AdamW's state per parameter
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Trainable parameters and persistent buffers by name, tied ones once, under their first name; on the CPU."""
+    """Return trainable parameters and persistent buffers on the CPU by name, tied ones once, by their first name."""
     return {name: tensor.cpu().contiguous() for name, tensor in _untied_state(model).items()}
 
 
 def load_model_tensors(
     model: nn.Module, tensors: Mapping[str, Tensor], *, origin: str, finite: bool = True
 ) -> None:
-    """Copy saved tensors into `model`, in place, so that ties and the optimizer's references stay.
+    """Copy saved tensors into `model` in place, so that ties and the optimizer's references stay valid.
 
     Args:
-        finite: whether they have to be.
+        finite: require finite tensors.
 
     Raises:
-        UserError: a name or a shape does not fit: the tensors belong to another model; or they are of another type,
-            or not finite.
+        UserError: a name or a shape does not fit, so the tensors belong to another model; or they have another type,
+            or are not finite.
     """
     expected = _untied_state(model)
     _check_fit({n: t.shape for n, t in expected.items()}, tensors, origin=origin)
@@ -61,7 +61,7 @@ def load_model_tensors(
         found = tensors[name]
         if found.dtype != own.dtype:
             raise UserError(
-                f"{origin} is damaged: {name!r} is {found.dtype}, here {own.dtype}; use another one"
+                f"{origin} is damaged: {name!r} is {found.dtype} instead of {own.dtype}; use another one"
             )
         if finite and found.is_floating_point() and not torch.isfinite(found).all():
             raise UserError(f"{origin} is damaged: {name!r} is not finite (NaN or infinity); use another one")
@@ -71,10 +71,10 @@ def load_model_tensors(
 
 
 def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's tensors, on the CPU, as ``<kind>/<parameter name>``: ``exp_avg/encoder.weight``.
+    """Return the optimizer's tensors on the CPU as ``<kind>/<parameter name>``: ``exp_avg/encoder.weight``.
 
-    A parameter that was in no step yet, while others were (objectives that take turns, the later one skipped), has the
-    zeros that its first step would begin with: so a checkpoint has something for every parameter, or for none.
+    A parameter that has not been stepped yet, while others have (objectives take turns, the later one was skipped),
+    gets the zeros of its first step. So a checkpoint has a state for every parameter, or for none.
     """
     steps = {name: optimizer.state.get(parameter, {}) for name, parameter in model.named_parameters()}
     usual = next((state for state in steps.values() if state), None)
@@ -93,10 +93,10 @@ def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str,
 def load_optimizer_tensors(
     model: nn.Module, optimizer: optim.Optimizer, tensors: Mapping[str, Tensor], *, origin: str
 ) -> None:
-    """Give the optimizer the state saved by `optimizer_tensors`; each tensor moves to its parameter's device.
+    """Load the state saved by `optimizer_tensors`; each tensor moves to its parameter's device.
 
     Raises:
-        UserError: a parameter's state is missing, unknown, or of another shape.
+        UserError: a parameter's state is missing, unknown, or has another shape.
     """
     names = {parameter: name for name, parameter in model.named_parameters()}
     ordered = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
@@ -105,7 +105,7 @@ def load_optimizer_tensors(
     by_kind: dict[str, dict[str, Tensor]] = {kind: {} for kind in _KINDS} if tensors else {}
     for key, tensor in tensors.items():
         kind, _, name = key.partition("/")
-        by_name.setdefault(name, {})[kind] = tensor.clone()  # the optimizer would change the caller's tensors
+        by_name.setdefault(name, {})[kind] = tensor.clone()  # the optimizer would modify the caller's tensors
         by_kind.setdefault(kind, {})[name] = tensor
     for kind, found in by_kind.items():
         wanted = {name: torch.Size() if kind == "step" else shapes[name] for name in ordered}
@@ -115,9 +115,9 @@ def load_optimizer_tensors(
 
 
 def not_finite(model: nn.Module) -> str | None:
-    """The name of the first state tensor that holds NaN or infinity; None if all are finite.
+    """Return the name of the first state tensor that contains NaN or infinity; None if all are finite.
 
-    What is frozen is not looked at: training leaves it as it was loaded.
+    Frozen tensors are not checked, since training does not change them.
     """
     floats = {name: t for name, t in _untied_state(model).items() if t.is_floating_point() and t.numel()}
     if not floats:
@@ -128,14 +128,14 @@ def not_finite(model: nn.Module) -> str | None:
 
 
 def size_in_bytes(model: nn.Module) -> int:
-    """Bytes of one checkpoint of `model` trained by AdamW: its state and two moments of what is trained."""
+    """Return the bytes of a checkpoint of `model` trained by AdamW: its state and two moments per trained weight."""
     weights = sum(t.numel() * t.element_size() for t in _untied_state(model).values())
     moments = sum(2 * p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
     return weights + moments
 
 
 def _untied_state(model: nn.Module) -> dict[str, Tensor]:
-    """The model's own state tensors that are not frozen, each once. safetensors refuses two names for one storage."""
+    """Return the model's state tensors that are not frozen, once each: safetensors refuses two names for a storage."""
     kept: dict[str, Tensor] = {}
     frozen = {n for n, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
     seen: set[tuple[object, ...]] = set()
@@ -147,7 +147,7 @@ def _untied_state(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _identity(tensor: Tensor) -> tuple[object, ...]:
-    """Equal for two names of one tensor. Empty tensors share address 0 without being tied."""
+    """Return a key that is equal for two names of one tensor. Empty tensors share address 0 without being tied."""
     if tensor.numel() == 0 or tensor.is_meta:
         return (id(tensor),)
     return (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride())
@@ -156,23 +156,25 @@ def _identity(tensor: Tensor) -> tuple[object, ...]:
 def _check_fit(expected: Mapping[str, torch.Size], tensors: Mapping[str, Tensor], *, origin: str) -> None:
     missing, unknown = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
     if missing or unknown:
-        what = f"it has no {missing[0]!r}" if missing else f"it has {unknown[0]!r}, which this model lacks"
+        what = (
+            f"it lacks {missing[0]!r}" if missing else f"it contains {unknown[0]!r}, which this model lacks"
+        )
         raise UserError(
             f"{origin} belongs to another model: {what} ({len(missing)} missing, {len(unknown)} unknown)"
         )
     for name, shape in expected.items():
         if tensors[name].shape != shape:
             raise UserError(
-                f"{origin} belongs to another model: {name!r} is {tuple(tensors[name].shape)} there and "
-                f"{tuple(shape)} here"
+                f"{origin} belongs to another model: {name!r} has shape {tuple(tensors[name].shape)} instead of "
+                f"{tuple(shape)}"
             )
 
 
 def record_from(kind: type[_Record], values: Mapping[str, Any]) -> _Record:
-    """A dataclass from JSON, each value of the type that its field says; counts are not negative.
+    """Build a dataclass from JSON; each value must have its field's type, and counts must not be negative.
 
     Raises:
-        ValueError: a value is of another type.
+        ValueError: a value has another type.
         TypeError: a name is unknown or missing.
     """
     hints = typing.get_type_hints(kind)
@@ -183,14 +185,14 @@ def record_from(kind: type[_Record], values: Mapping[str, Any]) -> _Record:
 
 
 def check_weights(model: nn.Module, file: Path, *, finite: bool = True) -> None:
-    """Refuse weights of another type than the model's, or not finite. Names and shapes are looked at when they are
-    put in: those of another model are no damage.
+    """Refuse weights that do not have the model's type, or are not finite. Loading checks names and shapes: weights
+    of another model are not damaged.
 
     Args:
-        finite: whether they have to be; those of a run that says itself that it diverged do not.
+        finite: require finite weights; those of a run marked as diverged need not be.
 
     Raises:
-        DamagedError: naming the first such tensor.
+        DamagedError: a tensor is refused; the message names the first one.
     """
     expected = _untied_state(model)
     for name, header in _header(file).items():
@@ -201,19 +203,19 @@ def check_weights(model: nn.Module, file: Path, *, finite: bool = True) -> None:
 
 
 def check_optimizer(model: nn.Module, file: Path, *, has_stepped: bool, finite: bool = True) -> None:
-    """Refuse an optimizer's state of another type than its parameters', not finite, or missing.
+    """Refuse an optimizer's state that does not have its parameters' type, is not finite, or is missing.
 
     Args:
-        has_stepped: whether the optimizer has made a step, so that it has a state.
-        finite: as of `check_weights`.
+        has_stepped: whether the optimizer has made a step and so has a state.
+        finite: as in `check_weights`.
 
     Raises:
-        DamagedError: naming the first such tensor.
+        DamagedError: a tensor is refused; the message names the first one.
     """
     parameters = dict(model.named_parameters())
     found = _header(file)
     if has_stepped and not found:
-        raise DamagedError(f"{file.name} is empty, after steps that were made")
+        raise DamagedError(f"{file.name} is empty, although the optimizer has made steps")
     for key, header in found.items():
         kind, _, name = key.partition("/")
         if kind == "step":
@@ -233,13 +235,13 @@ def _header(file: Path) -> dict[str, TensorHeader]:
 
 def _check_type(file: Path, name: str, header: TensorHeader, wanted: str | None) -> None:
     if wanted is not None and header.dtype != wanted:
-        raise DamagedError(f"{name!r} in {file.name} is {header.dtype} and not {wanted}")
+        raise DamagedError(f"{name!r} in {file.name} is {header.dtype}, not {wanted}")
 
 
 def _check_finite(file: Path) -> None:
     try:
         with safe_open(file, framework="pt") as tensors:
-            for name in tensors.keys():  # noqa: SIM118  (no mapping)
+            for name in tensors.keys():  # noqa: SIM118  (not a mapping)
                 tensor: Tensor = tensors.get_tensor(name)
                 if tensor.is_floating_point() and not torch.isfinite(tensor).all():
                     raise DamagedError(f"{name!r} in {file.name} is not finite (NaN or infinity)")

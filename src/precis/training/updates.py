@@ -1,13 +1,12 @@
 """One optimizer step: gradients summed over micro-batches and processes, divided once, clipped, applied.
 
-Objectives return sums, so the gradient of the whole global step is a plain sum of gradients; it is divided
-by the step's number of targets just before clipping. Without dropout, how the rows were dealt out to
-micro-batches and processes therefore changes the curve by rounding alone; with dropout each process and
-micro-batch draws its own masks, other ones of the same distribution. DistributedDataParallel averages over
-processes, so its mean is multiplied back.
+Objectives return sums, so the gradient of the global step is a plain sum of gradients; it is divided by the
+step's number of targets just before clipping. So without dropout, the distribution of rows over micro-batches
+and processes changes the curve only by rounding. With dropout, each process and micro-batch draws its own masks
+from the same distribution. DistributedDataParallel averages over processes, so its mean is multiplied back.
 
-An `InTurn` objective has several updates in one step, each of the parameters that its gradient reaches: AdamW
-leaves parameters without a gradient alone.
+An `InTurn` objective makes several updates in one step, each for the parameters that its gradient reaches: AdamW
+skips parameters without a gradient.
 """
 
 import math
@@ -27,11 +26,11 @@ from precis.training.schedule import learning_rate_at
 from precis.training.settings import TrainSettings
 
 _MASK = 2**64 - 1
-VALIDATION = 2**32 - 1  # the micro-batch number that stands for validation
+VALIDATION = 2**32 - 1  # the micro-batch number of validation
 #: Sums by name, still on the device.
 Sums = dict[str, Any]
 
-_TURN = 2**24  # between the micro-batch numbers of two turns, for seeding
+_TURN = 2**24  # distance of the micro-batch numbers of two turns, for seeding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +39,9 @@ class Totals:
 
     Attributes:
         loss: summed over the targets.
-        targets, tokens: how many.
-        stop: processes that were asked to stop.
-        parts: sums by name, and in `counts` what each is divided by.
+        targets, tokens: their numbers.
+        stop: number of processes with a request to stop.
+        parts, counts: sums by name, and their divisors.
         gradient_norm: over all parameters, before clipping.
     """
 
@@ -61,11 +60,11 @@ class Totals:
 
     @property
     def finite(self) -> bool:
-        """Whether the step may be applied."""
+        """True if the step may be applied."""
         return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
 
     def and_then(self, later: "Totals") -> "Totals":
-        """Add a later turn of the same step: losses add up per target, tokens and parts side by side."""
+        """Add a later turn of the same step: sum the losses per target and the tokens, and unite the parts."""
         share = self.targets / max(1, later.targets)
         return Totals(
             loss=self.loss + later.loss * share,
@@ -79,7 +78,7 @@ class Totals:
 
 
 class Updater:
-    """Owns the model and the optimizer during training."""
+    """The owner of the model and the optimizer during training."""
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class Updater:
         total_steps: int,
         accelerator: Accelerator,
     ) -> None:
-        """`model` and `optimizer` have been prepared by `accelerator`."""
+        """Use `model` and `optimizer` as prepared by `accelerator`."""
         self.settings = settings
         self.total_steps = total_steps
         self.accelerator = accelerator
@@ -101,7 +100,7 @@ class Updater:
         self._trainable = [p for p in model.parameters() if p.requires_grad]
 
     def learning_rate(self, step: int) -> float:
-        """The rate of optimizer step `step`, counted from 0."""
+        """Return the rate of optimizer step `step`, counted from 0."""
         settings = self.settings
         return learning_rate_at(
             step,
@@ -117,16 +116,16 @@ class Updater:
         seed_position(seed=self.settings.seed, step=step, rank=rank, micro_batch=micro_batch)
 
     def precision(self) -> AbstractContextManager[None]:
-        """Autocast to bf16 if that is the precision; weights stay fp32."""
+        """Return the autocast context, if the precision is bf16; weights stay fp32."""
         if self.settings.precision == "fp32":
             return nullcontext()
         return torch.autocast(self.accelerator.device.type, dtype=torch.bfloat16)
 
     def update(self, batches: BatchSource, step: int, *, asked_to_stop: Callable[[], bool]) -> Totals:
-        """One optimizer step: for each objective batch, loss, backward, division, clipping, update.
+        """Make one optimizer step: for each objective batch, loss, backward, division, clipping, update.
 
-        Whether this process was asked to stop is looked up at the end of each turn, and told to the others.
-        An objective whose loss or gradient is not finite changes nothing and ends the step.
+        At the end of each turn, a request to stop this process is shared with the others. An objective whose loss or
+        gradient is not finite changes nothing and ends the step.
         """
         count = self.settings.gradient_accumulation
         device = self.accelerator.device
@@ -146,7 +145,7 @@ class Updater:
     def _accumulate(
         self, stage: Stage, micro_batches: list[TrainingBatch], carried: list[Any], *, step: int, turn: int
     ) -> Sums:
-        """Loss and backward for every micro-batch; the sums on the way. What is carried on is put into `carried`."""
+        """Run loss and backward for every micro-batch and return the sums; update `carried` for the next turn."""
         sums: Sums = {}
         last = len(micro_batches) - 1
         for number, batch in enumerate(micro_batches):
@@ -162,7 +161,7 @@ class Updater:
     def _divide_and_clip(self, sums: Sums, *, stop: bool) -> Totals:
         """Divide the gradients by all the targets of the step and clip their norm; read the totals.
 
-        `stop` tells every process that this one was asked to stop.
+        `stop` shares this process's request to stop with all others.
         """
         accelerator = self.accelerator
         names = sorted(sums)
@@ -171,7 +170,7 @@ class Updater:
         scale = accelerator.num_processes / total[names.index("targets")].clamp(min=1)
         torch._foreach_mul_([p.grad for p in self._trainable if p.grad is not None], scale.float())
         norm = whole(accelerator.clip_grad_norm_(self._trainable, self.settings.clip_norm))
-        # The wait for the device in a turn: everything that the host decides on comes in one transfer.
+        # The only wait for the device in a turn: one transfer has everything that the host needs.
         *read, stops, gradient_norm = torch.cat([total, norm.detach().to(total.dtype).reshape(1)]).tolist()
         by_name = dict(zip(names, read, strict=True))
         return Totals(
@@ -192,16 +191,15 @@ class Updater:
         self._optimizer.zero_grad(set_to_none=True)
 
     def _sync_only_if(self, last: bool) -> AbstractContextManager[None]:
-        """Gradients travel between processes once a step, with the last micro-batch; those of a model in pieces
-        always, since no process has room for all of them.
+        """Synchronize gradients once a step, with the last micro-batch; those of a sharded model always, since no
+        process has room for all of them.
         """
         return nullcontext() if last or in_pieces(self._model) else self.accelerator.no_sync(self._model)
 
 
 def scalars(values: Iterable[Tensor | float], device: torch.device) -> Tensor:
-    """Scalars side by side on the device, to be read in one transfer; in fp64 where the device knows it. A number is
-    written there by a kernel: copied from the host's memory, it would make the host wait for all that the device has
-    still to do.
+    """Stack scalars on the device, to read them in one transfer; in fp64 if the device supports it. A kernel writes
+    the numbers: a copy from the host's memory would make the host wait for all pending work of the device.
     """
     exact = torch.float32 if device.type == "mps" else torch.float64  # Apple's GPUs have no fp64
     there = [
@@ -232,7 +230,7 @@ def _add(sums: Sums, loss: Loss) -> None:
 
 
 def add_to_window(window: dict[str, float], totals: Totals, *, learning_rate: float, seconds: float) -> None:
-    """Add one step to the sums of `window`. A skipped step counts as such and adds no loss."""
+    """Add one step to the sums of `window`. A skipped step is counted and adds no loss."""
     sums = {
         "steps": 1.0,
         "tokens": float(totals.tokens),
@@ -249,9 +247,9 @@ def add_to_window(window: dict[str, float], totals: Totals, *, learning_rate: fl
 
 
 def window_means(window: dict[str, float]) -> dict[str, float]:
-    """The record of a window: loss and parts per target, gradient norm and learning rate per step, tokens/s.
+    """Return the record of a window: loss and parts per target, gradient norm and learning rate per step, tokens/s.
 
-    Loss, gradient norm and parts are left out when every step of the window was skipped.
+    Loss, gradient norm and parts are missing if every step of the window was skipped.
     """
     steps, applied = window["steps"], window["steps"] - window["skipped"]
     record: dict[str, float] = {}
@@ -267,7 +265,7 @@ def window_means(window: dict[str, float]) -> dict[str, float]:
 
 
 def mixed_seed(*numbers: int) -> int:
-    """A 63-bit seed from any integers; nearby inputs give unrelated seeds (splitmix64, Steele et al.
+    """Mix integers into a 63-bit seed; nearby inputs give unrelated seeds (splitmix64, Steele et al.
     2014).
     """
     state = 0
@@ -280,5 +278,5 @@ def mixed_seed(*numbers: int) -> int:
 
 
 def seed_position(*, seed: int, step: int, rank: int, micro_batch: int) -> None:
-    """Seed the generators of PyTorch on all devices for one micro-batch."""
+    """Seed PyTorch's generators on all devices for one micro-batch."""
     torch.manual_seed(mixed_seed(seed, step, rank, micro_batch))

@@ -1,4 +1,4 @@
-"""Measuring a model between steps without leaving a trace on it, and which validation is the best so far."""
+"""Validation between steps, without side effects on the model, and the choice of the best so far."""
 
 import math
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ LOSS = "loss"
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; afterwards every module is back in the mode that it was in."""
+    """Run the body in evaluation mode without gradients, and restore the mode of every module afterwards."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
@@ -33,10 +33,10 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def mean_loss(model: nn.Module, batches: Iterable[Any], objective: Objective) -> dict[str, float]:
-    """The objective's mean per target over all of `batches`, as ``loss``, and each of its parts by name.
+    """Return the objective's mean per target over all `batches` as ``loss``, and each of its parts by name.
 
     Raises:
-        UserError: the batches hold no target at all.
+        UserError: the batches do not contain a target.
     """
     device = next(model.parameters()).device
     sums: defaultdict[str, float] = defaultdict(float)
@@ -51,18 +51,18 @@ def mean_loss(model: nn.Module, batches: Iterable[Any], objective: Objective) ->
                 sums[name] += value
                 counts[name] += int(count)
     if not counts["loss"]:
-        raise UserError("the validation set has no targets; check its summaries")
+        raise UserError("the validation set does not contain targets; check its summaries")
     return {name: sums[name] / max(1, counts[name]) for name in sums}
 
 
 @dataclass(frozen=True)
 class ValidationVerdict:
-    """What a validation says of a model.
+    """The verdict of a validation on a model.
 
     Attributes:
-        is_finite: score, loss and weights are; no other model is ever kept or exported.
-        is_best: these weights are to be kept.
-        is_progress: patience begins anew; a tie in score and loss keeps the later weights, but is none.
+        is_finite: score, loss and weights are finite; other models are never kept or exported.
+        is_best: these weights are kept.
+        is_progress: patience restarts; a tie in score and loss keeps the later weights, but is not progress.
     """
 
     is_finite: bool
@@ -73,10 +73,10 @@ class ValidationVerdict:
 def judge(
     metrics: Mapping[str, float], *, select: Lowest | Highest, state: RunState, weights_are_finite: bool
 ) -> ValidationVerdict:
-    """Compare a validation with the best so far, of which `state` knows score and loss.
+    """Compare a validation with the best so far, whose score and loss are in `state`.
 
     Raises:
-        UserError: `metrics` lack what `select` names.
+        UserError: `metrics` lack the metric that `select` names.
     """
     if select.metric not in metrics:
         known = ", ".join(sorted(metrics)) or "nothing"

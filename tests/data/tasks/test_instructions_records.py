@@ -62,7 +62,7 @@ def test_a_task_takes_over_what_it_does_not_say_and_false_is_no_column(read: Any
         (
             "max_source = 512",
             "max_sourc = 512",
-            r"\[first\]: Task has no setting 'max_sourc'; did you mean 'max_",
+            r"\[first\]: Task does not have a setting 'max_sourc'; did you mean 'max_",
         ),
         ("max_source = 512\n", "", r"\[first\]: Task lacks the setting 'max_source'"),
         ("beams = 2", "beams = 0", r"\[first\]: beams=0 must be 1 to 128"),
