@@ -67,7 +67,7 @@ class Making:
                 if value is not None and value is not False:
                     option = f"--{name.replace('_', '-')}"
                     raise UserError(
-                        f"{option} has no effect with --mode extract, which writes nothing; omit it"
+                        f"{option} does not apply to --mode extract, which writes nothing; omit it"
                     )
         return mode
 

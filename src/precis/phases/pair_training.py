@@ -246,7 +246,7 @@ def fit_to_model(plan: RunPlan, trainable: TrainableModel, tell: Tell) -> RunPla
 
 
 def pair_objective(plan: RunPlan, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
-    """Return the objective of training on pairs: teacher forcing, or the future n-gram loss if the model predicts ahead.
+    """Return the objective of training on pairs: teacher forcing, or future n-gram loss if the model predicts ahead.
 
     Raises:
         UserError: the run weights streams that `model` does not have.

@@ -197,7 +197,7 @@ def _validation(
     held_out = Blocks([corpus.dev for corpus in corpora if corpus.dev is not None], run.block_length)
     if not len(held_out):
         raise UserError(
-            f"{corpora[0].folder}: contains no held-out block of {run.block_length} tokens to validate on; pack again with "
+            f"{corpora[0].folder}: no held-out block of {run.block_length} tokens to validate on; pack again with "
             f"a larger --dev-share, or use shorter blocks"
         )
     rows = PackedRows([(held_out, 1.0)], seed=0)
@@ -244,9 +244,7 @@ def _weights(
     if mixture is None:
         return given
     if set(given) != {1.0}:
-        raise UserError(
-            "--temperature weights the corpora by their size; give it, or FOLDER=WEIGHT, not both"
-        )
+        raise UserError("--temperature weights corpora by their size; use either it or FOLDER=WEIGHT")
     return [*mixture.shares([corpus.num_tokens for corpus in opened])]
 
 

@@ -115,18 +115,17 @@ def read_for_probing(
 ) -> ProbedModel:
     """Load a model without its adapters and tokenize its input.
 
-        Args:
-            model: a base, or a run folder of `precis tune`, which names its base and provides its own adapter if none
-                is given.
-            adapters: adapters of that base.
-            max_source, max_target: longer texts are truncated, counted and reported; if None, 512 and 128, or the model's
+    Args:
+        model: a base, or a run folder of `precis tune`, which names its base and provides the default adapter.
+        adapters: adapters of that base.
+        max_source, max_target: limits; longer texts are truncated and counted. If None, 512 and 128, or the model's
             limit.
-            task: a task whose instruction is put before every document, if the model was grounded with instructions.
-    instruction: text put before every document; if None, the one from training.
+        task: a task whose instruction is put before every document, if the model was grounded with instructions.
+        instruction: text put before every document; if None, the one from training.
 
-            Raises:
-                UserError: the model cannot be loaded or reads less than requested, there are no pairs, or the adapters were
-                trained with different instructions.
+    Raises:
+        UserError: the model cannot be loaded or reads less than requested, `pairs` is empty, or the adapters were
+            trained with different instructions.
     """
     parts = [find_parts(model, adapter) for adapter in adapters] or [find_parts(model)]
     loaded = load_model(parts[0].base)
@@ -285,11 +284,11 @@ def prefix_spectra(
     """Compute the spectrum of every layer's prefix columns at one site, with each of the adapters.
 
     Raises:
-        UserError: there is no adapter, one belongs to another base, or one lacks a prefix at that site.
+        UserError: no adapter is given, one belongs to another base, or one lacks a prefix at that site.
     """
     if not reading.adapters:
         raise UserError(
-            f"{reading.facts['model']}: does not have a prefix, so there is no spectrum; give --adapter"
+            f"{reading.facts['model']}: does not have a prefix, so it lacks a spectrum; give --adapter"
         )
     names = names_apart(reading.adapters, option="--adapter")
     found: Spectra = {}
@@ -298,7 +297,7 @@ def prefix_spectra(
         with carrying(reading, adapter) as attachment:
             if attachment.prefixes.table(site) is None:
                 raise UserError(
-                    f"{adapter}: lacks a prefix in the {SITE_NAMES[site]}, so there is no spectrum; choose another site"
+                    f"{adapter}: lacks a prefix in the {SITE_NAMES[site]}, so it lacks a spectrum there; choose another"
                 )
             for seen in passes(reading, attachment, name=name, progress=progress):
                 if seen.site is site and seen.prefix:

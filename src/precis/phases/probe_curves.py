@@ -5,7 +5,7 @@ A run is given as
     an evaluated folder of precis tune or finetune: scores.json, there or one level below, contains the scores; the
         adapter names the layers with a prefix; settings.json records the number of training pairs;
     a .csv or .json list, one run per row, for everything else: columns line, x, task, scores (a folder or
-        scores.json, relative to the list), system, or the scores themselves, such as rougeL, rougeL_low and rougeL_high.
+        scores.json, relative to the list), system, or the scores, such as rougeL, rougeL_low and rougeL_high.
         Line and scores are required, and an empty x draws a level for comparison.
 
 Layers are counted from 1, shares are in percent.
@@ -178,9 +178,7 @@ def _only_model(systems: Mapping[str, Any], file: Path) -> str:
     models = [name for name, system in systems.items() if system.get("kind") == "model"]
     if len(models) != 1:
         names = ", ".join(repr(name) for name in models) or "none"
-        raise UserError(
-            f"{file}: has {len(models)} models ({names}); name one in the column system of a list"
-        )
+        raise UserError(f"{file}: has {len(models)} models ({names}); name one in a list's column system")
     return models[0]
 
 

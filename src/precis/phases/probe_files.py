@@ -156,7 +156,7 @@ def write_table(file: Path, header: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def write_map(file: Path, found: AttentionMap) -> None:
-    """Write a matrix as CSV: a row per query with its number of documents; columns p1.. of prefix, k1.. of input."""
+    """Write a matrix as CSV: a row per query with its number of documents; columns p1.. (prefix), k1.. (input)."""
     inputs = found.weights.shape[1] - found.prefix
     names = [f"p{n + 1}" for n in range(found.prefix)] + [f"k{n + 1}" for n in range(inputs)]
     rows = (
