@@ -82,8 +82,8 @@ def test_rows_of_our_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ({"id": "1", "output": "Ann.", "score": 1}, "line 2: has no 'system'"),
-        ({"id": "1", "system": "a", "output": "Ann."}, "line 2: has no 'score'"),
+        ({"id": "1", "output": "Ann.", "score": 1}, "line 2: lacks 'system'"),
+        ({"id": "1", "system": "a", "output": "Ann."}, "line 2: lacks 'score'"),
         (
             {"id": "1", "system": "a", "output": "Ann.", "scores": {"true": "much"}},
             "line 2: could not convert",
