@@ -141,7 +141,7 @@ def test_a_given_model_gets_gentler_settings() -> None:
 
 
 def test_the_shape_of_a_given_model_cannot_be_set():
-    with pytest.raises(UserError, match=r"model.ngram=3: the model is given with --model"):
+    with pytest.raises(UserError, match=r"model.ngram=3: the model given with --model"):
         refuse_shape(["train.steps=3", "model.ngram=3"])
     refuse_shape(["train.steps=3"])
 

@@ -2,10 +2,10 @@
 
     sets -> at most `cap` pairs of each, instructed -> one mixture -> train, loss per set -> OUT/model
 
-Section 2.1, Eq. 6, Tables 1 and 9. A pair's share of the mixture is its set's size, counted up to the cap
-(examples-proportional mixing with a limit, T5 section 3.5.2), flattened by a temperature if there is one: small sets
-are then repeated with other wordings. Validation uses unseen pairs with held-out wordings, since a grounded model is
-used that way; `loss` is the mean over the sets, with equal weights.
+Section 2.1, Eq. 6, Tables 1 and 9. A set's share of the mixture is its size, up to the cap (examples-proportional
+mixing with a limit, T5 section 3.5.2). A temperature flattens the shares: small sets are then repeated with other
+wordings. Validation uses unseen pairs with held-out wordings, since a grounded model is used that way; `loss` is the
+mean over the sets, with equal weights.
 """
 
 from __future__ import annotations

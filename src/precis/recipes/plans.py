@@ -1,9 +1,9 @@
 """Resolves options to a plan: a recipe, overridden by a task's lengths and decoding, overridden by the user.
 
 Few-shot settings follow Z-Code++ section 3.3 and Table 11, with 0, 10, 100 and 1000 pairs. The paper draws them
-at random and fine-tunes "until no significant improvement on the validation set is observed", after PEGASUS (Zhang
-et al., 2020), whose low-resource runs end after at most 2000 steps. It prints neither batch size nor patience;
-ours are below. They are given in steps, since ten pairs would make thousands of epochs.
+at random and fine-tunes "until no significant improvement on the validation set is observed". That follows PEGASUS
+(Zhang et al., 2020), whose low-resource runs end after at most 2000 steps. The paper prints neither batch size nor
+patience; ours are below. Lengths are in steps, since ten pairs would make thousands of epochs.
 
 Zero examples are zero-shot: the model is scored without training. A run keeps its best checkpoint, so it does not
 notice if a few examples make a model worse. The paper marks such cells with a star, and `precis evaluate` on the
@@ -108,8 +108,8 @@ def grounding(run: RunPlan) -> RunPlan:
     """Turn a fine-tuning recipe into one for grounded pre-training.
 
     The checkpoint with the lowest loss is kept, and validation generates no summaries: no single set's ROUGE
-    represents the mixture. From size small on, the settings are those of Table 9, with the largest of its learning
-    rates {2e-6, 5e-6, 1e-5} and the fewer of its epochs {10, 20}. Micro and mini keep their own, larger rates.
+    represents the mixture. From size small on, the settings are those of Table 9. From its learning rates {2e-6, 5e-6,
+    1e-5} and epochs {10, 20} we use the largest rate and fewer epochs. Micro and mini keep their own, larger rates.
     """
     train = replace(run.train, select=Lowest())
     if run.name in TRAINED_FROM_NOTHING:
