@@ -52,7 +52,7 @@ def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_p
     ("options", "says"),
     [
         (["--examples", "0", "--model", "m"], "`precis evaluate --model m --data d --out o/evaluation`"),
-        (["--examples", "0"], "zero-shot needs a model"),
+        (["--examples", "0"], "zero-shot needs a trained model"),
         (["--examples", "-1"], "use 1 or more"),
         (["--sampling-seed", "1"], "give --examples too"),
         (["--trials", "3"], "--trials belongs to a search"),

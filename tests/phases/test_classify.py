@@ -177,7 +177,7 @@ def test_what_a_classifier_is_not_for_is_refused_in_one_line(
     pairs = read_test_pairs(find_part(task_name="stsb", data=str(data)))
     with pytest.raises(UserError, match=r"is a classifier \(entailment, not_entailment\) and writes no text"):
         load_model(trained)
-    with pytest.raises(UserError, match="answers with entailment, not_entailment, and stsb wants a number"):
+    with pytest.raises(UserError, match="answers with entailment, not_entailment, but stsb needs a number"):
         evaluate_models([str(trained)], pairs, out=tmp_path, task="stsb")
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match="is a classifier and does not decode"):

@@ -95,7 +95,7 @@ def test_without_a_tokenizer_a_model_alone_is_written_and_can_be_completed(
     with pytest.raises(UserError, match="no tokenizer"):
         load_model(tmp_path / "out")
     assert convert(checkpoint, tmp_path / "out", tokenizer=tokenizer).has_tokenizer
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         convert(checkpoint, tmp_path / "out", tokenizer=tokenizer)
 
 
@@ -133,7 +133,7 @@ def test_a_tokenizer_of_another_model_is_refused(checkpoint: Path, tmp_path: Pat
     with pytest.raises(UserError, match=r"lacks \[SEP\] and \[PAD\]"):
         convert(checkpoint, tmp_path / "out", tokenizer=str(tmp_path / "bare"))
     bert_like(DOCUMENTS, entries=400).save_pretrained(tmp_path / "bert")
-    with pytest.raises(UserError, match=r"\[SEP\] is 5, and the model ends texts with 7"):
+    with pytest.raises(UserError, match=r"\[SEP\] is 5, but the model ends texts with 7"):
         convert(
             their_folder(tmp_path / "theirs", eos_token_id=7),
             tmp_path / "out",

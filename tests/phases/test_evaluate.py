@@ -120,7 +120,7 @@ def test_our_own_predictions_are_scored_on_the_pairs_that_they_were_made_for_alo
         given_predictions(file, others)
     with pytest.raises(UserError, match="made for example"):
         given_predictions(file, [replace(PAIRS[0], id="another"), *PAIRS[1:]])
-    with pytest.raises(UserError, match="5 predictions, but there are 4"):
+    with pytest.raises(UserError, match="5 predictions, and there are 4"):
         given_predictions(file, PAIRS[:4])
 
 
@@ -148,7 +148,7 @@ def test_two_files_of_one_name_are_refused_rather_than_one_of_them_lost(tmp_path
 
 def test_a_file_called_like_a_row_of_the_model_is_refused() -> None:
     assert list(joined({"mine greedy": ["a"]}, {"theirs": ["b"]})) == ["mine greedy", "theirs"]
-    with pytest.raises(UserError, match="'mine greedy' is a row of the model and a file of predictions"):
+    with pytest.raises(UserError, match="'mine greedy' names a row of the model and a file of predictions"):
         joined({"mine greedy": ["a"]}, {"mine greedy": ["b"]})
 
 

@@ -65,7 +65,7 @@ def test_dialsummeval_with_one_system_as_the_reference(tmp_path: Path) -> None:
     (found,) = read_scored(file, reference_system="N")
     assert found.document == "Ann: I sing.\nBob: Where?"
     assert (found.references, found.scores) == (("Ann is singing.",), {"consistency": 4.0, "fluency": 4.0})
-    with pytest.raises(UserError, match="no system is called 'Z'; there are A, N"):
+    with pytest.raises(UserError, match="unknown system 'Z'; use one of A, N"):
         read_scored(file, reference_system="Z")
 
 

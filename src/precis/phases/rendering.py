@@ -26,7 +26,7 @@ def told(result: Result, *, max_source: int | None) -> str:
     total = f"{summary.document_tokens:,}"
     if summary.kept:
         notes = "".join(f"; {note}" for note in result.document.passages.notes)
-        return f"{name}: returned unchanged: with {total} tokens it is no longer than a summary{notes}"
+        return f"{name}: returned unchanged: its {total} tokens are within the length of a summary{notes}"
     read = {
         "whole": f"read all {total} tokens",
         "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} of training",
