@@ -174,7 +174,7 @@ def test_led_is_refused_in_one_line(tmp_path):
     model, tokenizer = tiny("led")
     model.save_pretrained(tmp_path / "led")
     tokenizer.save_pretrained(tmp_path / "led")
-    with pytest.raises(UserError, match="LED's attention in windows cannot be exported"):
+    with pytest.raises(UserError, match="cannot export LED's windowed attention"):
         export_onnx(tmp_path / "led", tmp_path / "onnx")
 
 

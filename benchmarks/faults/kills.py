@@ -21,7 +21,7 @@ from benchmarks.faults.report import Tally, header, verdict
 from benchmarks.faults.writers import build_shelf, command_lines
 
 _TIMES = {"seconds", "tokens_per_second", "window", "pages_per_second"}
-_FINISHED = "already exists, nothing was summarized"  # the kill came when all was done
+_FINISHED = "already exists, so nothing was summarized"  # the kill came when all was done
 _DIGESTS = {"seal.json", "manifest.json"}  # of files that hold times; the folders are checked against them
 
 

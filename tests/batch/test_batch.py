@@ -241,7 +241,7 @@ def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refu
     batch = BatchRun(files=shelf, out=out, making=making)
     out.mkdir()
     (out / "thesis.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"holds thesis\.txt"):
+    with pytest.raises(UserError, match=r"contains thesis\.txt"):
         batch.run()
     (out / "thesis.txt").unlink()
     (out / "summaries.jsonl").write_text("")

@@ -135,8 +135,8 @@ def test_an_unknown_task_names_the_nearest(command: str, precis: Precis, tmp_pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--select", "foo"], "no metric is called 'foo'"),
-        (["--set", "generated_rows=0"], "generated_rows=0 asks for none"),
+        (["--select", "foo"], "unknown metric 'foo'"),
+        (["--set", "generated_rows=0"], "generated_rows=0 disables them"),
         (["--batch-size", 0], "batch_size=0 is too small"),
         (["--batch-tokens", 0], "batch_tokens=0 is too small"),
     ],
@@ -283,7 +283,7 @@ def test_an_empty_document_among_others_ends_the_work_or_is_stated_in_its_place(
     command = ["summarize", *files, "--model", finished, "--json", "--sentences", 2]
     ended = precis(*command)
     assert (ended.code, len(ended.out.splitlines())) == (2, 1)
-    assert "b.txt: the document is empty; --keep-going goes on with the others" in ended.error
+    assert "b.txt: the document is empty; --keep-going continues with the others" in ended.error
     outcome = precis(*command, "--keep-going")
     assert outcome.code == 1
     lines = [json.loads(line) for line in outcome.out.splitlines()]
@@ -306,7 +306,7 @@ def test_a_file_of_summaries_is_whole_and_never_overwritten(
     ]
     again = precis(*command)
     assert again.code == 2
-    assert "already exists, nothing was summarized" in again.error
+    assert "already exists, so nothing was summarized" in again.error
 
 
 @pytest.mark.parametrize("device", ["cuda:77", "nowhere", "meta"])
@@ -378,7 +378,7 @@ def test_a_document_longer_than_the_model_reads(
         (["summarize", "a.txt", "--model", "x", "--words", "many"], "--words"),
         (["summarize", "a.txt", "--model", "x", "--long", "cut"], "--long"),
         (["finetune", "--data", "d", "--out", "o", "--recipe", "zcodepp-tiny"], "unknown recipe"),
-        (["finetune", "--data", "d", "--out", "o", "--set", "train.lr=1"], "no setting 'lr'"),
+        (["finetune", "--data", "d", "--out", "o", "--set", "train.lr=1"], "unknown setting 'lr'"),
         (
             ["finetune", "--data", "d", "--out", "o", "--epochs", "2", "--steps", "3"],
             "either steps or epochs",

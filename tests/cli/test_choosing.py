@@ -62,7 +62,7 @@ def test_of_a_german_document_it_is_said_that_the_default_model_knows_english_al
 )
 def test_what_is_about_writing_is_refused(report, capsys, option, named) -> None:
     assert main(["summarize", str(report), *option]) == 2
-    assert f"{named} has no effect with --mode extract" in capsys.readouterr().err
+    assert f"{named} does not apply to --mode extract" in capsys.readouterr().err
 
 
 def test_the_default_model_refuses_to_write(report, capsys) -> None:

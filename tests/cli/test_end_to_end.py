@@ -59,7 +59,7 @@ def test_what_will_happen_is_said_before_it_does(pairs: Path, precis: Precis, tm
     assert outcome.code == 0, outcome.err
     assert "train: 40 pairs" in outcome.err
     assert "M parameters, new, recipe zcodepp-micro" in outcome.err
-    assert "are longer than 64 tokens and are cut: raise --max-source" in outcome.err
+    assert "are longer than 64 tokens and are truncated: raise --max-source" in outcome.err
     assert f"model: {tmp_path}/run/model" in outcome.out
     assert f"--data {pairs} --split test --out {tmp_path}/run/evaluation" in outcome.out
     assert "precis summarize FILE --model" in outcome.out

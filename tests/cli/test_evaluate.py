@@ -31,7 +31,7 @@ def test_a_file_in_the_place_of_the_scores_is_refused_before_anything_is_read(
     out = tmp_path / "out" / "deeper" if inside else tmp_path / "out"
     outcome = precis("evaluate", "--model", tmp_path / "none", "--data", tmp_path / "none", "--out", out)
     assert outcome.code == 2
-    assert "out: is a file; --out names a folder" in outcome.error
+    assert "out: is a file; name a folder with --out" in outcome.error
 
 
 def predictions(file: Path, text: str) -> Path:

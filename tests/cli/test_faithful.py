@@ -44,7 +44,7 @@ def test_support_is_part_of_what_an_unfinished_file_was_made_by(precis: Precis, 
     assert precis("summarize", file, empty, "--support", "--out", out).code == 2
     other = precis("summarize", file, "--out", out)
     assert other.code == 2
-    assert "was begun with" in other.error
+    assert "was started with" in other.error
     empty.write_text(DOCUMENT)
     assert precis("summarize", file, empty, "--support", "--out", out).code == 0
     assert out.read_text().count("[1] ") == 2
@@ -91,7 +91,7 @@ def test_a_checker_that_is_none_is_refused_in_one_line(precis: Precis, tmp_path:
     scored = ("evaluate", "--predictions", tmp_path / "mine.txt", "--data", tmp_path / "test.jsonl")
     outcome = precis(*scored, "--checker", tmp_path / "none", "--out", tmp_path / "out")
     assert outcome.code == 2
-    assert "no model here; give a folder with config.json" in outcome.error
+    assert "contains no model; give a folder with config.json" in outcome.error
     other = save("bart", tmp_path / "bart")
     outcome = precis(*scored, "--checker", other, "--out", tmp_path / "out")
     assert outcome.code == 2

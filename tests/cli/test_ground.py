@@ -65,7 +65,7 @@ def test_a_model_is_grounded_then_asked_without_further_training(
         (["--tasks", "samsum", "--cap", "0"], "--cap 0: use 1 or more"),
         (["--tasks", "samsum", "--recipe", "zcodepp-mikro"], "unknown recipe"),
         (["--tasks", "samsum,", "--leave-out", "samsum"], "no set to train on"),
-        (["--tasks", "qmsum"], "no such folder; say where the task is with --tasks qmsum=PLACE"),
+        (["--tasks", "qmsum"], "no such folder; name the task's place with --tasks qmsum=PLACE"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(

@@ -34,7 +34,7 @@ def test_a_file_where_a_folder_is_to_be(
     words = [word.format(pairs=pairs, model=finished) for word in command.split()]
     outcome = precis(*words, "--out", file / "deeper" / "still" if inside else file)
     assert (outcome.code, file.read_text()) == (2, "mine")
-    assert f"{file}: is a file; --out names a folder" in outcome.error
+    assert f"{file}: is a file; name a folder with --out" in outcome.error
 
 
 def test_a_tokenizer_is_never_written_over_a_folder_of_somebody(

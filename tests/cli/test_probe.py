@@ -36,7 +36,7 @@ def test_attention_is_drawn_and_told(
     outcome = precis("probe", "attention", "--adapter", adapter.parent, *options)
     assert outcome.code == 0, outcome.err
     assert "attention on the prefix, cross-attention, from the lowest layer: " in outcome.out
-    assert "3 of 3 documents (100.0%) are cut to 30 tokens" in outcome.err
+    assert "3 of 3 documents (100.0%) are truncated to 30 tokens" in outcome.err
     assert (out / "attention-encoder.png").is_file()
     assert json.loads((out / "attention.json").read_text())["documents"] == 3
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_probed_is_refused_in_one_line(
         assert not (tmp_path / "out").exists()
     outcome = precis("probe", "curves", tmp_path / "none.csv", "--by", "layer", "--out", tmp_path / "out")
     assert outcome.code == 2
-    assert "none.csv: no such run folder, and no such list" in outcome.error
+    assert "none.csv: no such run folder or list" in outcome.error
     assert not (tmp_path / "out").exists()
 
 
@@ -101,5 +101,5 @@ def test_a_file_in_the_place_of_the_folder_is_refused_before_anything_is_read(
     what = (tmp_path / "none.csv", "--by", "share") if command == "curves" else ("--model", tmp_path / "none")
     outcome = precis("probe", command, *what, "--out", file / "deeper" if inside else file)
     assert outcome.code == 2
-    assert f"{file}: is a file; --out names a folder" in outcome.error
+    assert f"{file}: is a file; name a folder with --out" in outcome.error
     assert file.read_text() == "mine"

@@ -42,7 +42,7 @@ def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_p
     few = ["--examples", 10, "--sampling-seed", 3]
     outcome = precis("finetune", "--data", pairs, "--out", tmp_path / "run", *few, *small, *brief)
     assert outcome.code == 0, outcome.err
-    assert "few-shot: 2 steps at most in batches of 10 pairs, or until 5 validations" in outcome.err
+    assert "few-shot: at most 2 steps in batches of 10 pairs, or until 5 validations" in outcome.err
     assert "10 training pairs drawn at random (seed 3)" in outcome.err
     record = json.loads((tmp_path / "run" / "settings.json").read_text())
     assert record["run"]["batch_size"] == 10
@@ -52,7 +52,7 @@ def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_p
     ("options", "says"),
     [
         (["--examples", "0", "--model", "m"], "`precis evaluate --model m --data d --out o/evaluation`"),
-        (["--examples", "0"], "zero-shot needs a model"),
+        (["--examples", "0"], "zero-shot needs a trained model"),
         (["--examples", "-1"], "use 1 or more"),
         (["--sampling-seed", "1"], "add --examples"),
         (["--trials", "3"], "--trials is for a search"),

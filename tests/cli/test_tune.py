@@ -115,7 +115,7 @@ def test_the_network_is_nothing_to_a_whole_model(
 ) -> None:
     options = ["--whole-model", "--method", "softsa", "--inner-width", 8]
     outcome = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
-    assert "prefix.keys.width is about a prefix" in outcome.error
+    assert "prefix.keys.width needs a prefix" in outcome.error
 
 
 def test_options_of_the_version_before_say_their_new_spelling(
@@ -154,7 +154,7 @@ def test_keys_and_values_that_are_trained_themselves_want_a_rate(
     words = ["tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options]
     assert "add --lr" in precis(*words).error
     given = precis(*words, "--set", "train.learning_rate=0.1", "--set", "train.colour=1")
-    assert "has no setting 'colour'" in given.error
+    assert "unknown setting 'colour'" in given.error
 
 
 def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
@@ -178,19 +178,19 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
         (["--examples", 2, "--share", 0.5], "--examples 2 and --share 0.5"),
         (["--sampling-seed", 2], "for --examples or --share; add one of them"),
         (["--share", 2], "above 0 and at most 1"),
-        (["--inner-width", 8, "--direct"], "Direct has no setting 'width'"),
-        (["--reparametrize", "--initial-text", "So"], "cannot begin as given words"),
+        (["--inner-width", 8, "--direct"], "unknown setting 'width' of Direct"),
+        (["--reparametrize", "--initial-text", "So"], "cannot be initialized with words"),
         (["--whole-model", "--method", "uniblock"], "cannot tune the whole model"),
         (["--task", "e2f"], "unknown task 'e2f'"),
         (["--temperature", 0], "temperature=0.0"),
         (["--method", "truncsa", "--top-p", 1.5], "mass=1.5"),
         (
             ["--method", "hsoftsa", "--top-p", 0.9],
-            "attention.mass has no effect with --method hsoftsa; only truncsa, htruncsa use it",
+            "attention.mass does not apply to --method hsoftsa; only truncsa, htruncsa use it",
         ),
         (
             ["--method", "prefix", "--temperature", 1.0],
-            "attention.temperature has no effect with --method prefix",
+            "attention.temperature does not apply to --method prefix",
         ),
         (
             ["--method", "softsa", "--encoder-segments", 2],
@@ -198,12 +198,12 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
         ),
         (
             ["--method", "uniblock", "--lower-share", 0.5],
-            "attention.lower_share has no effect with --method uniblock",
+            "attention.lower_share does not apply to --method uniblock",
         ),
-        (["--method", "truncsa", "--target-length", 9], "target_length has no effect with --method truncsa"),
-        (["--whole-model", "--prefix-length", 4, "--method", "softsa"], "prefix.length is about a prefix"),
+        (["--method", "truncsa", "--target-length", 9], "target_length does not apply to --method truncsa"),
+        (["--whole-model", "--prefix-length", 4, "--method", "softsa"], "prefix.length needs a prefix"),
         (["--prefix-length"], "--prefix-length is empty; write --set prefix.length=VALUE"),
-        (["--set", "prefix=none", "--set", "prefix.colour=1"], "prefix.colour is about a prefix"),
+        (["--set", "prefix=none", "--set", "prefix.colour=1"], "prefix.colour needs a prefix"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -296,4 +296,4 @@ def test_units_without_blocks_are_one_line(base: Path, pairs: Path, precis: Prec
     options = [*SHORT, "--method", "softsa", "--units", "turns"]
     outcome = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert outcome.code == 2
-    assert "units needs two or more segments of the source, and softsa has one" in outcome.error
+    assert "units needs two or more segments of the source, but softsa has one" in outcome.error

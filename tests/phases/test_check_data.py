@@ -91,7 +91,7 @@ def test_impossible_counts_are_refused(tmp_path: Path, counts: dict[str, int]) -
 @pytest.mark.parametrize("old", ["dev.jsonl", "validation.csv", "train.parquet"])
 def test_an_old_split_beside_the_new_pairs_is_refused_and_left_alone(tmp_path: Path, old: str) -> None:
     (tmp_path / old).write_text("old")
-    with pytest.raises(UserError, match=rf"holds {old}, which would be read beside the new pairs"):
+    with pytest.raises(UserError, match=rf"contains {old}, which would be read together with the new pairs"):
         write_synthetic(tmp_path, {"train": 2, "dev": 0, "test": 1}, seed=0)
     assert [file.name for file in tmp_path.iterdir()] == [old]
 
@@ -113,7 +113,7 @@ def test_pairs_of_somebody_are_not_overwritten_and_its_own_are_written_again(tmp
     own = tmp_path / "own"
     own.mkdir()
     (own / "train.jsonl").write_text('{"document": "Mine.", "summary": "Mine."}\n')
-    with pytest.raises(UserError, match=r"train\.jsonl: is there and holds other pairs, which would be lost"):
+    with pytest.raises(UserError, match=r"train\.jsonl: contains other pairs, which would be lost"):
         write_synthetic(own, {"train": 2, "dev": 1, "test": 1}, seed=0)
     assert sorted(path.name for path in own.iterdir()) == ["train.jsonl"]
     assert "Mine" in (own / "train.jsonl").read_text()
@@ -122,7 +122,7 @@ def test_pairs_of_somebody_are_not_overwritten_and_its_own_are_written_again(tmp
     made[0].write_bytes(whole[: len(whole) // 2])  # a command that was ended
     write_synthetic(tmp_path / "made", {"train": 4, "dev": 1, "test": 1}, seed=0)
     assert made[0].read_bytes() == whole
-    with pytest.raises(UserError, match="holds other pairs"):
+    with pytest.raises(UserError, match="contains other pairs"):
         write_synthetic(tmp_path / "made", {"train": 4, "dev": 1, "test": 1}, seed=1)
 
 

@@ -179,10 +179,10 @@ def test_what_a_classifier_is_not_for_is_refused_in_one_line(
         UserError, match=r"is a classifier \(entailment, not_entailment\), which does not write text"
     ):
         load_model(trained)
-    with pytest.raises(UserError, match="answers with entailment, not_entailment, and stsb wants a number"):
+    with pytest.raises(UserError, match="answers with entailment, not_entailment, but stsb needs a number"):
         evaluate_models([str(trained)], pairs, out=tmp_path, task="stsb")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(UserError, match="is a classifier and decodes nothing"):
+    with pytest.raises(UserError, match="is a classifier and does not decode"):
         evaluate_models([str(trained)], pairs, out=tmp_path, task="rte", decodings=[Decoding(beams=2)])
     with pytest.raises(UserError, match="name the --task"):
         evaluate_models([str(trained)], pairs, out=tmp_path)
@@ -192,7 +192,7 @@ def test_what_a_classifier_is_not_for_is_refused_in_one_line(
 
 
 def test_a_head_is_for_our_encoder_and_for_tasks_with_labels(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="a 't5' model; --answer head is for Z-Code"):
+    with pytest.raises(UserError, match="a 't5' model; --answer head requires Z-Code"):
         train(data, tmp_path / "run", start=str(save("t5", tmp_path / "t5")))
     sources = find_sources(task_name="rte", data=str(data))
     run = resolve_run("zcodepp-micro", answer="head")

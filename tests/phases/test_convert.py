@@ -95,7 +95,7 @@ def test_without_a_tokenizer_a_model_alone_is_written_and_can_be_completed(
     with pytest.raises(UserError, match="no tokenizer"):
         load_model(tmp_path / "out")
     assert convert(checkpoint, tmp_path / "out", tokenizer=tokenizer).has_tokenizer
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         convert(checkpoint, tmp_path / "out", tokenizer=tokenizer)
 
 
@@ -127,13 +127,13 @@ def test_a_folder_of_transformers_is_converted_with_its_own_tokenizer(tmp_path: 
 
 def test_a_tokenizer_of_another_model_is_refused(checkpoint: Path, tmp_path: Path) -> None:
     bert_like(DOCUMENTS, entries=401).save_pretrained(tmp_path / "large")
-    with pytest.raises(UserError, match="401 entries and the model only 400"):
+    with pytest.raises(UserError, match="401 entries but the model only 400"):
         convert(checkpoint, tmp_path / "out", tokenizer=str(tmp_path / "large"))
     bert_like(DOCUMENTS, marks=("[PAD]", "[UNK]")).save_pretrained(tmp_path / "bare")
-    with pytest.raises(UserError, match=r"has no \[SEP\] and \[PAD\]"):
+    with pytest.raises(UserError, match=r"lacks \[SEP\] and \[PAD\]"):
         convert(checkpoint, tmp_path / "out", tokenizer=str(tmp_path / "bare"))
     bert_like(DOCUMENTS, entries=400).save_pretrained(tmp_path / "bert")
-    with pytest.raises(UserError, match=r"\[SEP\] is 5, and the model ends texts with 7"):
+    with pytest.raises(UserError, match=r"\[SEP\] is 5, but the model ends texts with 7"):
         convert(
             their_folder(tmp_path / "theirs", eos_token_id=7),
             tmp_path / "out",

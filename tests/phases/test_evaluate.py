@@ -79,7 +79,7 @@ def test_a_document_without_tokens_is_named_by_its_place_among_all_pairs(tmp_pat
 
 
 def test_the_same_decoding_twice_is_refused(model: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="asked for twice"):
+    with pytest.raises(UserError, match="is given twice"):
         evaluate_models([model], PAIRS, out=tmp_path, decodings=[Decoding(), Decoding(beams=1)])
     assert not (tmp_path / "predictions").exists()  # before anything is decoded
 
@@ -98,7 +98,7 @@ def test_plain_text_has_a_prediction_in_each_line(tmp_path: Path) -> None:
     file = tmp_path / "theirs.txt"
     file.write_text("one\n\nthree\n")
     assert given_predictions(file, PAIRS[:3]) == ["one", "", "three"]
-    with pytest.raises(UserError, match="3 predictions, and there are 4 pairs"):
+    with pytest.raises(UserError, match="3 predictions, but there are 4 pairs"):
         given_predictions(file, PAIRS[:4])
     with pytest.raises(UserError, match="no such file"):
         given_predictions(tmp_path / "none.txt", PAIRS)
@@ -142,13 +142,13 @@ def test_two_files_of_one_name_are_refused_rather_than_one_of_them_lost(tmp_path
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "theirs.txt").write_text("one\n")
-    with pytest.raises(UserError, match="two files of predictions are called 'theirs'"):
+    with pytest.raises(UserError, match="two files of predictions are named 'theirs'"):
         given_systems([tmp_path / "a" / "theirs.txt", tmp_path / "b" / "theirs.txt"], PAIRS[:1])
 
 
 def test_a_file_called_like_a_row_of_the_model_is_refused() -> None:
     assert list(joined({"mine greedy": ["a"]}, {"theirs": ["b"]})) == ["mine greedy", "theirs"]
-    with pytest.raises(UserError, match="'mine greedy' is a row of the model and a file of predictions"):
+    with pytest.raises(UserError, match="'mine greedy' names a row of the model and a file of predictions"):
         joined({"mine greedy": ["a"]}, {"mine greedy": ["b"]})
 
 

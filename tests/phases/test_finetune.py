@@ -107,8 +107,6 @@ def test_the_record_has_the_shape_of_a_new_model_alone(given: bool, tmp_path: Pa
     recorded = RunPlan.from_dict(json.loads((tmp_path / "run" / "settings.json").read_text())["run"])
     assert recorded.model == (None if given else run.model)
     if given:
-        with pytest.raises(
-            UserError, match="zcodepp-micro: is for a model that is given; name it with --model"
-        ):
+        with pytest.raises(UserError, match="zcodepp-micro: needs an existing model; name it with --model"):
             finetune(recorded, sources=sources, out=tmp_path / "new", callbacks=[])
         assert not (tmp_path / "new").exists()

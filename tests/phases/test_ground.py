@@ -119,7 +119,7 @@ def test_all_takes_the_questions_once_though_they_are_split_in_two_ways(shelf: P
 def test_a_task_that_the_folder_lacks_is_not_read_from_its_own_files(shelf: Path) -> None:
     write(shelf, train=3)
     with pytest.raises(
-        UserError, match="xsum: no such folder; say where the task is with --tasks xsum=PLACE"
+        UserError, match="xsum: no such folder; name the task's place with --tasks xsum=PLACE"
     ):
         find_sets(["xsum"], data=str(shelf))
 
@@ -129,10 +129,10 @@ def test_a_task_that_the_folder_lacks_is_not_read_from_its_own_files(shelf: Path
     [
         (["samsun"], [], "'samsun' is neither a task nor a file or folder; did you mean 'samsum'"),
         (["samsun=x"], [], "unknown task 'samsun'; did you mean 'samsum'"),
-        (["samsum", "samsum"], [], "'samsum' is wanted twice"),
+        (["samsum", "samsum"], [], "'samsum' is given twice"),
         (["samsum"], ["samsun"], "--leave-out samsun: no such set or task; did you mean 'samsum'"),
-        (["samsum"], ["samsum"], "there is no set to train on"),
-        (["xsum"], [], "no such folder; say where the task is with --tasks xsum=PLACE"),
+        (["samsum"], ["samsum"], "no set to train on"),
+        (["xsum"], [], "no such folder; name the task's place with --tasks xsum=PLACE"),
     ],
 )
 def test_a_wrong_set_is_one_clear_line(
@@ -235,7 +235,7 @@ def test_a_run_measures_each_set_and_records_what_it_trained_on(
     assert record["identity"]["wordings"] == VERSION
     assert list(record["identity"]["sets"]) == ["aeslc", "cnndm"]
     assert any(line.startswith("aeslc: 6 of 30 pairs") for line in told)
-    assert "trained on: aeslc, cnndm; a score on one of these is no zero-shot score" in told
+    assert "trained on: aeslc, cnndm; a score on one of these is not zero-shot" in told
     assert "left out: samsum" in told
 
 

@@ -65,7 +65,7 @@ def test_dialsummeval_with_one_system_as_the_reference(tmp_path: Path) -> None:
     (found,) = read_scored(file, reference_system="N")
     assert found.document == "Ann: I sing.\nBob: Where?"
     assert (found.references, found.scores) == (("Ann is singing.",), {"consistency": 4.0, "fluency": 4.0})
-    with pytest.raises(UserError, match="no system is called 'Z'; there are A, N"):
+    with pytest.raises(UserError, match="unknown system 'Z'; use one of A, N"):
         read_scored(file, reference_system="Z")
 
 
@@ -82,8 +82,8 @@ def test_rows_of_our_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ({"id": "1", "output": "Ann.", "score": 1}, "line 2: has no 'system'"),
-        ({"id": "1", "system": "a", "output": "Ann."}, "line 2: has no 'score'"),
+        ({"id": "1", "output": "Ann.", "score": 1}, "line 2: lacks 'system'"),
+        ({"id": "1", "system": "a", "output": "Ann."}, "line 2: lacks 'score'"),
         (
             {"id": "1", "system": "a", "output": "Ann.", "scores": {"true": "much"}},
             "line 2: could not convert",

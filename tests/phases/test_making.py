@@ -24,5 +24,5 @@ def test_what_is_about_writing_is_refused_for_extracts_before_anything_is_loaded
     asked: Making, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(making, "model_use", lambda *_: ModelUse(modes=("extract",)))
-    with pytest.raises(UserError, match=f"{option} has no effect with --mode extract"):
+    with pytest.raises(UserError, match=f"{option} does not apply to --mode extract"):
         asked.load(keep_going=True)

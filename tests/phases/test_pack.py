@@ -99,7 +99,9 @@ def test_other_files_or_settings_need_restart(tmp_path: Path, source: Path, word
         {"skip_bad": True},
     ]
     for change in changes:
-        with pytest.raises(UserError, match=r"is a pack already, of other files or settings; --restart"):
+        with pytest.raises(
+            UserError, match=r"is already a pack, of other files or settings; replace it with --restart"
+        ):
             make_pack([source], tmp_path / "p", **{**settings, **change})
     source.write_text(source.read_text() + '{"text": "One more."}\n')
     with pytest.raises(UserError, match="of other files or settings"):
@@ -180,9 +182,9 @@ def test_what_cannot_be_packed_is_said(tmp_path: Path, source: Path, words: str)
     for sources, out, message in (
         ([blank], "p", "1 empty, 1 bad); the first bad one is"),
         ([source], "rows.jsonl", "is a file"),
-        ([source], "other", "holds something that is no pack"),
+        ([source], "other", "contains something other than a pack"),
         ([source], "rows.jsonl/p", "is a file"),
-        ([source], "p" * 253, "cannot be made"),  # with .lock at its end a name of more than 255
+        ([source], "p" * 253, "cannot be created"),  # with .lock at its end a name of more than 255
     ):
         with pytest.raises(UserError) as caught:
             make_pack(sources, tmp_path / out, tokenizer=words, skip_bad=True)

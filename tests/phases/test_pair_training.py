@@ -26,7 +26,7 @@ def test_millions_of_parameters_on_hundreds_of_pairs_are_told_what_to_take_inste
 
 def test_a_run_of_few_steps_is_told_how_many_to_take() -> None:
     assert (
-        "70 steps are few for a new model; give --steps 2000"
+        "70 steps are few for a new model; use --steps 2000"
         in size("zcodepp-mini", parameters=13_000_000, pairs=9000, steps=70)[0]
     )
 
@@ -62,6 +62,6 @@ def test_validation_on_training_documents_or_on_a_handful_is_named() -> None:
         "memorizing",
         "warning: all 6 validation documents of samsum are training documents too, so their scores reward "
         "memorizing",
-        "warning: 6 validation pairs of samsum can hardly tell which model is best",
+        "warning: 6 validation pairs of samsum are too few to choose the best model",
     ]
     assert all("--dev" in line for line in told)

@@ -17,7 +17,7 @@ def test_a_folder_may_be_there_or_be_made(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["file.txt", "file.txt/x", "file.txt/x/y"])
 def test_a_file_or_a_place_in_one_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "file.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"file\.txt: is a file; --out names a folder$"):
+    with pytest.raises(UserError, match=r"file\.txt: is a file; name a folder with --out$"):
         folder_to_be(tmp_path / name)
 
 

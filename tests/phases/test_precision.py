@@ -18,7 +18,7 @@ def test_the_environment_overrules_the_hardware(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv(PRECISION, asked)
         assert native_precision() == asked
     monkeypatch.setenv(PRECISION, "fp16")
-    with pytest.raises(UserError, match="PRECIS_PRECISION=fp16: it must be bf16 or fp32"):
+    with pytest.raises(UserError, match="PRECIS_PRECISION=fp16: must be bf16 or fp32"):
         native_precision()
 
 

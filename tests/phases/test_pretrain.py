@@ -178,7 +178,7 @@ def test_a_run_does_not_write_over_the_model_that_it_starts_from(tmp_path: Path,
     run, corpora = tmp_path / "run", {str(packed): 1.0}
     pretrain(small(2), corpora=corpora, out=run, callbacks=[])
     for start in (run, run / "model"):
-        with pytest.raises(UserError, match="which the run would write over; use another --out"):
+        with pytest.raises(UserError, match="which the run would overwrite; use another --out"):
             pretrain(small(2), corpora=corpora, out=run, start=str(start), restart=True, callbacks=[])
     assert (run / "model" / "model.safetensors").exists()
 
@@ -330,7 +330,7 @@ def test_random_words_are_all_pieces_of_our_tokenizer_bytes_included(packed: Pat
 
 
 def test_a_batch_without_equal_parts_is_refused() -> None:
-    with pytest.raises(UserError, match="batch_size=7 has no equal parts of 2 to 4 blocks"):
+    with pytest.raises(UserError, match="batch_size=7 cannot be split into equal parts of 2 to 4 blocks"):
         in_passes(small(batch_size=7, rows_at_once=2), 2)
     with pytest.raises(UserError, match="rows_at_once=0"):
         small(rows_at_once=0)

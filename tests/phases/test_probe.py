@@ -125,7 +125,7 @@ def test_the_model_is_as_before_and_without_an_adapter_inputs_alone_are_shown(ba
     encoder = maps[Site.ENCODER][1]
     assert encoder.weights.shape == (40, 40)
     np.testing.assert_allclose(encoder.weights.sum(1), 1.0, atol=1e-5)
-    with pytest.raises(UserError, match=r"carries no prefix.*--adapter"):
+    with pytest.raises(UserError, match=r"does not have a prefix.*--adapter"):
         prefix_spectra(reading)
 
 
@@ -134,8 +134,8 @@ def test_what_is_cut_is_counted_and_told(bart: Path) -> None:
     reading = read_for_probing(bart, PAIRS, max_source=20, max_target=5, tell=told.append)
     assert (reading.facts["documents_cut"], reading.facts["summaries_cut"]) == (5, 5)
     assert told == [
-        "5 of 5 documents (100.0%) are cut to 20 tokens",
-        "5 of 5 summaries (100.0%) are cut to 5 tokens",
+        "5 of 5 documents (100.0%) are truncated to 20 tokens",
+        "5 of 5 summaries (100.0%) are truncated to 5 tokens",
     ]
     assert reading.facts["source_tokens"] == 100
 
@@ -209,7 +209,7 @@ def test_a_prefix_in_lower_layers_has_no_upper_spectrum(bart: Path, tmp_path: Pa
 def test_a_prefix_at_another_site_is_refused(bart: Path, tmp_path: Path) -> None:
     crossed = adapter(tiny("bart")[0], tmp_path / "crossed", sites=("cross",))
     reading = read(bart, crossed)
-    with pytest.raises(UserError, match=r"crossed: has no prefix in the encoder self-attention"):
+    with pytest.raises(UserError, match=r"crossed: lacks a prefix in the encoder self-attention"):
         prefix_spectra(reading)
     assert list(prefix_spectra(reading, site=Site.CROSS)) == ["crossed"]
     assert {m.prefix for m in mean_attention(reading)[Site.ENCODER].values()} == {0}

@@ -94,7 +94,7 @@ def test_the_share_is_counted_from_the_run_s_own_data(tmp_path: Path) -> None:
 
 
 def test_a_run_that_does_not_say_its_data_wants_a_list(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"settings.json does not say.*line, x, scores"):
+    with pytest.raises(UserError, match=r"settings.json does not record.*line, x, scores"):
         read_runs([run(tmp_path / "a", layers=SingleLayer(index=0))], BY_SHARE)
 
 
@@ -116,12 +116,12 @@ def test_scores_that_are_not_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"2 models \('greedy', 'beam 5'\)"):
         read_scores(file)
     assert read_scores(file, system="greedy") == {"rougeL": ScoreInterval(1.0)}
-    with pytest.raises(UserError, match="no system 'greddy'; did you mean 'greedy'"):
+    with pytest.raises(UserError, match="unknown system 'greddy'; did you mean 'greedy'"):
         read_scores(file, system="greddy")
     write(tmp_path / "b" / "scores.json", {})
     with pytest.raises(UserError, match="several scores"):
         read_scores(tmp_path)
-    with pytest.raises(UserError, match="holds no scores"):
+    with pytest.raises(UserError, match="contains no scores"):
         read_scores(tmp_path / "b")
 
 
@@ -143,20 +143,20 @@ def test_a_json_list_is_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("line,x,rougeL\nA,five,30\n", "row 1, x: 'five' is no number"),
-        ("line,x,rougeL\nA,5,high\n", "row 1, rougeL: 'high' is no number"),
-        ("line,x,rougeL\nA,nan,30\n", "row 1, x: 'nan' is no finite number"),
-        ("line,x,rougeL\nA,inf,30\n", "row 1, x: 'inf' is no finite number"),
-        ("line,x,rougeL\nA,5,nan\n", "row 1, rougeL: 'nan' is no finite number"),
+        ("line,x,rougeL\nA,five,30\n", "row 1, x: 'five' is not a number"),
+        ("line,x,rougeL\nA,5,high\n", "row 1, rougeL: 'high' is not a number"),
+        ("line,x,rougeL\nA,nan,30\n", "row 1, x: 'nan' is not a finite number"),
+        ("line,x,rougeL\nA,inf,30\n", "row 1, x: 'inf' is not a finite number"),
+        ("line,x,rougeL\nA,5,nan\n", "row 1, rougeL: 'nan' is not a finite number"),
         (
             "line,x,rougeL\nA,5,30\nA,0,30\n",
-            "row 2, x: 0 is no share of the training pairs (%); it is above 0",
+            "row 2, x: 0 is not a valid share of the training pairs (%); it is above 0",
         ),
-        ("line,x,rougeL\nA,-1,30\n", "row 1, x: -1 is no share of the training pairs (%)"),
-        ("name,x,rougeL\nA,5,30\n", "row 1: has no line"),
-        ("line,x\nA,5\n", "row 1: has no scores"),
+        ("line,x,rougeL\nA,-1,30\n", "row 1, x: -1 is not a valid share of the training pairs (%)"),
+        ("name,x,rougeL\nA,5,30\n", "row 1: lacks line"),
+        ("line,x\nA,5\n", "row 1: lacks scores"),
         ("line,x,scores\nA,5,none\n", "none: no scores.json here"),
-        ("", "is no list of runs"),
+        ("", "is not a list of runs"),
     ],
 )
 def test_a_bad_list_is_named_by_file_and_row(text: str, message: str, tmp_path: Path) -> None:
@@ -172,16 +172,16 @@ def test_a_bad_list_is_named_by_file_and_row(text: str, message: str, tmp_path: 
 @pytest.mark.parametrize("x", [0, 0.5, -3])
 def test_layers_are_counted_from_one(x: float, tmp_path: Path) -> None:
     file = write(tmp_path / "list.json", [{"line": "A", "x": x, "rougeL": 31.0}])
-    with pytest.raises(UserError, match="the lowest layer is 1; for a level leave x empty"):
+    with pytest.raises(UserError, match="the lowest layer is 1; leave x empty for a level"):
         read_runs([file], BY_LAYER)
 
 
 def test_what_is_neither_a_run_nor_a_list_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such run folder"):
         read_runs([tmp_path / "none"], BY_LAYER)
-    with pytest.raises(UserError, match="no run here"):
+    with pytest.raises(UserError, match="is not a run folder"):
         read_runs([tmp_path], BY_LAYER)
-    with pytest.raises(UserError, match="is no list of runs"):
+    with pytest.raises(UserError, match="is not a list of runs"):
         read_runs([write(tmp_path / "scores.json", {"rougeL": 3})], BY_LAYER)
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(UserError, match=r"bad.json: is not valid JSON"):
@@ -208,7 +208,7 @@ def test_the_picture_comes_with_its_points_and_its_runs(tmp_path: Path) -> None:
 
 def test_levels_alone_are_no_curve(tmp_path: Path) -> None:
     levels = read_runs([run(tmp_path / "a", layers=TopLayers(count=1))], BY_LAYER)
-    with pytest.raises(UserError, match="no run has a place on the axis 'layer with the prefix'"):
+    with pytest.raises(UserError, match="no run has a position on the axis 'layer with the prefix'"):
         draw_runs(levels, BY_LAYER, tmp_path / "out")
 
 

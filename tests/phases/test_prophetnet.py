@@ -122,7 +122,7 @@ def test_a_new_model_needs_a_tokenizer_with_an_end_mark(tmp_path: Path) -> None:
     berts.save_pretrained(tmp_path / "berts")
     pack(documents(60), tmp_path / "berts", tmp_path / "pack", dev_share=0.2)
     run = resolve_pretraining("prophetnet-micro", changes={**SMALL, **PACKED})
-    with pytest.raises(UserError, match="the corpus's tokenizer has no eos_token; make one with"):
+    with pytest.raises(UserError, match="the corpus's tokenizer lacks eos_token; make one with"):
         pretrain(run, corpora={str(tmp_path / "pack"): 1.0}, out=tmp_path / "out", callbacks=[])
 
 
@@ -130,7 +130,7 @@ def test_spans_behind_sentinels_need_a_tokenizer_that_has_them(tmp_path: Path) -
     bert_tokenizer().save_pretrained(tmp_path / "words")
     pack(documents(60), tmp_path / "words", tmp_path / "pack", dev_share=0.2)
     run = resolve_pretraining("zcodepp-micro", changes={**SMALL_ZCODEPP, **PACKED})
-    with pytest.raises(UserError, match="no sentinels; make one with `precis tokenizer`"):
+    with pytest.raises(UserError, match="lacks sentinels; make one with `precis tokenizer`"):
         pretrain(run, corpora={str(tmp_path / "pack"): 1.0}, out=tmp_path / "out", callbacks=[])
 
 
@@ -140,7 +140,7 @@ def test_a_zcodepp_is_not_taken_up_as_a_prophetnet(tmp_path: Path, packed: Path)
     )
     done = pretrain(zcodepp, corpora={str(packed): 1.0}, out=tmp_path / "zcodepp", callbacks=[])
     run = resolve_pretraining("prophetnet-micro", changes={**SMALL, **PACKED})
-    with pytest.raises(UserError, match="is a zcodepp; this pre-training takes a precis-prophetnet"):
+    with pytest.raises(UserError, match="is a zcodepp; this pre-training needs a precis-prophetnet"):
         pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "p", start=str(done.folder), callbacks=[])
 
 
@@ -224,7 +224,7 @@ def test_the_streams_are_weighed_as_the_run_says() -> None:
     with pytest.raises(UserError, match="predicts 2 tokens at a place; give 2 weights"):
         pair_objective(replace(run, stream_weights=(1.0,)), model)(model, batch)
     alone = ProphetNetForConditionalGeneration(shaped_config(replace(run.model, ngram=1)))
-    with pytest.raises(UserError, match="this model predicts the next token alone"):
+    with pytest.raises(UserError, match="this model predicts only the next token"):
         pair_objective(run, alone)
 
 

@@ -32,7 +32,7 @@ def test_the_closing_summary_has_place_time_best_score_and_what_is_next() -> Non
 
 def test_a_training_that_exports_its_last_weights_says_so() -> None:
     lines = closing_lines(Path("run/model"), done=replace(DONE, kept="last"))
-    assert lines[-1] == "best:  rougeL 31.200 at step 1,800; exported are the last weights, of step 2,000"
+    assert lines[-1] == "best:  rougeL 31.200 at step 1,800; the last weights, of step 2,000, are exported"
 
 
 def test_without_validation_there_is_no_best_score() -> None:

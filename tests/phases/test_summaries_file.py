@@ -72,7 +72,7 @@ def test_a_kill_at_any_byte_loses_and_doubles_nothing(tmp_path: Path) -> None:
 def test_a_file_that_is_there_is_never_touched(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("mine")
-    with pytest.raises(UserError, match="already exists, nothing was summarized"):
+    with pytest.raises(UserError, match="already exists, so nothing was summarized"):
         end(out)
     assert out.read_text() == "mine"
     out.unlink()
@@ -119,7 +119,7 @@ def test_a_file_that_has_appeared_meanwhile_stays(tmp_path: Path) -> None:
 def test_other_settings_or_documents_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     begin(out, 3, words=9)
-    with pytest.raises(UserError, match="was begun with words=9, now it is 5; go on as it was begun"):
+    with pytest.raises(UserError, match="was started with words=9, not 5; resume with the same options"):
         end(out)
     (tmp_path / "out.jsonl.part").unlink()
     begin(out, 3)
@@ -127,7 +127,7 @@ def test_other_settings_or_documents_are_refused(tmp_path: Path) -> None:
     with SummariesFile(out, made_by=MADE_BY, render=as_json) as file:
         with pytest.raises(UserError, match="its summary 2 does not belong to 1"):
             list(file.left(other))
-        with pytest.raises(UserError, match="holds 3 summaries, and there are 2 documents"):
+        with pytest.raises(UserError, match="contains 3 summaries, but there are 2 documents"):
             list(file.left(DOCUMENTS[:2]))
 
 

@@ -109,7 +109,7 @@ def test_the_first_document_that_cannot_be_summarized_ends_the_work_after_those_
     ]
     results = summarize_documents(summarizer, documents)
     assert next(results).document.name == "a"
-    with pytest.raises(UserError, match="b: is a PDF; --keep-going goes on with the others"):
+    with pytest.raises(UserError, match="b: is a PDF; --keep-going continues with the others"):
         next(results)
     kept = list(summarize_documents(summarizer, documents, keep_going=True))
     assert [result.problem for result in kept] == ["", "is a PDF", ""]

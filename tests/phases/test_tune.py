@@ -196,9 +196,9 @@ def test_an_adapter_on_another_model_is_refused_in_one_line(finished: Path, tmp_
 
 
 def test_what_was_tuned_is_no_model_to_train_further(finished: Path, data: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is an adapter; training begins with a whole model"):
+    with pytest.raises(UserError, match="is an adapter; start from a whole model"):
         finetune(brief(), sources=find_sources(data=str(data)), start=str(finished), out=tmp_path / "run")
-    with pytest.raises(UserError, match="is an adapter; training begins with a whole model"):
+    with pytest.raises(UserError, match="is an adapter; start from a whole model"):
         tuned(finished, data, tmp_path / "run")
 
 
@@ -279,7 +279,7 @@ def test_sharding_is_refused_with_what_to_do(
 ) -> None:
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     monkeypatch.setenv("FSDP_VERSION", "2")
-    with pytest.raises(UserError, match="FSDP cuts it up"):
+    with pytest.raises(UserError, match="FSDP shards it"):
         tuned(base, data, tmp_path / "run")
 
 
@@ -350,7 +350,7 @@ def test_segments_of_sentences_reach_training_validation_and_the_finished_adapte
 
 
 def test_units_need_blocks() -> None:
-    with pytest.raises(UserError, match="units needs two or more segments of the source, and softsa has one"):
+    with pytest.raises(UserError, match="units needs two or more segments of the source, but softsa has one"):
         TunePlan(method="softsa", prefix=Prefix(length=4), units=Sentences())
 
 

@@ -64,13 +64,13 @@ def test_a_value_of_every_type_is_read(assignment: str, value: object) -> None:
         ("train.precision=fp8", "'fp32' or 'bf16'"),
         ("generation.early_stopping=maybe", "'true' or 'false'"),
         ("train.betas=0.9", "commas"),
-        ("stream_weights=1,x", "not values with commas"),
+        ("stream_weights=1,x", "not a list of values separated by commas"),
         ("max_source", "NAME=VALUE"),
         ("max_source=1", "too small"),
         ("train.learning_rate=-1", "above 0"),
         ("train.select=rougel", "did you mean 'rougeL'"),
-        ("train.select=foo", "no metric is called 'foo'; known: accuracy"),
-        ("train.select=accuracy/samsum", "no metric is called 'accuracy/samsum'"),
+        ("train.select=foo", "unknown metric 'foo'; known: accuracy"),
+        ("train.select=accuracy/samsum", "unknown metric 'accuracy/samsum'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(assignment: str, message: str) -> None:
@@ -141,7 +141,7 @@ def test_a_given_model_gets_gentler_settings() -> None:
 
 
 def test_the_shape_of_a_given_model_cannot_be_set():
-    with pytest.raises(UserError, match=r"model.ngram=3: the model is given with --model"):
+    with pytest.raises(UserError, match=r"model.ngram=3: the model given with --model"):
         refuse_shape(["train.steps=3", "model.ngram=3"])
     refuse_shape(["train.steps=3"])
 

@@ -51,12 +51,12 @@ def test_what_was_asked_for_wins() -> None:
     assert (train.steps, train.epochs, train.patience, train.warmup_steps) == (None, 3, None, 400)
     assert (run.batch_size, run.batch_tokens, train.select.metric) == (None, 500, "loss")
     assert train.validate_every == 50
-    assert in_words(run) == "few-shot: 3 epochs at most in batches of 500 tokens"
+    assert in_words(run) == "few-shot: at most 3 epochs in batches of 500 tokens"
 
 
 @pytest.mark.parametrize("examples", [0, -3])
 def test_nothing_cannot_be_trained_on(examples: int) -> None:
-    with pytest.raises(UserError, match=f"--examples {examples}: there is nothing to train on"):
+    with pytest.raises(UserError, match=f"--examples {examples}: nothing to train on"):
         few_shot(recipe("pretrained"), examples)
 
 

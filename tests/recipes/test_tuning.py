@@ -92,9 +92,9 @@ def test_keys_are_made_by_the_network_unless_they_begin_as_words_or_are_asked_fo
     assert keys_of("prefix.keys=direct") == Direct()
     assert keys_of("prefix.keys.std=0.1", "prefix.keys=direct") == Direct(std=0.1)
     assert keys_of("initial_text=So") == Direct()
-    with pytest.raises(UserError, match="Direct has no setting 'width'"):
+    with pytest.raises(UserError, match="unknown setting 'width' of Direct"):
         keys_of("prefix.keys=direct", "prefix.keys.width=16")
-    with pytest.raises(UserError, match="cannot begin as given words"):
+    with pytest.raises(UserError, match="cannot be initialized with words"):
         keys_of("initial_text=So", "prefix.keys.width=16")
 
 
@@ -128,10 +128,10 @@ def test_settings_of_a_prefix_are_changed_by_name_like_all_others() -> None:
     [
         (["prefix=4"], "prefix=4: write none"),
         (["prefix.keys=net"], "write network or direct"),
-        (["units=words"], "units=words: there are no such units"),
-        (["prefix=none", "prefix.length=4"], "prefix.length is about a prefix"),
-        (["attention.mass=0.9"], "has no effect with --method softsa; only truncsa, htruncsa use it"),
-        (["prefix.width=4"], "Prefix has no setting 'width'"),
+        (["units=words"], "units=words: unknown units"),
+        (["prefix=none", "prefix.length=4"], "prefix.length needs a prefix"),
+        (["attention.mass=0.9"], "does not apply to --method softsa; only truncsa, htruncsa use it"),
+        (["prefix.width=4"], "unknown setting 'width' of Prefix"),
     ],
 )
 def test_what_a_prefix_cannot_be_is_one_line(words: list[str], says: str) -> None:
@@ -151,7 +151,7 @@ def test_methods_about_a_prefix_cannot_tune_a_whole_model(name: str) -> None:
 
 
 def test_a_network_and_words_to_begin_with_exclude_each_other() -> None:
-    with pytest.raises(UserError, match="cannot begin as given words"):
+    with pytest.raises(UserError, match="cannot be initialized with words"):
         TunePlan(method="prefix", prefix=Prefix(length=2, keys=Reparametrized()), initial_text="Ann")
 
 

@@ -1,9 +1,8 @@
-"""What fine-tuning begins with where neither a recipe nor a model is named: how many pairs there are and their language
-decide.
+"""Choose a recipe and a model by the number of pairs and their language, where the user names neither.
 
-    many pairs                              a new model of zcodepp-mini
-    few pairs in English                    the model that comes with precis, if it is installed
-    few pairs otherwise                     a new model of zcodepp-few
+many pairs                              a new model of zcodepp-mini
+few pairs in English                    the model that comes with precis, if it is installed
+few pairs otherwise                     a new model of zcodepp-few
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from precis.phases.run_folder import recorded_recipe
 from precis.phases.sources import PairSources
 from precis.recipes.catalogue import FEW, FROM_DEFAULT, recipe_for_pairs
 
-_LOOKED_AT = 100  # pairs that tell the language of all
+_LOOKED_AT = 100  # pairs that determine the language
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning:
-    """What a run begins with.
+    """The starting point of a run.
 
     Attributes:
         recipe: the recipe.
-        model: the folder of the model; if None, a new one.
-        why: a line that says both, and how to choose otherwise; "" for a run that goes on.
+        model: the folder of the model; if None, a new model.
+        why: a line that names both and the alternatives; "" for a resumed run.
     """
 
     recipe: str
@@ -37,10 +36,10 @@ class Beginning:
 
 
 def begin_as_recipe_says(recipe: str) -> Beginning:
-    """What a recipe that is named begins with.
+    """Return the starting point of a named recipe.
 
     Raises:
-        UserError: it begins with the model that comes with precis, which is not installed.
+        UserError: the recipe starts from the model that comes with precis, which is not installed.
     """
     return Beginning(recipe=recipe, model=str(default_model()) if recipe == FROM_DEFAULT else None)
 
@@ -48,12 +47,12 @@ def begin_as_recipe_says(recipe: str) -> Beginning:
 def choose_beginning(
     sources: PairSources, *, examples: int | None, begun: Path | None, asks_for_new: bool
 ) -> Beginning:
-    """What suits the pairs; a run that is taken up again keeps what it began with.
+    """Choose the starting point that suits the pairs; a resumed run keeps its own.
 
     Args:
-        examples: how many pairs are drawn; if None, all are trained on.
-        begun: the run's folder, unless it starts anew.
-        asks_for_new: whether something is asked for that new models alone have, such as a size.
+        examples: the number of pairs to draw; if None, all.
+        begun: the run's folder, unless the run restarts.
+        asks_for_new: whether an option needs a new model, such as a size.
 
     Raises:
         UserError: the pairs cannot be read.

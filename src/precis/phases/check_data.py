@@ -1,4 +1,4 @@
-"""What is in a set of pairs: rows that cannot be used, lengths, empty texts, duplicates, leaks between splits."""
+"""Checks a set of pairs: unusable rows, lengths, empty texts, duplicates, leaks between splits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Lengths:
 
     @classmethod
     def of(cls, words: np.ndarray) -> Lengths:
-        """From the words of each text."""
+        """Compute the statistics from the number of words of each text."""
         median, percentile_95 = np.percentile(words, [50, 95]).tolist()
         return cls(
             mean=float(words.mean()), median=median, percentile_95=percentile_95, longest=int(words.max())
@@ -54,17 +54,17 @@ class Lengths:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitCheck:
-    """One set of pairs, read to its end.
+    """The statistics of one set of pairs, read completely.
 
     Attributes:
         name: the split, or the file.
-        report: rows, kept and skipped ones.
-        references: references a pair, on average.
+        report: rows, kept and skipped.
+        references: mean number of references per pair.
         repeated_documents: pairs whose document occurred before in this set.
-        repeated_pairs: pairs whose document and summary did.
+        repeated_pairs: pairs whose document and summary occurred before.
         longer_summaries: pairs whose summary has more words than the document.
-        missing_marks: pairs whose document or summary is what programs write for a missing value: "nan", "NULL".
-        digests: digests of the documents (of two parts the second), to look for them in other splits.
+        missing_marks: pairs whose document or summary is a marker of a missing value: "nan", "NULL".
+        digests: digests of the documents (the second part, if there are two), to find them in other splits.
     """
 
     name: str
@@ -81,14 +81,14 @@ class SplitCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class DataCheck:
-    """All sets of a source; `shared` counts the documents that two of them have in common."""
+    """The statistics of all sets of a source; `shared` counts the documents that two sets have in common."""
 
     splits: Sequence[SplitCheck]
     shared: Mapping[tuple[str, str], int]
 
     @property
     def bad_rows(self) -> int:
-        """Rows that cannot be used, in all splits."""
+        """The number of unusable rows in all splits."""
         return sum(split.report.skipped_count for split in self.splits)
 
 
@@ -96,7 +96,7 @@ def check_data(whole: Part) -> DataCheck:
     """Read every row of every split of a source.
 
     Raises:
-        UserError: the source cannot be read, or has no usable row.
+        UserError: the source cannot be read, or contains no usable row.
     """
     names = splits_of(whole.source)
     parts = [whole] if names is None else [replace(whole, split=name) for name in names]
@@ -148,12 +148,12 @@ def _digest(text: str) -> bytes:
 
 
 def count_words(text: str) -> int:
-    """White-space words, counted without a list of all of them: of a long text that is twenty times its size."""
+    """Count white-space words in pieces: a list of all words takes twenty times the memory of a long text."""
     return sum(map(len, _words(text)))
 
 
 def _words(text: str) -> Iterator[list[str]]:
-    """The words of a text, some thousands at a time."""
+    """Yield the words of a text, some thousands at a time."""
     place = 0
     while place < len(text):
         end = _SPACE.search(text, place + _PIECE)
@@ -164,7 +164,7 @@ def _words(text: str) -> Iterator[list[str]]:
 
 
 def first_pairs(part: Part, count: int, *, tell: Tell = silent) -> list[Pair]:
-    """The first usable pairs of a source; `tell` is told of rows before them that cannot be used.
+    """Return the first usable pairs of a source; report the unusable rows before them to `tell`.
 
     Raises:
         UserError: `count` is below 1, or the source cannot be read.
@@ -179,9 +179,9 @@ def first_pairs(part: Part, count: int, *, tell: Tell = silent) -> list[Pair]:
 
 
 def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:
-    """Write pairs of the project's own corpus as OUT/train.jsonl, dev.jsonl and test.jsonl; return the files.
+    """Write pairs of the synthetic corpus as OUT/train.jsonl, dev.jsonl and test.jsonl; return the files.
 
-    The same seed gives the same pairs. The dev and test pairs do not depend on how many there are to train on.
+    The same seed gives the same pairs. The dev and test pairs do not depend on the number of training pairs.
 
     Raises:
         UserError: a count is negative, or `out` is a file or holds anything but pairs of this corpus.
@@ -206,29 +206,28 @@ def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[
 
 
 def _refuse_others(out: Path, rows: Mapping[Path, range], *, seed: int) -> None:
-    """Somebody's own pairs may have these names: only pairs of this corpus, more or fewer, are written over."""
+    """Refuse a folder with other files; overwrite only pairs of this corpus, more or fewer of them."""
     ours = {file.name for file in rows}
     if others := {file.name for file in split_files(out)} - ours:
         raise UserError(
-            f"{out}: holds {', '.join(sorted(others))}, which would be read beside the new pairs; remove that "
-            "first, or name another folder with --out"
+            f"{out}: contains {', '.join(sorted(others))}, which would be read together with the new pairs; remove "
+            "that first, or name another folder with --out"
         )
     for file, numbers in rows.items():
         refuse_link(file)
         if file.exists() and not _is_beginning(file, _lines(itertools.count(numbers.start), seed=seed)):
             raise UserError(
-                f"{file}: is there and holds other pairs, which would be lost; move it away, or name another folder "
-                "with --out"
+                f"{file}: contains other pairs, which would be lost; move it away, or name another folder with --out"
             )
     there = out.iterdir() if out.exists() else ()
     if foreign := [p.name for p in there if p.name not in ours and not is_temporary(p.name)]:
         raise UserError(
-            f"{out}: holds {min(foreign)}, which is none of these pairs; name an empty or new folder with --out"
+            f"{out}: contains {min(foreign)}, which is not part of these pairs; name an empty or new folder with --out"
         )
 
 
 def _is_beginning(file: Path, lines: Iterable[bytes]) -> bool:
-    """Whether a file holds the first of these endless lines and nothing else, the last one perhaps cut."""
+    """Return whether a file contains only the first of these endless lines; the last may be incomplete."""
     with file.open("rb") as stream:
         for line in lines:
             found = stream.readline()

@@ -1,7 +1,7 @@
-"""Train the encoder of a Z-Code++ with a head that chooses a label or gives a number (Z-Code++ A.5, encoder only).
+"""Train a Z-Code++ encoder with a head that predicts a label or a number (Z-Code++ A.5, encoder only).
 
 pairs -> the texts of an example, its class -> token ids -> encoder + head -> train, validated by the task's scores
--> the best to OUT/model, which `precis evaluate` scores and AutoModelForSequenceClassification opens
+-> the best to OUT/model, which `precis evaluate` scores and AutoModelForSequenceClassification loads
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BATCH = 64
 def train_classifier(
     plan: RunPlan, trainable: TrainableModel, pairs: TrainingPairs, request: PairRequest, session: Session
 ) -> Trained:
-    """Train a model of `with_head` on a task whose answers are labels or numbers, and export the best.
+    """Train a model from `with_head` on a task whose answers are labels or numbers, and export the best.
 
     Raises:
         UserError: data, model and settings do not fit together.
@@ -88,16 +88,16 @@ def train_classifier(
 
 
 def with_head(begun: TrainableModel, task_name: str, *, seed: int) -> TrainableModel:
-    """The encoder of a model with a new head for a task's answers; the decoder is left behind.
+    """Return a model's encoder with a new head for a task's answers; discard the decoder.
 
     Raises:
-        UserError: it is no Z-Code++, or the task's answers are texts.
+        UserError: the model is not a Z-Code++, or the task's answers are texts.
     """
     answers, config = answers_of(task_name), begun.model.config
     if not isinstance(config, ZCodePPConfig):
         raise UserError(
-            f"{begun.start}: a {config.model_type!r} model; --answer head is for Z-Code++ and for DeBERTa's weights "
-            "(precis convert). Leave --answer out: any encoder-decoder can write labels"
+            f"{begun.start}: is a {config.model_type!r} model; --answer head requires Z-Code++ or DeBERTa's weights "
+            "(precis convert). Omit --answer: any encoder-decoder can write labels"
         )
     torch.manual_seed(seed)
     settings = {key: value for key, value in config.to_dict().items() if key != "architectures"}
@@ -107,7 +107,7 @@ def with_head(begun: TrainableModel, task_name: str, *, seed: int) -> TrainableM
 
 
 def load_encoder(start: str) -> TrainableModel:
-    """The model whose encoder a classifier begins with: an encoder-decoder, or a classifier of another task.
+    """Load the model whose encoder a classifier starts from: an encoder-decoder, or a classifier of another task.
 
     Raises:
         UserError: it cannot be loaded.
@@ -122,7 +122,7 @@ def load_encoder(start: str) -> TrainableModel:
 def _prepared(
     plan: RunPlan, trainable: TrainableModel, pairs: TrainingPairs, request: PairRequest
 ) -> tuple[TokenizedPairs, Tensor, LabelValidation, int]:
-    """Ids and labels to train on, what validates, and how many validation texts are training texts too."""
+    """Return training ids and labels, the validation, and the number of validation texts among the training texts."""
     name, instruction = request.sources.task, request.instruction or ""
     answers, values = answers_of(name), list[float]()
 
@@ -133,7 +133,7 @@ def _prepared(
     held = len(pairs.dev)
     train, dev, shared = tokenize_pairs(plan, pairs, trainable, instruction, read=read)
     border = len(values) - held
-    # nothing is written, so batches must not be made by the lengths of words
+    # a classifier writes no targets, so their lengths must not determine the batches
     train = replace(train, targets=Ragged.of([[0]] * len(train)))
     labels = _kept(values[border:], dev, answers)
     return (
@@ -145,14 +145,14 @@ def _prepared(
 
 
 def _kept(values: list[float], rows: TokenizedPairs, answers: Answers) -> Tensor:
-    """The labels of the rows that gave tokens."""
+    """Return the labels of the rows that gave tokens."""
     return answers.tensor(values if rows.kept is None else [values[row] for row in rows.kept.tolist()])
 
 
 class LabelValidation:
-    """What a classifier in training is measured by: loss and its parts, and the task's own scores (0 to 100)."""
+    """The validation of a classifier: loss and its parts, and the task's own scores (0 to 100)."""
 
-    samples: tuple[Sample, ...] = ()  # nothing is written
+    samples: tuple[Sample, ...] = ()  # a classifier writes no summaries
 
     def __init__(
         self, plan: RunPlan, dev: TokenizedPairs, labels: Tensor, trainable: TrainableModel, task_name: str

@@ -1,4 +1,4 @@
-"""A released ProphetNet -> a model folder of ours: fairseq's checkpoints, and folders of transformers."""
+"""Converts a released ProphetNet, a fairseq checkpoint or a transformers folder, to a precis model folder."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from precis.phases.places import folder_to_be
 from precis.phases.run_folder import write_folder
 from precis.untrusted import read_json
 
-_SENTENCE_MARK = 2  # the id that ProphetNet sets between sentences
+_SENTENCE_MARK = 2  # the id that ProphetNet puts between sentences
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Converted:
-    """What was written: parameters, predicting streams, whether a tokenizer is there, or what was wrong with it."""
+    """The result: parameters, predicting streams, whether there is a tokenizer, or the problem with it."""
 
     parameters: int
     streams: int
@@ -34,15 +34,15 @@ class Converted:
 
 
 def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Converted:
-    """Write the model in `source` to the folder `out`, with a tokenizer where one is given or lies in `source`.
+    """Write the model in `source` to the folder `out`, with a tokenizer if one is given or is in `source`.
 
     Args:
-        source: a checkpoint of fairseq (`.pt`, `.safetensors`) or a folder of transformers' ProphetNet.
-        tokenizer: folder or hub name; for the released English ones that of `bert-base-uncased` has the same
-            vocabulary. It is saved as ProphetNet reads: texts end with [SEP], and no [CLS] stands before them.
+        source: a fairseq checkpoint (`.pt`, `.safetensors`) or a transformers folder of a ProphetNet.
+        tokenizer: folder or hub name; `bert-base-uncased` has the same vocabulary as the released English models.
+            It is saved as ProphetNet reads: texts end with [SEP] and do not start with [CLS].
 
     Raises:
-        UserError: `source` cannot be read safely or is another model, the tokenizer does not fit, or `out` is taken.
+        UserError: `source` cannot be read safely or is another model, the tokenizer does not fit, or `out` exists.
     """
     _check_free(out)
     words = problem = None
@@ -51,7 +51,7 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
     elif _has_tokenizer(source):
         try:
             words = load_tokenizer(str(source))
-        except UserError as error:  # the tokenizer of XLM-ProphetNet left transformers with version 5
+        except UserError as error:  # transformers 5 removed the tokenizer of XLM-ProphetNet
             problem = str(error)
     if source.is_dir():
         model = load_transformers(ProphetNetForConditionalGeneration, source)
@@ -59,8 +59,8 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
         model = convert_fairseq(source)
         if words is None and not has_berts_entries(model.config):
             raise UserError(
-                f"{source}: has {model.config.vocab_size} entries, which is not BERT's vocabulary, and does not say "
-                "which of them end a text; give its tokenizer with --tokenizer"
+                f"{source}: has {model.config.vocab_size} entries, which is not BERT's vocabulary, and does not "
+                "declare the token that ends a text; name its tokenizer with --tokenizer"
             )
     if words is not None:
         _fit(words, model, tokenizer=str(tokenizer or source), decides=not source.is_dir())
@@ -81,7 +81,7 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
 
 
 def _check_free(out: Path) -> None:
-    """A folder may be replaced that this command wrote without a tokenizer."""
+    """Refuse an existing folder, unless this command wrote it without a tokenizer."""
     folder_to_be(out)
     if not out.is_dir() or not any(out.iterdir()):
         return
@@ -91,7 +91,7 @@ def _check_free(out: Path) -> None:
     except (OSError, ValueError, AttributeError):
         kind = None
     if kind != ProphetNetConfig.model_type or _has_tokenizer(out):
-        raise UserError(f"{out}: exists already; give --out a new folder")
+        raise UserError(f"{out}: already exists; name a new folder with --out")
 
 
 def _has_tokenizer(folder: Path) -> bool:
@@ -105,20 +105,20 @@ def _fit(
     tokenizer: str,
     decides: bool,
 ) -> None:
-    """Let tokenizer and model agree on the control tokens.
+    """Make tokenizer and model agree on the control tokens.
 
     Args:
-        decides: the ids are the tokenizer's, since the checkpoint says none; else they are the configuration's.
+        decides: use the tokenizer's ids, since the checkpoint declares none; else the configuration's.
     """
     config = model.config
     if len(words) > config.vocab_size:
         raise UserError(
-            f"{tokenizer}: has {len(words)} entries and the model only {config.vocab_size}: it belongs to another model"
+            f"{tokenizer}: has {len(words)} entries but the model only {config.vocab_size}: it belongs to another model"
         )
     end, end_id = words.sep_token or words.eos_token, words.sep_token_id
     end_id = words.eos_token_id if end_id is None else end_id
     if not isinstance(end, str) or not isinstance(end_id, int) or words.pad_token_id is None:
-        raise UserError(f"{tokenizer}: has no [SEP] and [PAD], which ProphetNet ends and pads texts with")
+        raise UserError(f"{tokenizer}: lacks [SEP] and [PAD], which ProphetNet ends and pads texts with")
     if decides:
         config.pad_token_id = words.pad_token_id
         config.bos_token_id = config.eos_token_id = config.decoder_start_token_id = end_id
@@ -128,9 +128,9 @@ def _fit(
             words.add_special_tokens({"extra_special_tokens": [name]})  # a line break, not a word
     elif config.eos_token_id != end_id:
         raise UserError(
-            f"{tokenizer}: {end} is {end_id}, and the model ends texts with {config.eos_token_id}: "
+            f"{tokenizer}: {end} is {end_id}, but the model ends texts with {config.eos_token_id}: "
             "it belongs to another model"
         )
     words.bos_token = words.eos_token = end
     if isinstance(words, PreTrainedTokenizerFast):
-        words.model_input_names = ["input_ids", "attention_mask"]  # it has no token types
+        words.model_input_names = ["input_ids", "attention_mask"]  # ProphetNet does not use token types

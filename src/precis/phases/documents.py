@@ -1,4 +1,4 @@
-"""Documents to summarize: files, folders of files, rows and the standard input, each with its name and its place."""
+"""Reads documents to summarize from files, folders, rows and standard input, each with its name and place."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True)
 class Document:
-    """A text and what to call it.
+    """A text and its name.
 
     Attributes:
-        name: its file, or file and row.
-        text: empty where there is a problem.
-        id: id of its row, where that has one.
-        row: the other columns of its row.
+        name: the file, or file and row.
+        text: empty if there is a problem.
+        id: the id of the row, if it has one.
+        row: the other columns of the row.
         problem: why it cannot be read.
-        passages: its pages, headings and times, if its format has any, and what of the file was left out.
+        passages: pages, headings and times, if the format has any, and the parts of the file that were skipped.
     """
 
     name: str
@@ -46,14 +46,14 @@ class Document:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How documents are read.
+    """Options for reading documents.
 
     Attributes:
-        column: column of rows that holds the document; if None, "document".
-        units: column of rows that lists the document's units.
-        recursive: folders inside of folders are read too.
-        skip_bad: rows that cannot be used are left out and counted.
-        keep_going: what cannot be read comes as a `Document` with a problem, and does not end the reading.
+        column: the column with the document; if None, "document".
+        units: the column that lists the document's units.
+        recursive: read nested folders too.
+        skip_bad: skip and count unusable rows.
+        keep_going: yield a `Document` with a problem for unreadable input, and continue.
     """
 
     column: str | None = None
@@ -70,17 +70,17 @@ class Reading:
 def read_documents(
     files: Sequence[str], how: Reading = Reading(), *, tell: Tell = silent
 ) -> Iterator[Document]:
-    """The documents of `files`, one by one.
+    """Yield the documents of `files`, one by one.
 
-    A .jsonl, .csv, .tsv or .parquet file has one in every row, a folder one in every text and in every file of
-    `precis.data.documents.kinds`. Any other file is one as a whole; "-" is the standard input. All files are looked for
-    before the first is read.
+    A .jsonl, .csv, .tsv or .parquet file has a document per row, a folder one per text and per file of
+    `precis.data.documents.kinds`. Any other file is one document; "-" is the standard input. A missing file is
+    reported before any file is read.
 
     Args:
-        tell: hears what was left out.
+        tell: receives a message about skipped input.
 
     Raises:
-        UserError: a file is missing, cannot be opened or holds no text, or a row cannot be used (see `Reading`).
+        UserError: a file is missing, cannot be opened or contains no text, or a row is unusable (see `Reading`).
     """
     for file in files:
         if file != STANDARD_INPUT and look_at(Path(file)) is None:
@@ -89,7 +89,7 @@ def read_documents(
 
 
 def holds_many(file: str) -> bool:
-    """Whether a file may hold several documents: a folder, or rows."""
+    """Return whether a file may contain several documents: a folder, or rows."""
     return file != STANDARD_INPUT and (is_folder(Path(file)) or _has_rows(file))
 
 
@@ -133,14 +133,14 @@ def _read_rows(path: Path, how: Reading, tell: Tell) -> Iterator[Document]:
             elif how.keep_going:
                 yield Document(place, "", problem=str(error), row=_other_columns(row, columns))
             else:
-                remedy = "correct the row, leave such rows out with --skip-bad, or continue with --keep-going"
+                remedy = "correct the row, skip such rows with --skip-bad, or continue with --keep-going"
                 raise UserError(f"{place}: {error}; {remedy}") from None
             continue
         used += 1
         name = f"{path}: {pair.id or f'row {count}'}"
         yield Document(name, pair.document, id=pair.id or None, row=_other_columns(row, columns))
     if not count:
-        raise UserError(f"{path}: is empty, it has no rows")
+        raise UserError(f"{path}: is empty, it contains no rows")
     if skipped.skipped_count:
         tell(f"{path}: {counted(skipped.skipped_count, 'row')} skipped (first: {skipped.skipped[0]})")
 
@@ -156,7 +156,7 @@ def _read_folder(folder: Path, how: Reading, tell: Tell) -> Iterator[Document]:
     left.leave_unread(unread)
     more = f" ({left.told_unread()})" if unread else ""
     if not texts:
-        inside = "" if how.recursive else "; --recursive looks into folders inside, rows are named one by one"
+        inside = "" if how.recursive else "; --recursive reads nested folders, name files of rows one by one"
         raise UserError(f"{folder}: no document in this folder{more}{inside}")
     if unread:
         tell(f"{folder}: {left.told_unread()}")
@@ -165,7 +165,7 @@ def _read_folder(folder: Path, how: Reading, tell: Tell) -> Iterator[Document]:
 
 
 def documents_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
-    """The texts of a folder in order, and the names of what is none. Links to folders are not followed."""
+    """Return the texts of a folder in order, and the names of other files. Links to folders are not followed."""
     inner = [
         folder / name
         for name in (names_in(folder) if recursive else ())
@@ -188,9 +188,7 @@ def _read_file(path: Path) -> Passages:
 def _standard_input() -> Passages:
     content = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise UserError(
-            f"standard input: is larger than {size(MOST_BYTES)}, the most that is read as one document"
-        )
+        raise UserError(f"standard input: is larger than {size(MOST_BYTES)}, the limit for one document")
     return _passages(content, "standard input")
 
 
@@ -202,5 +200,5 @@ def _passages(content: bytes, name: str, *, ending: str = "") -> Passages:
 
 
 def with_first(documents: Iterator[Document]) -> Iterator[Document]:
-    """The same documents; the first is read now, so that a wrong file or column is found before a model is loaded."""
+    """Read the first document now, to find a wrong file or column before loading a model; return all documents."""
     return chain(list(islice(documents, 1)), documents)

@@ -1,4 +1,4 @@
-"""Whether texts are English, the only language of the model that comes with precis."""
+"""Checks that texts are English, the only language of the model that comes with precis."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from precis.phases.documents import Document
 from precis.telling import Tell
 
 _NAMES = {"de": "German", "fr": "French", "es": "Spanish"}
-_TELLING = 40  # words of a text in which English function words are missed
+_TELLING = 40  # words; in a shorter text, missing English function words prove nothing
 
 
 def not_english(text: str) -> str:
-    """That a text is not English prose, as the end of a sentence: "seems to be German"; "" if it may be English."""
+    """Return "seems to be German" or similar, to end a sentence, if a text is not English prose; else ""."""
     found = language_of(text)
     if found == "en" or (found is None and length_in_words(text) < _TELLING):
         return ""
@@ -23,19 +23,19 @@ def not_english(text: str) -> str:
 
 
 def telling_others(documents: Iterable[Document], tell: Tell) -> Iterator[Document]:
-    """The documents as they come; of the first that does not seem to be English it is said what that means."""
+    """Yield the documents; warn at the first that does not look English."""
     told = False
     for document in documents:
         if not told and (seems := not_english(document.text)):
             told = True
             tell(
                 f"{document.name} {seems}: the model that comes with precis was trained on English prose "
-                "alone, so its choice may be poor"
+                "only, so its choice may be poor"
             )
         yield document
 
 
 def are_english(pairs: Iterable[Pair]) -> bool:
-    """Whether at least half of the pairs read like English."""
+    """Return whether at least half of the pairs look English."""
     found = [language_of(f"{pair.summary}\n{pair.document}") == "en" for pair in pairs]
     return bool(found) and 2 * sum(found) >= len(found)

@@ -1,6 +1,6 @@
-"""Score a model, or predictions that are on disk, beside the baselines.
+"""Score a model, or predictions from files, and the baselines.
 
-Summaries are written to OUT/predictions/ as they come, so that a stopped evaluation goes on where it was;
+Summaries are written to OUT/predictions/ as they come, so that an interrupted evaluation resumes there;
 scores go to OUT/scores.json, OUT/table.md and OUT/examples.jsonl.
 """
 
@@ -39,14 +39,14 @@ from precis.telling import Tell, silent
 from precis.untrusted import look_at, read_json
 
 _WRITTEN = {"scores.json", "examples.jsonl", "table.md", "predictions"}
-_IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder has one of them
+_IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder contains one of them
 
 Progress = Callable[[str, int, int], None]  # system, done, total
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """One way to decode with the model: None keeps what `base` says, or the model's own setting."""
+    """One way to decode with the model: None keeps the value of `base`, or the model's own setting."""
 
     base: GenerationSettings | None = None
     beams: int | None = None
@@ -54,7 +54,7 @@ class Decoding:
     no_repeat_ngram: int | None = None
 
     def applied_to(self, settings: GenerationSettings) -> GenerationSettings:
-        """The settings with what is wanted put in."""
+        """Return the settings with the requested changes."""
         changes = {name: value for name, value in vars(self).items() if name != "base" and value is not None}
         return replace(self.base or settings, **changes)
 
@@ -62,7 +62,7 @@ class Decoding:
 def read_test_pairs(
     part: Part, *, limit: int | None = None, skip_bad: bool = False, tell: Tell = silent
 ) -> list[Pair]:
-    """The pairs to score on, or the first `limit` of them, and say which.
+    """Read the pairs to score on, or the first `limit` of them, and report which.
 
     Raises:
         UserError: they cannot be read.
@@ -77,7 +77,7 @@ def read_test_pairs(
 
 
 def _was_evaluated(folder: Path) -> bool:
-    """Whether scores or nothing but predictions are there, copied or of an earlier version, without the lock."""
+    """Return whether the folder holds scores, or only predictions: copied or from an earlier version, unlocked."""
     if (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file():
         foreign = {path.name for path in folder.iterdir()} - _WRITTEN
         return not foreign and {"systems", "signatures"} <= read_json(folder / "scores.json").keys()
@@ -100,18 +100,17 @@ def evaluate_models(
     tell: Tell = silent,
     progress: Progress = lambda *_: None,
 ) -> dict[str, list[str]]:
-    """Summarize all pairs with each model, for each way of decoding: system name -> texts.
+    """Summarize all pairs with each model and each way of decoding: system name -> texts.
 
     Args:
-        adapter: an adapter that the model is to carry.
-        mode: whether the models write or choose sentences; if None, what each does unless it is told.
+        adapter: an adapter to attach to the model.
+        mode: whether the models write or choose sentences; if None, each model's default.
         instruction: text put before every document. If None, a model that was grounded with instructions gets the
-            task's, and any other what it was trained with.
+            task's, and any other the one from its training.
 
     Raises:
-        UserError: a model is missing or named twice, which is said before anything is written; or a document has no
-            tokens, or `out` holds what precis did not write, predictions that something else made, or another
-            evaluation that is running.
+        UserError: a model is missing or named twice (checked before writing), a document gives no tokens, or `out`
+            contains files that precis did not write, predictions of another model, or a running evaluation.
     """
     names = names_apart(models) if adapter is None else [_steps(adapter)[-1] for _ in models]
     asked_else = (adapter, mode, long, instruction) != (None,) * 4
@@ -153,7 +152,7 @@ def evaluate_models(
 
 @dataclass(frozen=True)
 class _Way:
-    """A row of the table: its name, what its predictions depend on besides the model, and what makes them."""
+    """A row of the table: its name, the settings that its predictions depend on, and the function that makes them."""
 
     system: str
     made_by: dict[str, Any]
@@ -163,7 +162,7 @@ class _Way:
 def _ways_to_write(
     summarizer: Summarizer, ways: Mapping[str, GenerationSettings], *, batch_size: int, asked: dict[str, Any]
 ) -> Iterator[_Way]:
-    """The ways in which a model is to decode."""
+    """Yield a table row for each way of decoding."""
     for system, settings in ways.items():
         summarize = partial(
             summarizer.stream,
@@ -180,15 +179,15 @@ def _ways_to_write(
 def _ways_to_choose(
     model: str, name: str, adapter: str | None, decodings: Sequence[Decoding]
 ) -> Iterator[_Way]:
-    """The one way in which a model chooses sentences.
+    """Yield the table row of a model that chooses sentences.
 
     Raises:
         UserError: an adapter or a way of decoding is named.
     """
     if adapter is not None or any(decoding != Decoding() for decoding in decodings):
         raise UserError(
-            f"{model}: chooses sentences and decodes nothing; leave out --adapter, --beams, --length-penalty, "
-            "--no-repeat-ngram and --decoding, or give --mode abstract"
+            f"{model}: chooses sentences and does not decode; omit --adapter, --beams, --length-penalty, "
+            "--no-repeat-ngram and --decoding, or use --mode abstract"
         )
     extractor = Extractor.from_pretrained(model)
     summarize = partial(extractor.stream, short="write", skip_empty=True)
@@ -198,14 +197,14 @@ def _ways_to_choose(
 def _check_labelling(
     model: str, task: str | None, decodings: Sequence[Decoding], *, asked_else: bool
 ) -> None:
-    """Refuse what a classifier is not for: what writing takes, and a task with other labels.
+    """Refuse options that a classifier does not support, and a task with other labels.
 
     Raises:
-        UserError: one of the two is asked for.
+        UserError: there is one of the two.
     """
     if asked_else or any(decoding != Decoding() for decoding in decodings):
         raise UserError(
-            f"{model}: is a classifier and decodes nothing; leave out --adapter, --mode, --instruction, --long, "
+            f"{model}: is a classifier and does not decode; omit --adapter, --mode, --instruction, --long, "
             "--beams, --length-penalty, --no-repeat-ngram and --decoding"
         )
     labels = answers_of(task).labels
@@ -214,14 +213,14 @@ def _check_labelling(
         if answers != labels:
             said, wanted = (", ".join(each) or "a number" for each in (answers, labels))
             raise UserError(
-                f"{model}: answers with {said}, and {task} wants {wanted}; name its own task: --task {own}"
+                f"{model}: answers with {said}, but {task} needs {wanted}; name the model's own task: --task {own}"
             )
 
 
 def _written(
     writer: PredictionWriter, pairs: Sequence[Pair], summarize: Callable[[list[str]], Iterator[Summary]]
 ) -> Iterator[None]:
-    """Write the summaries that are left, one by one."""
+    """Write the remaining summaries, one by one."""
     for summary in summarize([pair.document for pair in pairs[writer.done :]]):
         if not summary.document_tokens:
             name = pair_name(writer.done, pairs[writer.done])
@@ -233,13 +232,13 @@ def _written(
 def _ways_to_decode(
     name: str, decodings: Sequence[Decoding], own: GenerationSettings
 ) -> dict[str, GenerationSettings]:
-    """System name -> settings, checked before any of them is decoded with."""
+    """Return system name -> settings, all checked before decoding starts."""
     ways: dict[str, GenerationSettings] = {}
     for decoding in decodings:
         settings = decoding.applied_to(own)
         system = f"{name} {'greedy' if settings.beams == 1 else f'beam {settings.beams}'}"
         if system in ways:
-            raise UserError(f"{system!r} is asked for twice")
+            raise UserError(f"{system!r} is given twice; name each way of decoding once")
         ways[system] = settings
     return ways
 
@@ -249,45 +248,45 @@ def _tell_cut(system: str, file: Path, tell: Tell) -> None:
     cut = sum(prediction.tokens_read < prediction.document_tokens for prediction in predictions)
     if cut:
         share = percent(cut, len(predictions))
-        tell(f"{system}: {cut:,} documents ({share}) were not read to their end (--long truncate)")
+        tell(f"{system}: {cut:,} documents ({share}) were truncated (--long truncate)")
 
 
 def given_systems(files: Sequence[Path], pairs: Sequence[Pair]) -> dict[str, list[str]]:
-    """Predictions from several files, each a system called by the file's name without its ending.
+    """Read predictions from several files, each a system named after its file without the ending.
 
     Raises:
-        UserError: two files have the same name, or one cannot be used.
+        UserError: two files have the same name, or one is unusable.
     """
     systems: dict[str, list[str]] = {}
     for file in files:
         if file.stem in systems:
-            raise UserError(f"{file}: two files of predictions are called {file.stem!r}; rename one")
+            raise UserError(f"{file}: two files of predictions are named {file.stem!r}; rename one")
         systems[file.stem] = given_predictions(file, pairs)
     return systems
 
 
 def joined(written: dict[str, list[str]], given: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The model's rows, then those of files.
+    """Return the model's rows, then the files' rows.
 
     Raises:
-        UserError: a file is called like one of the model's rows.
+        UserError: a file has the name of one of the model's rows.
     """
     for name in written.keys() & given.keys():
-        raise UserError(f"{name!r} is a row of the model and a file of predictions; rename the file")
+        raise UserError(f"{name!r} names a row of the model and a file of predictions; rename the file")
     return {**written, **given}
 
 
 def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
-    """Predictions for `pairs` from a file: one of ours, or plain text with one summary a line.
+    """Read predictions for `pairs` from a file: one that precis wrote, or plain text with one summary per line.
 
-    Ours say which documents they were made for, which is checked. Plain texts are checked for their number alone.
+    A precis file records its documents, which are checked. Plain text is checked only for the number of lines.
 
     Raises:
-        UserError: the file cannot be read, has another number of rows than there are pairs, or was made for
+        UserError: the file cannot be read, its number of rows differs from the number of pairs, or it was made for
             other pairs.
     """
     if look_at(file) is None:
-        raise UserError(f"{file}: no such file of predictions")
+        raise UserError(f"{file}: no such file; give a file of predictions")
     if file.suffix == ".jsonl":
         return [prediction.prediction for prediction in read_predictions(file, pairs)]
     try:
@@ -295,12 +294,12 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
     except NotTextError as error:
         raise UserError(f"{file}: {error}") from None
     if len(texts) != len(pairs):
-        raise UserError(f"{file}: has {len(texts)} predictions, and there are {len(pairs)} pairs to score on")
+        raise UserError(f"{file}: has {len(texts)} predictions, but there are {len(pairs)} pairs to score on")
     return texts
 
 
 def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Scores, *, out: Path) -> Report:
-    """Score the systems beside the baselines, and write the files."""
+    """Score the systems and the baselines, and write the files."""
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
         report = score(
             systems,
@@ -316,7 +315,7 @@ def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Sc
 
 
 def _steps(model: str | Path) -> tuple[str, ...]:
-    """The names on the way to a model; a run folder stands for the model in it."""
+    """Return the parts of a model's path; a run folder stands for the model in it."""
     path = Path(model)
     if not path.name and path.is_dir():
         path = path.resolve()  # "." has no name
@@ -325,10 +324,10 @@ def _steps(model: str | Path) -> tuple[str, ...]:
 
 
 def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> list[str]:
-    """What models or adapters are called: the last names of their places, as few as tell each from the others.
+    """Return names for models or adapters: the shortest ends of their paths that are unique.
 
     Raises:
-        UserError: two are the same place.
+        UserError: two paths are the same place.
     """
     seen: dict[Path, str | Path] = {}
     for model in models:
@@ -348,7 +347,7 @@ def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> lis
 
 
 def _place(model: str | Path) -> Path:
-    """Where a model lies, one way of writing it for all."""
+    """Return the canonical path of a model."""
     path = Path(model).expanduser().resolve()
     inside = next((path / name for name in _IN_A_RUN if (path / name).is_dir()), path)
     return path if (path / "config.json").is_file() else inside

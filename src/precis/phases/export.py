@@ -1,4 +1,4 @@
-"""A model folder -> a folder of ONNX files, which onnxruntime runs without torch."""
+"""Exports a model folder as ONNX files, which onnxruntime runs without torch."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from precis.tuning import attached
 ENCODER = "encoder_model.onnx"
 DECODER = "decoder_model_merged.onnx"
 SCORER = "scorer_model.onnx"
-_SHORT = 9  # tokens of an example that no encoder cuts into chunks
+_SHORT = 9  # tokens of an example; no encoder splits it into chunks
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: the ONNX files and their bytes, and what the model does."""
+    """The result of an export: the ONNX files and their bytes, and the model's modes."""
 
     files: dict[str, int]
     modes: tuple[str, ...]
 
 
 def export_onnx(model: str | Path, out: Path, *, int8: bool = False) -> Exported:
-    """Write a model as ONNX files with its tokenizer and settings; see the module's text.
+    """Write a model as ONNX files with its tokenizer and settings.
 
     Args:
         model: a run folder, a Hugging Face folder or a hub name.
-        int8: put matrices in eight bits: a quarter of the size, and not quite the same numbers.
+        int8: quantize matrices to eight bits: a quarter of the size, slightly different numbers.
 
     Raises:
-        UserError: the packages are missing, the model cannot be exported, or `out` holds something else.
+        UserError: the packages are missing, the model cannot be exported, or `out` contains something else.
     """
     onnx_files.need_onnx()
     folder_to_be(out)
@@ -69,15 +69,13 @@ def export_onnx(model: str | Path, out: Path, *, int8: bool = False) -> Exported
 def _check(loaded: LoadedModel) -> None:
     if attached(loaded.model) is not None:
         raise UserError(
-            f"{loaded.source}: a model with a prefix cannot be exported; name a model without an adapter"
+            f"{loaded.source}: cannot export a model with a prefix; name a model without an adapter"
         )
     if not isinstance(loaded.tokenizer, PreTrainedTokenizerFast):
-        raise UserError(
-            f"{loaded.source}: its tokenizer has no tokenizer.json, which an exported model needs"
-        )
+        raise UserError(f"{loaded.source}: its tokenizer lacks tokenizer.json, which an exported model needs")
     if loaded.model.config.model_type == "led":
         raise UserError(
-            f"{loaded.source}: LED's attention in windows cannot be exported; export a Z-Code++, ProphetNet, BART or T5"
+            f"{loaded.source}: cannot export LED's windowed attention; export a Z-Code++, ProphetNet, BART or T5"
         )
 
 
@@ -99,7 +97,7 @@ def _graphs(loaded: LoadedModel) -> dict[str, Any]:
 
 
 def _encoder(loaded: LoadedModel, what: str) -> Any:
-    """The encoder; where it reads long inputs in chunks, one file that chooses by the length."""
+    """Trace the encoder; if it reads long inputs in chunks, one file switches by length."""
     config, (whole, longest) = loaded.model.config, source_limits(loaded)
     chunk = config.local_chunk if isinstance(config, FamilyConfig) else None
     plain = onnx_files.traced(graphs.encoder(loaded.model, length=min(_SHORT, chunk or _SHORT)), what)

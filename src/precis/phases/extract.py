@@ -1,7 +1,7 @@
-"""Teaches a model to choose sentences: a scorer of units is trained on the states of its encoder, which stays as it is.
+"""Train a model to choose sentences: a unit scorer on the hidden states of its frozen encoder.
 
-sets -> units of each document -> encoder, once -> states, facts and which units are wanted, kept in OUT/units/
--> train the scorer -> the model as it was, with the scorer, in OUT/model/
+sets -> units of each document -> encoder, once -> hidden states, features and target units, cached in OUT/units/
+-> train the scorer -> the unchanged model, with the scorer, in OUT/model/
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ def train_extractor(
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[RunOptions],
 ) -> Trained:
-    """Train a scorer for the model `start` in the run folder `out`, or go on with what is there, and export both.
+    """Train a scorer for the model `start` in the run folder `out`, or resume that run, and export both.
 
     Args:
-        run: the settings; `run.train.seed` also seeds the drawing of pairs and the weights.
+        run: the settings; `run.train.seed` also seeds the sampling of pairs and the weights.
         tasks: names of tasks, `TASK=PLACE`, files or folders of pairs, or "all"; see `precis.phases.ground.find_sets`.
         start: any encoder-decoder (run folder, Hugging Face folder or hub name).
-        data: the folder that holds a folder for each task; if None, $PRECIS_DATA or the hub.
-        cap: pairs that are drawn at most of each set.
+        data: the folder that contains a folder for each task; if None, $PRECIS_DATA or the hub.
+        cap: the largest number of pairs to draw from a set.
         leave_out: sets that are not trained on.
-        skip_bad: pass over rows that cannot be used.
-        can_write: whether the model was trained to write summaries, so that it may be asked to.
-        callbacks, asked: as `precis.phases.session.RunRequest` explains them.
+        skip_bad: skip unusable rows.
+        can_write: whether the model was trained to write summaries, so that it also gets the mode `abstract`.
+        callbacks, asked: see `precis.phases.session.RunRequest`.
 
     Raises:
         UserError: sets, model and settings do not fit together, `out` holds another run, or another process is
@@ -100,7 +100,7 @@ def train_extractor(
 
 @dataclass(frozen=True)
 class _Set:
-    """The documents of a set as the scorer reads them."""
+    """The documents of a set, as input of the scorer."""
 
     name: str
     train: UnitDocuments
@@ -111,7 +111,7 @@ class _Set:
 def _documents(
     run: ExtractPlan, chosen: GroundingSet, loaded: LoadedModel, session: Session, *, cap: int
 ) -> _Set:
-    """Read a set through the encoder, or take what an earlier start of this run kept."""
+    """Encode a set, or load what an earlier start of this run cached."""
     pairs = read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=run.train.seed, instructed=False)
     identity = {
         "pairs": [reader.digest for reader in pairs.readers],
@@ -133,7 +133,7 @@ def _documents(
 
 
 def _is_kept(folder: Path, identity: Mapping[str, Any]) -> bool:
-    """Whether the folder holds what would be made again."""
+    """Return whether the folder holds the units of the same inputs."""
     try:
         files.check_seal(folder)
         return bool(json.loads((folder / "made_of.json").read_text()) == json.loads(json.dumps(identity)))
@@ -147,7 +147,7 @@ def _save(documents: UnitDocuments, identity: Mapping[str, Any], place: Path) ->
 
 
 def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, tell: Tell) -> UnitDocuments:
-    """The units of pairs that have any, with those that the references want."""
+    """Encode the pairs that have units, and mark the target units that the references select."""
     reader = UnitReader(loaded.model, loaded.tokenizer, max_source=run.max_source, most=run.max_source)
     rouge = Rouge.suited(pair.summary for pair in pairs)
     rows: list[tuple[Any, ...]] = []
@@ -169,9 +169,9 @@ def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, tell: Te
         if done // _TOLD_EVERY > (done - len(some)) // _TOLD_EVERY:
             tell(f"{done:,} of {len(pairs):,} documents read")
     if not rows:
-        raise UserError("none of the documents has a sentence that the model can read")
+        raise UserError("no document has a sentence that the model can read")
     if cut:
-        tell(f"{cut:,} documents are longer than {run.max_source:,} tokens; their beginning is trained on")
+        tell(f"{cut:,} documents are longer than {run.max_source:,} tokens and are truncated")
     vectors, facts, wanted_units, lengths = zip(*rows, strict=True)
     return UnitDocuments(
         vectors=np.concatenate(vectors),
@@ -183,7 +183,7 @@ def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, tell: Te
 
 
 def _joined(parts: Sequence[UnitDocuments]) -> UnitDocuments:
-    """The documents of all sets as one."""
+    """Concatenate the documents of all sets."""
     starts = np.cumsum([0, *(len(part.vectors) for part in parts)])
     bounds = [part.bounds[:-1] + start for part, start in zip(parts, starts, strict=False)]
     return UnitDocuments(
@@ -196,7 +196,7 @@ def _joined(parts: Sequence[UnitDocuments]) -> UnitDocuments:
 
 
 class _Validation:
-    """`loss` and its parts, each the mean over the sets, and `loss/NAME` of each set."""
+    """The validation metrics: `loss` and its parts, each the mean over the sets, and `loss/NAME` of each set."""
 
     def __init__(self, dev: Mapping[str, UnitDocuments], objective: UnitChoice, units: int) -> None:
         self._batches = {
@@ -212,7 +212,7 @@ class _Validation:
 
 
 def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write: bool) -> None:
-    """Write the model as it was loaded, with the scorer, as one that chooses unless it is asked to write."""
+    """Write the loaded model with the scorer; its default mode is to choose sentences."""
     use = replace(loaded.use, modes=("extract", "abstract") if can_write else ("extract",))
 
     def write(place: Path) -> None:

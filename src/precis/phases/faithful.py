@@ -1,4 +1,4 @@
-"""Loads what judges summaries besides marks: an encoder-decoder for likelihoods, a local checker."""
+"""Loads judges of summaries other than marks: an encoder-decoder for likelihoods, a local checker."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from precis.telling import Tell, silent
 from precis.untrusted import is_folder, read_bounded
 
 _LICENCE = re.compile(r"(?m)^license:\s*(.+?)\s*$")
-_LONGEST = 1024  # tokens of a text that a model without limits reads
-_CARD = 1 << 20  # bytes of a model card
+_LONGEST = 1024  # tokens that a model without a limit reads
+_CARD = 1 << 20  # bytes that are read of a model card
 
 
 def load_judges(
     likelihood: str | None, checker: Path | None, *, batch_size: int = 8, tell: Tell = silent
 ) -> list[Judge]:
-    """The judges that are asked for.
+    """Load the requested judges.
 
     Raises:
         UserError: one cannot be loaded.
@@ -43,10 +43,10 @@ def load_judges(
 
 
 def told_cut(judges: Sequence[Judge], tell: Tell) -> None:
-    """Say how many texts were longer than a model reads."""
+    """Report how many texts were truncated."""
     for judge in judges:
         if isinstance(judge, Likelihood) and judge.cut:
-            tell(f"likelihoods: {judge.cut:,} texts were cut to what the model reads")
+            tell(f"likelihoods: {judge.cut:,} texts were truncated to the model's limit")
 
 
 def _load_likelihood(source: str, *, batch_size: int) -> Likelihood:
@@ -62,7 +62,7 @@ def _load_likelihood(source: str, *, batch_size: int) -> Likelihood:
 def _load_checker(folder: Path, *, batch_size: int) -> Checker:
     if not is_folder(folder) or not (folder / "config.json").is_file():
         raise UserError(
-            f"--checker {folder}: no model here; give a folder with config.json and model.safetensors"
+            f"--checker {folder}: contains no model; give a folder with config.json and model.safetensors"
         )
     model = load_classifier(folder, f"--checker {folder}")
     config = model.config
@@ -71,14 +71,14 @@ def _load_checker(folder: Path, *, batch_size: int) -> Checker:
     limit = min(int(limit) for limit in limits if limit is not None)
     special = (
         2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
-    )  # rows before the first place
+    )  # rows before the first position
     return Checker(
         model, tokenizer, limit=limit - special, licence=_licence_of(folder), batch_size=batch_size
     )
 
 
 def _licence_of(folder: Path) -> str:
-    """What a model's card or licence file says."""
+    """Return the licence that a model's card or licence file states."""
     card, file = folder / "README.md", folder / "LICENSE"
     if card.is_file() and (
         said := _LICENCE.search(read_bounded(card, limit=_CARD).decode("utf-8", "replace"))

@@ -1,9 +1,9 @@
-"""Train on pairs of document and summary, from nothing or from a given model, and keep the best model.
+"""Train on pairs of document and summary, from scratch or from a given model, and keep the best model.
 
     pairs -> tokenizer -> token ids -> model -> train, validated by loss and by ROUGE -> the best to OUT/model
 
-Everything that the loss curve depends on goes into the run's identity. So a run is never continued with other data,
-another tokenizer or other sizes than it began with.
+Everything that the loss curve depends on is part of the run's identity. So a run never resumes with other data,
+another tokenizer or other sizes.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def finetune(
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[PairOptions],
 ) -> Trained:
-    """Train on `sources` in the run folder `out`, or go on with what is there, and export the best model.
+    """Train on `sources` in the run folder `out`, or resume that run, and export the best model.
 
     Args:
-        run: recipe; `run.train.seed` also seeds weights, data order and drawing.
-        start: a model to begin with (run folder, Hugging Face folder or hub name); if None, a new one of the
+        run: recipe; `run.train.seed` also seeds weights, data order and sampling.
+        start: a model to start from (run folder, Hugging Face folder or hub name); if None, a new model of the
             recipe's shape.
-        tokenizer: folder of the tokenizer of a new model; if None, one is trained on the training pairs.
-        callbacks: watchers of the loop; if None, the standard ones.
+        tokenizer: folder of a new model's tokenizer; if None, one is trained on the training pairs.
+        callbacks: callbacks of the loop; if None, the standard ones.
         asked: `sources` and `out`, and optionally `instruction`, `examples`, `sampling_seed`, `restart`, `command`
-            and `tell`; `precis.phases.pair_training.PairRequest` explains them.
+            and `tell`; see `precis.phases.pair_training.PairRequest`.
 
     Raises:
         UserError: data, model and settings do not fit together, `out` holds another run, or another process
@@ -79,11 +79,11 @@ def finetune(
 
 
 def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
-    """`finetune`, asked for by a request."""
+    """Fine-tune as a request describes; see `finetune`."""
     plan = replace(run, model=run.shape if request.start is None else None)
     by_head = request.answer == "head"
     if by_head:
-        answers_of(request.sources.task)  # refused before anything is read
+        answers_of(request.sources.task)  # refuse an unsuitable task before reading anything
     session = Session(request, classification(plan) if by_head else pair_objective(plan))
     pairs = request.read_pairs(seed=plan.train.seed)
     with session.held():
@@ -97,7 +97,7 @@ def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
 
 
 def _trainable(plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session) -> TrainableModel:
-    """The model to begin with, or a new one; its tokenizer is trained in the main process alone."""
+    """Load the starting model or make a new one, whose tokenizer only the main process trains."""
     if request.start is None:
         return new_trainable(plan, _tokenizer(plan, pairs, request, session))
     if request.tokenizer is not None:
@@ -108,16 +108,16 @@ def _trainable(plan: RunPlan, pairs: TrainingPairs, request: PairRequest, sessio
 def _tokenizer(
     plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session
 ) -> PreTrainedTokenizerBase:
-    """A new model's tokenizer: a given one, the run's own, or one trained on the pairs and kept with the run.
+    """Return a new model's tokenizer: a given one, the run's own, or one trained on the pairs and kept with the run.
 
-    The run's own counts once the run has a checkpoint; before, nothing depends on it and it is trained again.
+    The run's own is used once the run has a checkpoint; before, nothing depends on it and it is trained again.
     """
     if request.tokenizer is not None:
         given = load_tokenizer(request.tokenizer)
         for name in ("pad_token", "bos_token", "eos_token"):
             if getattr(given, f"{name}_id") is None:
                 raise UserError(
-                    f"{request.tokenizer}: the tokenizer has no {name}; "
+                    f"{request.tokenizer}: the tokenizer lacks {name}; "
                     "make one with `precis tokenizer`, which extends another model's with --from"
                 )
         return given
@@ -130,7 +130,7 @@ def _tokenizer(
     before = None if request.restart else recorded_vocab_size(session.folder)
     if before not in (None, size):
         raise UserError(
-            f"the run in {session.folder} was started with vocab_size={before} and is now given {size}; "
-            "keep the old value, or start anew with --restart or another --out"
+            f"the run in {session.folder} was started with vocab_size={before}, not {size}; "
+            "keep the old value, or start again with --restart or another --out"
         )
     return load_tokenizer(folder)

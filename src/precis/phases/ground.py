@@ -1,11 +1,11 @@
-"""Z-Code++'s second phase: go on training on pairs of many sets, each document with an instruction before it.
+"""Train further on pairs of many sets, with an instruction before each document: Z-Code++'s second phase.
 
-    sets -> at most `cap` pairs of each, instructed -> one mixture -> train, loss for each set -> OUT/model
+    sets -> at most `cap` pairs of each, instructed -> one mixture -> train, loss per set -> OUT/model
 
-Section 2.1, Eq. 6, Tables 1 and 9. A pair's share of the mixture is its set's size, counted up to the cap
-(examples-proportional mixing with a limit, T5 section 3.5.2), flattened by a temperature if there is one: small sets
-are then read several times, in other wordings. Validation asks unseen pairs in wordings that are kept
-from training, since that is how a grounded model is used; `loss` is the mean over the sets, each counting alike.
+Section 2.1, Eq. 6, Tables 1 and 9. A set's share of the mixture is its size, up to the cap (examples-proportional
+mixing with a limit, T5 section 3.5.2). A temperature flattens the shares: small sets are then repeated with other
+wordings. Validation uses unseen pairs with held-out wordings, since a grounded model is used that way; `loss` is the
+mean over the sets, with equal weights.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _UNKNOWN_KIND = "document"
 
 @dataclass(frozen=True, kw_only=True)
 class GroundingSet(Settings):
-    """One set of the mixture: its name in the metrics, its kind of instruction, and where its pairs are."""
+    """One set of the mixture: its name in the metrics, its kind of instruction, and the source of its pairs."""
 
     name: str
     kind: str
@@ -72,37 +72,37 @@ class GroundingSet(Settings):
 def find_sets(
     wanted: Sequence[str], *, data: str | None = None, leave_out: Sequence[str] = (), skip_bad: bool = False
 ) -> tuple[GroundingSet, ...]:
-    """The sets that a user means.
+    """Find the sets that the user names.
 
     Args:
         wanted: each the name of a task; `TASK=PLACE`, a task whose files are there; a file, a folder or
             `hub:owner/name` of pairs, which are then instructed as documents of unknown kind; or "all": every task
             of the table that has a training file under `data`; if two split the same pairs, the first.
-        data: the folder that holds a folder for each task; if None, $PRECIS_DATA or the hub.
-        leave_out: names of sets that are not to be trained on.
-        skip_bad: pass over rows that cannot be used.
+        data: the folder that contains a folder for each task; if None, $PRECIS_DATA or the hub.
+        leave_out: names of sets to exclude from training.
+        skip_bad: skip unusable rows.
 
     Raises:
-        UserError: a name is unknown or stands twice, a set has no training pairs, or nothing is left.
+        UserError: a name is unknown or given twice, a set lacks training pairs, or no set is left.
     """
     entries = [e for entry in wanted for e in (_local_tasks(data) if entry == ALL else [entry])]
     names = [_name(entry) for entry in entries]
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"{name!r} is wanted twice; each set counts once")
+            raise UserError(f"{name!r} is given twice; name each set once")
     for name in leave_out:
         if name not in names and name not in TASKS:
             raise UserError(f"--leave-out {name}: no such set or task{nearest(name, names)}")
     kept = [entry for entry, name in zip(entries, names, strict=True) if name not in leave_out]
     if not kept:
-        raise UserError("there is no set to train on; name tasks with --tasks (see: precis data list)")
+        raise UserError("no set to train on; name tasks with --tasks (see: precis data list)")
     return tuple(_set(entry, data, skip_bad=skip_bad) for entry in kept)
 
 
 def _local_tasks(data: str | None) -> list[str]:
     place = data or os.environ.get(DATA_VARIABLE)
     if not place or not Path(place).is_dir():
-        raise UserError(f"--tasks {ALL}: name the folder that holds the tasks' folders with --data")
+        raise UserError(f"--tasks {ALL}: name the folder that contains the tasks' folders with --data")
     found: dict[str, str] = {}
     for known in TASKS.values():
         folder = folder_of(known, Path(place))
@@ -112,7 +112,7 @@ def _local_tasks(data: str | None) -> list[str]:
 
 
 def _name(entry: str) -> str:
-    """The name of a set: its task, or its file or folder without endings."""
+    """Return the name of a set: its task, or its file or folder without endings."""
     name, equals, _ = entry.partition("=")
     if name in TASKS:
         return name
@@ -122,7 +122,7 @@ def _name(entry: str) -> str:
         return Path(entry).resolve().name.partition(".")[0]
     near = nearest(name, [ALL, *TASKS])
     if equals:
-        raise UserError(f"unknown task {name!r}{near} (pairs of your own are named by their place alone)")
+        raise UserError(f"unknown task {name!r}{near} (name your own pairs by their path only)")
     raise UserError(f"{entry!r} is neither a task nor a file or folder{near}")
 
 
@@ -134,7 +134,7 @@ def _set(entry: str, data: str | None, *, skip_bad: bool) -> GroundingSet:
     if not place and data is not None:
         folder = folder_of(TASKS[name], Path(data)) or Path(data) / name
         if not folder.is_dir():
-            raise UserError(f"{folder}: no such folder; say where the task is with --tasks {name}=PLACE")
+            raise UserError(f"{folder}: no such folder; name the task's place with --tasks {name}=PLACE")
         place = str(folder)
     sources = find_sources(task_name=name, data=place or None, skip_bad=skip_bad)
     return GroundingSet(name=name, kind=TASKS[name].kind, sources=sources)
@@ -142,15 +142,15 @@ def _set(entry: str, data: str | None, *, skip_bad: bool) -> GroundingSet:
 
 @dataclass(frozen=True, kw_only=True)
 class InstructedPairs:
-    """The pairs of a set as a model reads them, an instruction before every document.
+    """The pairs of a set as model input, with an instruction before every document.
 
     Attributes:
         drawn: at most `cap` pairs drawn at random.
         train: these with training wordings, once or several times.
-        dev: some of the validation pairs; wordings that are kept from training.
-        available: training pairs that the set has.
-        shared: how many of `dev` have a document that is among `train` too.
-        readers: the reader of the training pairs and, where the set has a dev split, the one of that.
+        dev: some of the validation pairs, with held-out wordings.
+        available: the number of training pairs in the set.
+        shared: the number of `dev` pairs whose document is also in `train`.
+        readers: the reader of the training pairs and, if the set has a dev split, its reader.
     """
 
     set: GroundingSet
@@ -167,8 +167,8 @@ def read_set(
 ) -> InstructedPairs:
     """Read a set and put instructions before its documents.
 
-    What is drawn depends on the seed and the set alone, not on its company. A set without validation pairs has a
-    part of its training pairs held out.
+    The sample depends only on the seed and the set, not on the other sets. Without validation pairs, a part of the
+    training pairs is held out.
 
     Args:
         instructed: put instructions before the documents.
@@ -194,9 +194,9 @@ def read_set(
 
 
 def draw(pairs: Iterable[Pair], count: int, *, rng: np.random.Generator) -> tuple[list[Pair], int]:
-    """Draw `count` of the pairs at random, in their old order, or all if there are no more; and count them.
+    """Draw `count` of the pairs at random, or all if there are fewer, in their old order; and count them.
 
-    The pairs are streamed and no more than `count` are kept (Vitter 1985, algorithm R).
+    The pairs are streamed, and at most `count` are kept in memory (Vitter 1985, algorithm R).
     """
     kept: list[tuple[int, Pair]] = []
     seen = 0
@@ -235,18 +235,18 @@ def ground(
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[RunOptions],
 ) -> Trained:
-    """Ground the model `start` in the run folder `out`, or go on with what is there, and export the best model.
+    """Ground the model `start` in the run folder `out`, or resume that run, and export the best model.
 
     Args:
-        run: see `resolve_grounding`; `run.train.seed` also seeds the drawing, the wordings and the data order.
+        run: see `resolve_grounding`; `run.train.seed` also seeds the sampling, the wordings and the data order.
         tasks: names of tasks, `TASK=PLACE`, files or folders of pairs, or "all"; see `find_sets`.
         start: a pre-trained model (run folder, Hugging Face folder or hub name).
-        data: the folder that holds a folder for each task; if None, $PRECIS_DATA or the hub.
-        cap: pairs that are drawn at most of each set.
+        data: the folder that contains a folder for each task; if None, $PRECIS_DATA or the hub.
+        cap: the largest number of pairs to draw from a set.
         temperature: flattens the sets' shares; see `precis.data.mixing.BySize`.
-        leave_out: sets that are not trained on, so that a zero-shot score on them is one.
-        skip_bad: pass over rows that cannot be used.
-        callbacks, asked: as `precis.phases.session.RunRequest` explains them.
+        leave_out: sets to exclude from training, so that scores on them are zero-shot.
+        skip_bad: skip unusable rows.
+        callbacks, asked: see `precis.phases.session.RunRequest`.
 
     Raises:
         UserError: sets, model and settings do not fit together, `out` holds another run, or another process is
@@ -289,7 +289,7 @@ def ground(
 
 
 def repeated(read: Sequence[InstructedPairs], mixture: BySize, *, seed: int) -> list[InstructedPairs]:
-    """The sets at their shares of a mixture: small ones again, each time in an order and wordings of its own."""
+    """Return the sets at their shares of a mixture; repeat small sets, each time in another order and wording."""
     wanted = mixture.counts([max(1, len(each.drawn)) for each in read])
     rng = np.random.default_rng([seed, len(read)])
     fuller = []
@@ -304,9 +304,9 @@ def repeated(read: Sequence[InstructedPairs], mixture: BySize, *, seed: int) -> 
 
 
 def _spread(read: Sequence[InstructedPairs]) -> list[tuple[Pair, PairReader]]:
-    """The training pairs of all sets, each set spread evenly over the whole.
+    """Return the training pairs of all sets, each set spread evenly over the whole.
 
-    Many pairs are tokenized together, before they are cut: a thousand meetings in a row would take gigabytes.
+    Many pairs are tokenized together, before truncation: a thousand meetings in a row would take gigabytes.
     """
     places = [
         ((place + 0.5) / len(each.train), pair, each.readers[0])
@@ -319,24 +319,24 @@ def _spread(read: Sequence[InstructedPairs]) -> list[tuple[Pair, PairReader]]:
 def _tokenize(
     plan: RunPlan, pairs: Sequence[tuple[Pair, PairReader]], trainable: TrainableModel
 ) -> TokenizedPairs:
-    """Token ids of pairs, each with the reader that it came from."""
+    """Tokenize pairs, each given with its reader."""
 
     def skip(index: int, message: str) -> None:
         reader = pairs[index][1]
         problem = message.partition(": ")[2]
         name = f"a pair (id {pairs[index][0].id})" if pairs[index][0].id else "a pair"
         if not reader.skip_bad:
-            raise UserError(f"{reader.part}: {name}: {problem}; remove it, or leave it out with --skip-bad")
+            raise UserError(f"{reader.part}: {name}: {problem}; remove it, or skip it with --skip-bad")
         reader.count_as_skipped(f"{name}: {problem}")
 
     return trainable.ids_of((pair for pair, _ in pairs), plan, skip=skip)
 
 
 class MixtureValidation:
-    """Measures a model on the validation pairs of every set.
+    """The validation of a model on the pairs of every set.
 
-    The metrics of `Validation`, each the mean over the sets; and for each set `loss/NAME`, and `rougeL/NAME` where
-    summaries are generated.
+    It returns the metrics of `Validation`, each the mean over the sets; and `loss/NAME` of each set, and `rougeL/NAME`
+    where summaries are generated.
     """
 
     def __init__(self, plan: RunPlan, sets: Sequence[InstructedPairs], trainable: TrainableModel) -> None:
@@ -369,7 +369,7 @@ class MixtureValidation:
 
 
 def _use(plan: RunPlan, sets: Sequence[GroundingSet], before: ModelUse) -> ModelUse:
-    """How the grounded model is to be used; what it was trained on before is not forgotten."""
+    """Return how to use the grounded model, with the tasks of its earlier training."""
     seen = [*before.grounded_on, *([before.task] if before.task else []), *(chosen.name for chosen in sets)]
     is_general = any(wording.text == GENERAL for s in sets for wording in KINDS[s.kind].training)
     return ModelUse(
@@ -389,7 +389,7 @@ def _tell_sets(read: Sequence[InstructedPairs], leave_out: Sequence[str], use: M
             f"{each.set.name}: {len(each.drawn):,}{of} pairs{times} from {each.set.sources.train}{tail}; "
             f"{len(each.dev):,} to validate; instructions for: {each.set.kind}"
         )
-    tell(f"trained on: {', '.join(use.grounded_on)}; a score on one of these is no zero-shot score")
+    tell(f"trained on: {', '.join(use.grounded_on)}; a score on one of these is not zero-shot")
     for each in read:
         advise_on_validation(dev_pairs=len(each.dev), shared=each.shared, tell=tell, name=each.set.name)
     if leave_out:

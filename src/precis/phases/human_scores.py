@@ -1,4 +1,4 @@
-"""Reads summaries that people scored: rows of our own, SummEval's, FRANK's and DialSummEval's public formats.
+"""Reads human-scored summaries: precis rows, and the public formats of SummEval, FRANK and DialSummEval.
 
 ours           id, system, output, document, reference or references, and score or scores or other numeric columns
 SummEval       model_annotations.aligned.jsonl: decoded, expert_annotations, references; paired files have text
@@ -27,12 +27,12 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredSummary:
-    """A summary that people scored.
+    """A human-scored summary.
 
     Attributes:
-        id: of its document.
-        document: "" if the file does not hold it.
-        scores: human score by name; of several judges the mean.
+        id: the document's id.
+        document: "" if the file does not contain it.
+        scores: human score by name; the mean of several judges.
     """
 
     id: str
@@ -44,23 +44,23 @@ class ScoredSummary:
 
 
 def read_scored(path: Path, *, reference_system: str | None = None) -> list[ScoredSummary]:
-    """The scored summaries of a file, or of a folder of FRANK.
+    """Read the scored summaries of a file, or of a FRANK folder.
 
     Args:
-        reference_system: a system whose outputs are the references of the others; its own rows are left out.
+        reference_system: a system whose outputs are the references of the others; its own rows are skipped.
 
     Raises:
-        UserError: the file cannot be read, has another format, or has no such system; the row is named.
+        UserError: the file cannot be read, has another format, or lacks that system; the message names the row.
     """
     rows = list(_read_frank(path)) if is_folder(path) else list(_read_rows(path))
     if not rows:
-        raise UserError(f"{path}: holds no scored summaries")
+        raise UserError(f"{path}: contains no scored summaries")
     if reference_system is None:
         return rows
     written = {row.id: row.output for row in rows if row.system == reference_system}
     if not written:
         known = ", ".join(sorted({row.system for row in rows}))
-        raise UserError(f"{path}: no system is called {reference_system!r}; there are {known}")
+        raise UserError(f"{path}: unknown system {reference_system!r}; use one of {known}")
     return [
         replace(row, references=(written[row.id],) if row.id in written else row.references)
         for row in rows
@@ -81,7 +81,7 @@ def _read_rows(path: Path) -> Iterator[ScoredSummary]:
 
 def _problem(error: Exception) -> str:
     if isinstance(error, KeyError):
-        return f"has no {error.args[0]!r}; see the columns in `precis probe metrics --help`"
+        return f"lacks {error.args[0]!r}; see the columns in `precis probe metrics --help`"
     return str(error)
 
 
@@ -94,7 +94,7 @@ def _reader(values: Values) -> Callable[[Values], ScoredSummary]:
 
 
 def _made(values: Values, scores: Mapping[str, float], **names: str) -> ScoredSummary:
-    """A summary whose fields have other names than ours in a format."""
+    """Make a summary from a row; `names` maps our fields to the format's."""
     if not scores:
         raise KeyError("score")
     many, one = values.get("references"), values.get("reference")
@@ -138,13 +138,13 @@ def _of_dialsummeval(values: Values) -> ScoredSummary:
 
 
 def _means(judges: Sequence[Values], before: str) -> dict[str, float]:
-    """The mean over judges of each score."""
+    """Return each score's mean over the judges."""
     names = list(dict.fromkeys(name for judge in judges for name in judge))
     return {before + name: fmean(float(judge[name]) for judge in judges if name in judge) for name in names}
 
 
 def _read_frank(folder: Path) -> Iterator[ScoredSummary]:
-    """FRANK's summaries with their factuality, 0 to 1, joined by `hash` and `model_name`."""
+    """Yield FRANK's summaries with their factuality, 0 to 1, joined by `hash` and `model_name`."""
     data, said = (_list_in(folder / name) for name in _FRANK)
     scores = {(row.get("hash"), row.get("model_name")): row for row in said}
     for number, row in enumerate(data, start=1):
@@ -164,5 +164,5 @@ def _list_in(path: Path) -> list[Values]:
     except JsonError as error:
         raise UserError(f"{path}: {error}") from None
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
-        raise UserError(f"{path}: is no list of JSON objects, as FRANK has it")
+        raise UserError(f"{path}: is not a list of JSON objects, FRANK's format")
     return found

@@ -1,4 +1,4 @@
-"""What makes summaries of documents: a model in one of its modes, with what is asked of it."""
+"""A summarization job: the model, its mode and its options."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class SummaryMaker:
     """A loaded model.
 
     Attributes:
-        results: gives the results of an iterable of documents, in order; `watch` and `hear` are told how far they are.
-        max_source: the longest input in tokens that the model is given at once.
-        limit_is_assumed: whether nothing declares that limit, of a model that writes.
+        results: yields the results of an iterable of documents, in order; calls `watch` and `hear` with the progress.
+        max_source: the longest input in tokens that the model reads at once.
+        limit_is_assumed: whether that limit of a writing model is assumed and not declared.
     """
 
     results: Callable[..., Iterator[Result]]
@@ -36,13 +36,12 @@ class SummaryMaker:
 
 @dataclass(frozen=True, kw_only=True)
 class Making:
-    """How summaries are made.
+    """The options of a summarization job.
 
     Attributes:
         model: a folder, or a name on the hub; if None, the model that comes with precis on each machine.
         length: `words`, `sentences`, `tokens`, `min_words`, `short`; see `Summarizer.stream`.
-        writing: `instruction`, `long`, `beams`, `max_source`, `draft`; None and False ask for nothing, as extracts have
-            to.
+        writing: `instruction`, `long`, `beams`, `max_source`, `draft`; all must be None or False for extracts.
     """
 
     model: str | None = None
@@ -53,14 +52,14 @@ class Making:
     writing: Mapping[str, Any] = field(default_factory=dict)
 
     def found_model(self) -> str:
-        """The model of this machine."""
+        """Return the model's folder or name on this machine."""
         return str(default_model()) if self.model is None else self.model
 
     def chosen_mode(self) -> Mode:
-        """The mode that is asked for, or the model's first.
+        """Return the requested mode, or the model's first.
 
         Raises:
-            UserError: there is no such model, it was not trained for the mode, or an option does not go with the mode.
+            UserError: the model does not exist, it was not trained for the mode, or an option does not fit the mode.
         """
         mode = model_use(self.found_model(), self.adapter).mode_for(self.mode)
         if mode == "extract":
@@ -68,15 +67,15 @@ class Making:
                 if value is not None and value is not False:
                     option = f"--{name.replace('_', '-')}"
                     raise UserError(
-                        f"{option} has no effect with --mode extract, which writes nothing; leave it out"
+                        f"{option} does not apply to --mode extract, which writes nothing; omit it"
                     )
         return mode
 
     def made_by(self) -> dict[str, Any]:
-        """What decides the summaries, JSON-ready.
+        """Return everything that determines the summaries, JSON-ready.
 
         Raises:
-            UserError: as `chosen_mode`.
+            UserError: see `chosen_mode`.
         """
         made = made_with(find_parts(self.found_model(), self.adapter))
         return {**self.length, **self.writing, "mode": self.chosen_mode(), **made}
@@ -85,11 +84,11 @@ class Making:
         """Load the model.
 
         Args:
-            keep_going: a document without a summary has a result that says why; else it ends the work.
-            batch_size: documents at a time that are written of.
+            keep_going: return a result with the reason for a document without a summary; else raise the error.
+            batch_size: documents that a writing model summarizes at a time.
 
         Raises:
-            UserError: the model cannot be loaded, or as `chosen_mode`.
+            UserError: the model cannot be loaded, or see `chosen_mode`.
         """
         mode, model = self.chosen_mode(), self.found_model()
         device = None if self.device is None else named_device(self.device)

@@ -1,12 +1,12 @@
-"""What memory a pre-training run needs, before any of it is taken.
+"""Estimates the memory of a pre-training run without allocating it.
 
-Parameters are counted on the meta device. Activations are measured: one row goes through models of the run's width,
-and all that autograd keeps for the backward pass is weighed. These models have one and two layers of each kind and two
-sizes of vocabulary. Layers of a stack are alike, so the rest is arithmetic.
+Parameters are counted on the meta device. Activations are measured: one row runs through models of the run's width,
+and the tensors that autograd keeps for the backward pass are summed. These models have one and two layers of each kind
+and two vocabulary sizes. Layers of a stack are alike, so the rest is arithmetic.
 
-With several GPUs weights, gradients and optimizer state are divided (FSDP2, full sharding). What is no layer, the token
-tables above all, is gathered for the whole step (`precis.training.processes`). One layer at a time and the allocator's
-waste come on top and are not counted. Logits of many rows are made in pieces (`precis.nn.vocabulary_scores`), but
+With several GPUs, weights, gradients and optimizer state are sharded (FSDP2, full sharding). Parameters outside layers,
+mainly the token tables, are gathered for the whole step (`precis.training.processes`). One gathered layer at a time and
+the allocator's overhead are not counted. Logits of many rows are computed in pieces (`precis.nn.vocabulary_scores`) but
 counted as if all were kept: with a large vocabulary more rows fit. Data-parallel processes (DDP) hold everything, as
 one GPU does.
 """
@@ -39,7 +39,7 @@ _VOCABULARY = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredModel:
-    """Bytes that autograd keeps for one row, parameters, and those of them that stand in no layer."""
+    """The parameters of a model, those outside its layers, and the bytes that autograd keeps for one row."""
 
     parameters: int
     tables: int
@@ -47,7 +47,7 @@ class MeasuredModel:
 
 
 def memory_plan(run: PreTrainRun) -> str:
-    """The plan as a table for people."""
+    """Format the plan as a table."""
     plain = measure(run)
     thin = measure(replace(run, gradient_checkpointing=True))
     fixed = 16 * plain.parameters  # fp32: weight, gradient, two moments of Adam
@@ -73,15 +73,15 @@ def memory_plan(run: PreTrainRun) -> str:
         )
     lines += [
         "",
-        "Bytes on each GPU if everything is divided among them (FSDP2, full sharding); gathered are weights and",
-        "gradients of what is no layer. One layer at a time and the allocator's waste are not counted. With plain",
-        "data-parallel processes each GPU needs what the first row says.",
+        "Bytes on each GPU with full sharding (FSDP2). Weights and gradients outside layers are gathered. One",
+        "gathered layer at a time and the allocator's overhead are not counted. With plain data-parallel",
+        "processes, each GPU needs the memory of the first row.",
     ]
     return "\n".join(lines)
 
 
 def measure(run: PreTrainRun) -> MeasuredModel:
-    """Parameters of the whole run's model, and what autograd keeps for a row of it."""
+    """Measure the parameters of the run's model, and the bytes that autograd keeps for one row."""
     shape = run.model
     depth = (shape.encoder_layers, shape.decoder_layers, run.objective.own_layers)
     least = (1, 1, min(depth[2], 2))  # an enhanced mask decoder is a second layer of the generator
@@ -97,19 +97,19 @@ def measure(run: PreTrainRun) -> MeasuredModel:
         model.tie_weights()
     everything = sum(p.numel() for p in model.parameters())
     in_layers = sum(p.numel() for layer in layers_of(model) for p in layer.parameters())
-    most = float(total.max())  # updates in turn keep one objective's activations at a time
+    most = float(total.max())  # alternating updates keep one objective's activations at a time
     return MeasuredModel(parameters=everything, tables=everything - in_layers, activations=most)
 
 
 def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> PreTrainedModel:
-    """The model with so many layers in its encoder, in its decoder and beside them."""
+    """Make the model with `depth` layers in the encoder, in the decoder and in the objective's own stack."""
     shape = replace(run.model, vocab_size=vocabulary, encoder_layers=depth[0], decoder_layers=depth[1])
     objective = run.objective.with_own_layers(depth[2])
     return objective.model(shaped_config(shape), block_length=run.block_length)
 
 
 def _kept_bytes(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> np.ndarray:
-    """For each objective of a step, the bytes kept for its backward pass, parameters apart."""
+    """Return the bytes kept for the backward pass of each objective of a step, without parameters."""
     model = _model(run, depth, vocabulary)
     if run.gradient_checkpointing:
         enable_gradient_checkpointing(model)
@@ -125,7 +125,7 @@ def _kept_bytes(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> np.n
 
 
 def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> BatchSource:
-    """Batches of random ids as the run would see them, to measure with."""
+    """Make batches of random ids in the run's format, for measuring."""
     words = CorruptionIds(
         pad=0,
         cls=1,
@@ -140,7 +140,7 @@ def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> BatchSour
 
 
 class RandomRows:
-    """Blocks of random ids, for measuring; nothing is to be learnt from them."""
+    """Blocks of random ids, for measuring."""
 
     num_blocks = 10_000
 
@@ -149,26 +149,26 @@ class RandomRows:
         self._vocabulary, self._seed = vocabulary, seed
 
     def rows(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(b n) ids between control tokens and sentinels, (b) zeros."""
+        """Return (b n) ids between control tokens and sentinels, (b) zeros."""
         rng = np.random.default_rng([self._seed, int(positions[0])])
         ids = rng.integers(5, self._vocabulary - SENTINELS - 1, (len(positions), self.length))
         ids[:, 0], ids[:, -1] = 1, 2
         return ids, np.zeros(len(positions), np.int64)
 
     def uniforms(self, positions: np.ndarray, width: int) -> np.ndarray:
-        """(b w) random numbers."""
+        """Return (b w) random numbers."""
         return np.random.default_rng([self._seed, int(positions[0]), 1]).random((len(positions), width))
 
     def sentence_starts(self, positions: np.ndarray) -> list[np.ndarray]:
-        """A sentence every 20 tokens."""
+        """Return sentence starts, one every 20 tokens."""
         return [np.arange(1, self.length - 1, 20)] * len(positions)
 
 
 @contextmanager
 def _weighing(model: nn.Module) -> Iterator[list[UntypedStorage]]:
-    """Collect the storages that autograd keeps in the body, each once, without those of the parameters."""
+    """Collect the storages that autograd keeps in the body, each once, without the parameters'."""
     seen = {p.untyped_storage().data_ptr() for p in model.parameters()}
-    kept: list[UntypedStorage] = []  # alive, so that no address is given out twice
+    kept: list[UntypedStorage] = []  # kept alive, so that no address is reused
 
     def weigh(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()

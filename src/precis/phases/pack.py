@@ -25,25 +25,25 @@ from precis.phases.run_folder import save_tokenizer, versions
 from precis.telling import Tell, silent
 from precis.version import __version__
 
-_SAMPLE = 20_000_000  # characters that a new tokenizer is trained on
-_LONGEST = 100_000  # of one document
-_BYTES_KEPT = 1.2  # bytes of a pack for a byte of text, at most: ids of 2 to 4 bytes for pieces of 2 and more
+_SAMPLE = 20_000_000  # characters to train a new tokenizer on
+_LONGEST = 100_000  # characters of one document
+_BYTES_KEPT = 1.2  # maximum bytes of a pack per byte of text: ids of 2 to 4 bytes for pieces of 2 and more
 _INFLATED = {".gz": 5.0, ".xz": 8.0, ".parquet": 5.0}
-_BYTES_A_WORKER = 4_000_000  # of text that tokenize in less time than another process takes to start
+_BYTES_A_WORKER = 4_000_000  # of text; tokenizing less takes less time than starting a process
 
 
 @dataclass(frozen=True, kw_only=True)
 class MadePack:
-    """What a pack holds, and how fast it was made.
+    """A finished pack: its contents and its speed.
 
     Attributes:
-        folder: where it is, as it was asked for.
-        is_new: False where the same work had been done before, and nothing was written.
+        folder: the folder, as the caller named it.
+        is_new: False if the same pack existed, and nothing was written.
         counts: numbers of documents and tokens.
-        skipped, skipped_count: the first bad rows with place and reason, and how many there were.
+        skipped, skipped_count: the first bad rows with place and reason, and the number of bad rows.
         empty: documents without text.
         entries: size of the tokenizer's vocabulary.
-        tokens_per_second: when it was made, with `workers` processes.
+        tokens_per_second: the speed of packing, with `workers` processes.
     """
 
     folder: Path
@@ -70,20 +70,20 @@ def make_pack(
     restart: bool = False,
     tell: Tell = silent,
 ) -> MadePack:
-    """Tokenize text once into the folder `out`; do nothing if that was done already, with the same files and settings.
+    """Tokenize text once into the folder `out`; do nothing if it holds a pack of the same files and settings.
 
-    Files count as the same if names, sizes and times of change are.
+    Files are the same if their names, sizes and modification times are.
 
     Args:
-        sources: files, folders and patterns; a text file is a document, and so is every row of the other kinds.
+        sources: files, folders and patterns; a text file is one document, as is every row of the other formats.
         tokenizer: its folder; if None, one of `vocab_size` entries is trained on a sample of the documents.
-        column: the column of rows that holds the text.
-        workers: processes; they change the speed and nothing else. If None, one for each core, fewer for little text.
-        dev_share: share of the documents that is held out for validation.
-        restart: make the pack anew if there is one.
+        column: the column of rows with the text.
+        workers: number of processes; affects only the speed. If None, one per core, fewer for little text.
+        dev_share: share of the documents to hold out for validation.
+        restart: replace an existing pack.
 
     Raises:
-        UserError: a source cannot be read, nothing is left to pack, the disk is too full, or `out` is taken.
+        UserError: a source cannot be read, nothing is left to pack, the disk is too full, or `out` is in use.
         RunError: a worker died, or the disk filled up.
     """
     if not 0 <= dev_share < 0.5:
@@ -149,7 +149,7 @@ def _read_made(folder: Path, report: TextReport, *, is_new: bool) -> MadePack:
 
 
 def _identity(files: Sequence[Path], settings: dict[str, Any], tokenizer: str | None, vocab_size: int) -> str:
-    """A digest of everything that decides what is in a pack."""
+    """Return a digest of everything that determines a pack's contents."""
     words = load_tokenizer(tokenizer).backend_tokenizer.to_str() if tokenizer is not None else vocab_size
     states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     work = json.dumps([FORMAT, __version__, states, settings, words])
@@ -157,7 +157,7 @@ def _identity(files: Sequence[Path], settings: dict[str, Any], tokenizer: str | 
 
 
 class _Progress:
-    """A line after a million tokens, two million, four million, ..."""
+    """A progress logger: a line after a million tokens, two million, four million, ..."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell, self._next = tell, 1_000_000
@@ -169,13 +169,13 @@ class _Progress:
 
 
 def _workers(files: Sequence[Path]) -> int:
-    """As many as there are cores for us, but none that would start in vain."""
+    """Return one worker per available core, but no more than the text needs."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, int(_text_bytes(files) // _BYTES_A_WORKER)))
 
 
 def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
-    """Whether the pack is there already.
+    """Return whether the pack already exists.
 
     Raises:
         UserError: something else is in its place.
@@ -185,23 +185,23 @@ def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
     elif folder.exists() and any(folder.iterdir()):
         first = min(path.name for path in folder.iterdir())
         raise UserError(
-            f"{folder}: holds something that is no pack ({first}); name another folder with --out"
+            f"{folder}: contains something other than a pack ({first}); name another folder with --out"
         )
     if restart or not (folder / PACK_FILE).exists():
         return False
     if PackedText.open(folder).facts.get("work") != work:
         raise UserError(
-            f"{folder}: is a pack already, of other files or settings; --restart makes it anew, or name another "
+            f"{folder}: is already a pack, of other files or settings; replace it with --restart, or name another "
             "folder with --out"
         )
     return True
 
 
 def _fill(folder: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a new folder that takes the place of `folder`, or nothing.
+    """Let `write` fill a new folder that replaces `folder` only when complete.
 
     Raises:
-        UserError: the folder cannot be made, or another process holds it.
+        UserError: the folder cannot be created, or another process holds it.
         RunError: the disk filled up.
     """
     place = folder.resolve()
@@ -210,7 +210,7 @@ def _fill(folder: Path, write: Callable[[Path], None]) -> None:
             stack.enter_context(locked_place(place, doing="packing into"))
         except OSError as error:
             raise UserError(
-                f"{folder}: cannot be made ({error.strerror}); name another folder with --out"
+                f"{folder}: cannot be created ({error.strerror}); name another folder with --out"
             ) from error
         try:
             write_folder(place, write)
@@ -218,7 +218,7 @@ def _fill(folder: Path, write: Callable[[Path], None]) -> None:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             raise RunError(
-                f"{folder}: the disk is full and nothing was kept; free some, or pack fewer files"
+                f"{folder}: the disk is full and nothing was kept; free some space, or pack fewer files"
             ) from error
 
 
@@ -228,8 +228,8 @@ def _check_space(files: Sequence[Path], folder: Path) -> None:
     free = shutil.disk_usage(place).free
     if free < needed:
         raise UserError(
-            f"{folder}: the pack may need {needed / 1e9:.1f} GB and the disk has {free / 1e9:.1f} GB left; free some, "
-            f"or pack fewer files"
+            f"{folder}: the pack may need {needed / 1e9:.1f} GB, but the disk has {free / 1e9:.1f} GB left; free some "
+            f"space, or pack fewer files"
         )
 
 

@@ -1,4 +1,4 @@
-"""What every training on pairs does, whether a model, a prefix or a mixture of tasks: fit, batch, validate, train."""
+"""The steps of every training on pairs, of a model, a prefix or a mixture of tasks: fit, batch, validate, train."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from precis.telling import Tell
 from precis.training import Lowest, Trained
 
 FEW_PAIRS = 2000
-"""With fewer training pairs a model from nothing learns the form of a summary rather than what to put in it."""
+"""With fewer training pairs, a model trained from scratch learns the form of a summary rather than the content."""
 FEW_DEV_PAIRS = 20
 _FEW_STEPS = 500
 _LARGE = 1_000_000  # parameters
@@ -45,7 +45,7 @@ LEAST_VALIDATIONS = 5
 
 
 class PairOptions(RunOptions, total=False):
-    """Keywords that every training on one task's pairs takes, as `PairRequest` explains them."""
+    """Keyword arguments of every training on one task's pairs; see `PairRequest`."""
 
     sources: Required[PairSources]
     instruction: str | None
@@ -56,16 +56,16 @@ class PairOptions(RunOptions, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class PairRequest(RunRequest):
-    """What a training on pairs is asked for besides its plan.
+    """The inputs of a training on pairs besides its plan.
 
     Attributes:
         sources: the pairs to train on and to validate on.
-        tokenizer: folder of the tokenizer of a new model; if None, one is trained on the training pairs.
-        instruction: text put before every document. If None, there is none, unless `start` was grounded with
+        tokenizer: folder of a new model's tokenizer; if None, one is trained on the training pairs.
+        instruction: text put before every document. If None, no text, unless `start` was grounded with
             instructions: then the task's own.
         examples: train on this many pairs drawn at random (few-shot); if None, on all.
         sampling_seed: seed of that draw; if None, the run's.
-        answer: what the model is to answer with: texts of its decoder, or a head on its encoder.
+        answer: the source of the model's answers: texts of its decoder, or a head on its encoder.
 
     Raises:
         UserError: the seed is negative.
@@ -83,10 +83,10 @@ class PairRequest(RunRequest):
             raise UserError(f"--sampling-seed {self.sampling_seed}: use 0 or more")
 
     def read_pairs(self, *, seed: int) -> TrainingPairs:
-        """Open the sources, and draw from them; `seed` is the run's.
+        """Open the sources and draw a sample; `seed` is the run's.
 
         Raises:
-            UserError: they cannot be read, or there are fewer pairs than are to be drawn.
+            UserError: they cannot be read, or there are fewer pairs than `examples`.
         """
         pairs = read_pairs_of(self.sources, seed=seed)
         if self.examples is not None:
@@ -96,17 +96,17 @@ class PairRequest(RunRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedPairs:
-    """Pairs as a model is trained on them.
+    """Pairs that are ready for training.
 
     Attributes:
-        plan: with lengths that the model can read and write.
+        plan: the plan, with lengths that the model can read and write.
         train: token ids.
         validate: measures the model on the validation pairs.
-        use: how the finished model is to be used.
-        record: what settings.json holds besides the plan.
-        identity: what the loss curve depends on besides the plan and the model.
-        shared: how many validation pairs have the document of a training pair; if None, that was said before.
-        labels: of the training pairs, which a head on the encoder learns; if None, the decoder learns the summaries.
+        use: how to use the finished model.
+        record: entries of settings.json besides the plan.
+        identity: everything that the loss curve depends on besides the plan and the model.
+        shared: number of validation pairs with the document of a training pair; if None, already reported.
+        labels: targets of a head on the encoder, for the training pairs; if None, the decoder learns the summaries.
     """
 
     plan: RunPlan
@@ -128,10 +128,10 @@ def prepare_pairs(
     *,
     segmenter: Callable[[str], UnitSegmenter | None] = lambda _: None,
 ) -> PreparedPairs:
-    """Turn the pairs of one task into ids of the model, and say what was read.
+    """Tokenize the pairs of one task for the model, and log what was read.
 
     Args:
-        segmenter: makes what cuts documents into segments, given the instruction before them.
+        segmenter: makes the splitter of documents into segments, given the instruction before them.
 
     Raises:
         UserError: data, model and settings do not fit together.
@@ -176,7 +176,7 @@ def train_on_pairs(
     export: Callable[[], None] | None = None,
     makes: Literal["model", "adapter"] = "model",
 ) -> Trained:
-    """Say what will be done, train, and export the best.
+    """Log the plan, train, and export the best.
 
     Args:
         export, makes: see `Session.run`; if `export` is None, the whole model is exported.
@@ -233,7 +233,7 @@ def train_on_pairs(
 
 
 def fit_to_model(plan: RunPlan, trainable: TrainableModel, tell: Tell) -> RunPlan:
-    """Lower the plan's lengths to what the model's position tables hold, and say so."""
+    """Lower the plan's lengths to the limits of the model's position tables, and log the changes."""
     config = trainable.model.config
     limits = {"max_source": position_limit(config), "max_target": output_limit(config)}
     changes = {
@@ -246,26 +246,26 @@ def fit_to_model(plan: RunPlan, trainable: TrainableModel, tell: Tell) -> RunPla
 
 
 def pair_objective(plan: RunPlan, model: PreTrainedModel | None = None) -> SequenceToSequence | FutureTokens:
-    """What training on pairs minimises: teacher forcing, and if the model predicts ahead, the future n-gram loss too.
+    """Return the objective of training on pairs: teacher forcing, or future n-gram loss if the model predicts ahead.
 
     Raises:
-        UserError: the run weighs streams that `model` does not have.
+        UserError: the run weights streams that `model` does not have.
     """
     if isinstance(model, PREDICTS_FUTURE) and model.future_streams.stop > 1:
         weights = None if plan.stream_weights is None else Alphas(values=plan.stream_weights)
         return FutureTokens(label_smoothing=plan.label_smoothing, weights=weights)
     if plan.stream_weights is not None and model is not None:
-        raise UserError("stream_weights: this model predicts the next token alone; leave them out")
+        raise UserError("stream_weights: this model predicts only the next token; omit them")
     return SequenceToSequence(label_smoothing=plan.label_smoothing)
 
 
 def classification(plan: RunPlan) -> Classification:
-    """What training a classifier minimises."""
+    """Return the objective of training a classifier."""
     return Classification(label_smoothing=plan.label_smoothing)
 
 
 def common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
-    """What the loss curve depends on besides the loop's settings and the data, as JSON values."""
+    """Return everything that the loss curve depends on besides the loop's settings and the data, as JSON values."""
     return {
         "recipe": plan.name,
         "batch_size": plan.batch_size,
@@ -281,7 +281,7 @@ def common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
 
 
 def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: Tell) -> None:
-    """Say what is trained, how it is measured and what is kept."""
+    """Log the model, the validation and the criterion for the best model."""
     origin = f"from {trainable.start}" if trainable.start else f"new, recipe {plan.name}"
     tell(
         f"model: {trainable.parameters / 1e6:.1f} M parameters, {origin}; {len(trainable.tokenizer):,} tokens"
@@ -297,18 +297,18 @@ def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, tell: Te
 
 
 def advise_on_size(plan: RunPlan, *, parameters: int, train_pairs: int, total_steps: int, tell: Tell) -> None:
-    """Warn if a model that is trained from nothing has too few pairs or steps."""
+    """Warn if a model trained from scratch has too few pairs or steps."""
     if parameters < _LARGE:
         return
     if train_pairs < FEW_PAIRS:
-        smaller = "" if plan.name == "zcodepp-few" else ", or take --recipe zcodepp-few"
+        smaller = "" if plan.name == "zcodepp-few" else ", or use --recipe zcodepp-few"
         tell(
             f"warning: {train_pairs:,} pairs are few for {parameters / 1e6:.1f} M new parameters; start from "
             f"a pre-trained model (--model), attach a prefix to one (precis tune){smaller}"
         )
     if total_steps < _FEW_STEPS:
         tell(
-            f"warning: {total_steps:,} steps are few for a new model; give --steps 2000 or more, or smaller "
+            f"warning: {total_steps:,} steps are few for a new model; use --steps 2000 or more, or smaller "
             "batches (--batch-tokens)"
         )
 
@@ -321,7 +321,7 @@ def advise_on_rate(plan: RunPlan, tell: Tell) -> None:
 
 
 def advise_on_validation(*, dev_pairs: int, shared: int, tell: Tell, name: str = "") -> None:
-    """Warn if the validation pairs cannot tell one model from another.
+    """Warn if the validation pairs cannot distinguish models.
 
     Args:
         shared: validation pairs whose document is a training document.
@@ -336,6 +336,6 @@ def advise_on_validation(*, dev_pairs: int, shared: int, tell: Tell, name: str =
         )
     if dev_pairs < FEW_DEV_PAIRS:
         tell(
-            f"warning: {dev_pairs} validation pairs{of} can hardly tell which model is best; give --dev with "
-            f"{FEW_DEV_PAIRS} or more, 200 if you can"
+            f"warning: {dev_pairs} validation pairs{of} are too few to choose the best model; give --dev with "
+            f"{FEW_DEV_PAIRS} or more, 200 if possible"
         )

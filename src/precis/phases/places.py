@@ -1,4 +1,4 @@
-"""Where a command may write, and where it reads."""
+"""The folders that a command may write to and read from."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ from precis.lock import LOCK_FILE, is_marked, locked
 
 
 def folder_to_be(out: str | Path) -> Path:
-    """The folder `out`, which may not be there yet; refused before there is anything to write if it can be none.
+    """Return the folder `out`, which need not exist; refuse a path that cannot become a folder.
 
     Raises:
-        UserError: it is a file, or lies in one.
+        UserError: it is a file, or inside one.
     """
     folder = Path(out)
     first = next((place for place in (folder, *folder.parents) if place.exists()), None)
     if first is not None and not first.is_dir():
-        raise UserError(f"{first}: is a file; --out names a folder")
+        raise UserError(f"{first}: is a file; name a folder with --out")
     return folder
 
 
 def own_folder(out: str | Path, *, is_ours: Callable[[Path], bool] = is_marked) -> Path:
-    """The folder `out`, which is empty, not there yet, or was written to by precis before.
+    """Return the folder `out`, which is empty, missing, or written by precis.
 
     Args:
-        is_ours: whether a folder was; by default, whether it was held (`lock.locked`).
+        is_ours: whether precis wrote a folder; by default, whether it was locked (`lock.locked`).
 
     Raises:
-        UserError: it holds what somebody else put there.
+        UserError: it contains files that precis did not write.
     """
     folder = folder_to_be(out)
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_symlink():
             raise UserError(
-                f"{path}: is a link, and precis does not write through links; replace it by what it points to"
+                f"{path}: is a link, and precis does not write through links; replace it with its target"
             )
     if folder.is_dir() and not (is_marked(folder) or is_ours(folder)):
         foreign = sorted(p.name for p in folder.iterdir() if p.name != LOCK_FILE and not is_temporary(p.name))
         if foreign:
             more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
             raise UserError(
-                f"{folder}: holds {foreign[0]}{more}, which precis did not write; name an empty folder with --out"
+                f"{folder}: contains {foreign[0]}{more}, which precis did not write; name an empty folder with --out"
             )
     return folder
 
 
 @contextmanager
 def writing_to(out: str | Path, *, doing: str, is_ours: Callable[[Path], bool] = is_marked) -> Iterator[Path]:
-    """The folder `out`, made if there is none and held by this process while the body runs.
+    """Yield the folder `out`, created if missing and locked by this process while the body runs.
 
     Raises:
-        UserError: it holds what somebody else put there, or another process writes to it.
+        UserError: it contains files that precis did not write, or another process writes to it.
     """
     folder = own_folder(out, is_ours=is_ours)
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,10 +64,10 @@ def writing_to(out: str | Path, *, doing: str, is_ours: Callable[[Path], bool] =
 
 
 def folder_there(place: str | Path) -> Path:
-    """The folder `place`.
+    """Return the folder `place`.
 
     Raises:
-        UserError: it is a file, or not there.
+        UserError: it is a file, or missing.
     """
     folder = Path(place)
     if not folder.is_dir():

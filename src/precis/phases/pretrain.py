@@ -1,9 +1,9 @@
-"""Pre-train on packed text, Z-Code++'s first phase or ProphetNet's: from corpora to a model that can be fine-tuned.
+"""Pre-train on packed text, Z-Code++'s first phase or ProphetNet's: from corpora to a model for fine-tuning.
 
     packs -> blocks in a keyed order -> corrupted twice -> generator, discriminator, decoder -> OUT/model
 
 OUT/model is the plain encoder-decoder, with E_delta added to E_G; OUT/pretraining keeps the generator and the
-detection head too, so that pre-training can be taken up again on another corpus.
+detection head too, so that pre-training can continue on another corpus.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EXTENDED = "make one with `precis tokenizer`, which extends another model's wit
 def resolve_pretraining(
     name: str, *, changes: Mapping[str, Any] | None = None, assignments: Iterable[str] = ()
 ) -> PreTrainRun:
-    """The run that options describe; `assignments` are texts, `train.learning_rate=3e-4`, and win.
+    """Return the run that options describe; `assignments` are texts, `train.learning_rate=3e-4`, and win.
 
     Raises:
         UserError: an unknown recipe or setting, or a value of another type.
@@ -63,16 +63,16 @@ def pretrain(
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[RunOptions],
 ) -> Trained:
-    """Pre-train in the run folder `out`, or go on with what is there, and export the last model.
+    """Pre-train in the run folder `out`, or resume that run, and export the last model.
 
     Args:
-        corpora: folders of `precis data pack`, each with its weight in the mixture; 1 where only names are given.
-        mixture: weighs the corpora by their tokens instead.
-        start: a model to begin with; that of an earlier pre-training brings its generator along. If None, a new one.
-        callbacks, asked: as `precis.phases.session.RunRequest` explains them.
+        corpora: folders of `precis data pack`, each with its weight in the mixture; 1 if only names are given.
+        mixture: weights the corpora by their tokens instead.
+        start: a model to start from; an earlier pre-training also provides its generator. If None, a new model.
+        callbacks, asked: see `precis.phases.session.RunRequest`.
 
-    The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so that the
-    sum of the losses ranks no two models of a run.
+    The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so the sum
+    of the losses cannot rank the models of a run.
 
     Raises:
         UserError: corpora, model and settings do not fit together, or `out` holds another run or a running one.
@@ -119,7 +119,7 @@ def pretrain(
 
 
 def _open(corpora: Iterable[str]) -> list[PackedText]:
-    """The packs, which must speak the same ids."""
+    """Open the packs, which must use the same ids."""
     if not corpora:
         raise UserError("name a corpus: --corpus with a folder that `precis data pack` made")
     opened = [PackedText.open(folder, verify=True) for folder in corpora]
@@ -135,9 +135,9 @@ def _open(corpora: Iterable[str]) -> list[PackedText]:
 def _model(
     run: PreTrainRun, tokenizer: PreTrainedTokenizerBase, start: str | None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A new model, a given one, or a given one with a new generator around it; and its tokenizer.
+    """Return a new model, a given one, or a given one with a new generator; and its tokenizer.
 
-    A given model keeps its own, which may know more than the corpus's of the same vocabulary: where texts end.
+    A given model keeps its tokenizer, which may know more than the corpus's of the same vocabulary: where texts end.
     """
     torch.manual_seed(run.train.seed)
     objective, length = run.objective, run.block_length
@@ -152,7 +152,7 @@ def _model(
         given, theirs, wanted = loaded.model, loaded.tokenizer, objective.trains
         if not isinstance(given, wanted):
             raise UserError(
-                f"{start}: is a {given.config.model_type}; this pre-training takes a {wanted.config_class.model_type}"
+                f"{start}: is a {given.config.model_type}; this pre-training needs a {wanted.config_class.model_type}"
             )
         model = objective.around(given, block_length=length)
     if digest_of(theirs) != digest_of(tokenizer):
@@ -163,17 +163,17 @@ def _model(
 
 
 def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> CorruptionIds:
-    """The ids that corruption writes.
+    """Return the ids that corruption writes.
 
     Args:
-        sentinels: whether marks that stand for hidden spans are among them.
+        sentinels: whether to include the sentinels, which stand for hidden spans.
 
     Raises:
-        UserError: the tokenizer has no mask, no end mark, no padding or no sentinels.
+        UserError: the tokenizer lacks a mask, an end mark, padding or sentinels.
     """
     for name in ("mask_token", "eos_token", "pad_token"):
         if getattr(tokenizer, name) is None:
-            raise UserError(f"the corpus's tokenizer has no {name}; {_EXTENDED}")
+            raise UserError(f"the corpus's tokenizer lacks {name}; {_EXTENDED}")
     control = set(tokenizer.all_special_ids)
     words = CorruptionIds(
         pad=tokenizer.pad_token_id,
@@ -186,14 +186,14 @@ def words_of(tokenizer: PreTrainedTokenizerBase, *, sentinels: bool = True) -> C
         return words
     first, last = (tokenizer.convert_tokens_to_ids(sentinel(index)) for index in (0, SENTINELS - 1))
     if {first, last} & {tokenizer.unk_token_id, None}:
-        raise UserError(f"the corpus's tokenizer has no sentinels; {_EXTENDED}")
+        raise UserError(f"the corpus's tokenizer lacks sentinels; {_EXTENDED}")
     return replace(words, first_sentinel=cast(int, first), sentinels=SENTINELS)
 
 
 def _validation(
     run: PreTrainRun, corpora: Sequence[PackedText], words: CorruptionIds, *, processes: int
 ) -> Validate:
-    """Measures the objective's parts on held-out blocks, corrupted the same way at every validation."""
+    """Measure the objective's parts on held-out blocks, corrupted the same way at every validation."""
     held_out = Blocks([corpus.dev for corpus in corpora if corpus.dev is not None], run.block_length)
     if not len(held_out):
         raise UserError(
@@ -202,7 +202,7 @@ def _validation(
         )
     rows = PackedRows([(held_out, 1.0)], seed=0)
     wanted = min(run.validation_blocks, rows.num_blocks)
-    # Every process measures all of them; a divisor, so that none is left out for any number of processes.
+    # Every process measures all of them; a divisor, so that none is skipped for any number of processes.
     size = math.gcd(wanted, max(1, run.batch_size // processes))
     source = run.objective.batches(rows, words, run.corruption, batch_size=size)
     objective = run.objective.measure()
@@ -216,11 +216,11 @@ def _identity(
     tokenizer: PreTrainedTokenizerBase,
     start: str | None,
 ) -> dict[str, Any]:
-    """What the curve depends on besides the loop's settings, as JSON values."""
+    """Return everything that the loss curve depends on besides the loop's settings, as JSON values."""
     settings = run.to_dict()
     return {
         **{name: settings[name] for name in ("block_length", "corruption", "objective")},
-        # how many passes a step takes depends on the machine, as the number of processes does
+        # the number of passes per step depends on the machine, as the number of processes does
         "batch_size": run.batch_size * run.train.gradient_accumulation,
         "gradient_accumulation": None,
         "recipe": run.name,
@@ -235,22 +235,22 @@ def _identity(
 def _weights(
     corpora: Mapping[str, float] | Sequence[str], opened: Sequence[PackedText], mixture: BySize | None
 ) -> list[float]:
-    """What each corpus weighs in the mixture.
+    """Return each corpus's weight in the mixture.
 
     Raises:
-        UserError: weights are given and a mixture too.
+        UserError: both weights and a mixture are given.
     """
     given = [*corpora.values()] if isinstance(corpora, Mapping) else [1.0 for _ in corpora]
     if mixture is None:
         return given
     if set(given) != {1.0}:
-        raise UserError("--temperature weighs the corpora by their size; give it, or FOLDER=WEIGHT, not both")
+        raise UserError("--temperature weights corpora by their size; use either it or FOLDER=WEIGHT")
     return [*mixture.shares([corpus.num_tokens for corpus in opened])]
 
 
 def _tell_corpora(corpora: Sequence[PackedText], weights: Sequence[float], tell: Tell) -> None:
     for corpus, weight in zip(corpora, weights, strict=True):
-        share = f", {weight / sum(weights):.1%} of what is read" if len(corpora) > 1 else ""
+        share = f", {weight / sum(weights):.1%} of the blocks" if len(corpora) > 1 else ""
         tell(
             f"corpus: {corpus.folder}, {corpus.num_tokens:,} tokens of {corpus.num_documents:,} documents{share}"
         )

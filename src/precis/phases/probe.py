@@ -1,6 +1,6 @@
-"""Look into a model while it reads documents and is shown their summaries: attention and its spectrum.
+"""Record a model's attention and its spectrum while it reads documents with their summaries.
 
-Layers are counted from 1. Nothing is drawn at random. Segments of blocked prefixes are equal parts of the document.
+Layers are counted from 1. Nothing is random. Segments of blocked prefixes are equal parts of the document.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from precis.tuning.discourse import Tuning, most_segments
 from precis.tuning.prefix import NoPrefix, Site
 
 MOST_SOURCE = 512
-"""Tokens of a document that are read unless more are asked for: a matrix grows with their square."""
+"""Default limit of a document's tokens: a matrix grows with their square."""
 MOST_TARGET = 128
 SOURCE, TARGET = "source token", "target token"
 SITE_NAMES = {
@@ -47,13 +47,13 @@ SITE_NAMES = {
 
 @dataclass(frozen=True)
 class ProbedModel:
-    """A model with documents as it reads them.
+    """A model with tokenized documents.
 
     Attributes:
-        adapters: adapters that it is to carry, one after the other.
-        rows: token ids, cut where they are too long.
-        tokenize: makes them again, with the segments that are asked for.
-        facts: what was read and cut, for the record.
+        adapters: adapters to attach, one after the other.
+        rows: token ids, truncated to the limits.
+        tokenize: tokenizes again, with the given segments.
+        facts: what was read and truncated, for the record.
     """
 
     loaded: LoadedModel
@@ -65,7 +65,7 @@ class ProbedModel:
 
     @property
     def tokens(self) -> dict[str, list[str]]:
-        """The tokens of the first document and of what the decoder reads, as words are shown."""
+        """The tokens of the first document and of the decoder's input, as displayed."""
         tokenizer = self.loaded.tokenizer
         shifted = [self.loaded.model.config.decoder_start_token_id, *self.rows.targets[0].tolist()[:-1]]
         ids = {SOURCE: self.rows.sources[0].tolist(), TARGET: shifted}
@@ -75,7 +75,7 @@ class ProbedModel:
         }
 
     def rows_for(self, attachment: Attachment) -> TokenizedPairs:
-        """The rows with the segments that a prefix of blocks wants, where those are not equal parts."""
+        """Return the rows with the segments that a blocked prefix needs, if those are not equal parts."""
         kind = units_of_prefix(attachment.model)
         if kind is None:
             return self.rows
@@ -89,8 +89,8 @@ class Seen:
 
     Attributes:
         weights: (b h i p+j) attention.
-        prefix: how many columns are the prefix's.
-        queries, keys: how many real tokens of each row ask, and are asked.
+        prefix: the number of prefix columns.
+        queries, keys: the number of real tokens of each row, without padding.
     """
 
     site: Site
@@ -113,19 +113,19 @@ def read_for_probing(
     batch_size: int = 4,
     tell: Tell = silent,
 ) -> ProbedModel:
-    """Load a model without its adapters and tokenize what it is to read.
+    """Load a model without its adapters and tokenize its input.
 
     Args:
-        model: a base, or a run folder of `precis tune`, which knows its base and stands for its own adapter where none
-            is given.
+        model: a base, or a run folder of `precis tune`, which names its base and provides the default adapter.
         adapters: adapters of that base.
-        max_source, max_target: longer texts are cut, counted and told; if None, 512 and 128, or the model's limit.
+        max_source, max_target: limits; longer texts are truncated and counted. If None, 512 and 128, or the model's
+            limit.
         task: a task whose instruction is put before every document, if the model was grounded with instructions.
-        instruction: text put before every document; if None, what training put there.
+        instruction: text put before every document; if None, the one from training.
 
     Raises:
-        UserError: the model cannot be loaded or is shorter than asked for, there are no pairs, or the adapters were
-            trained under different instructions.
+        UserError: the model cannot be loaded or reads less than requested, `pairs` is empty, or the adapters were
+            trained with different instructions.
     """
     parts = [find_parts(model, adapter) for adapter in adapters] or [find_parts(model)]
     loaded = load_model(parts[0].base)
@@ -163,7 +163,9 @@ def read_for_probing(
         ("summaries", rows.truncated_targets, target),
     ):
         if cut:
-            tell(f"{cut:,} of {len(rows):,} {what} ({percent(cut, len(rows))}) are cut to {limit} tokens")
+            tell(
+                f"{cut:,} of {len(rows):,} {what} ({percent(cut, len(rows))}) are truncated to {limit} tokens"
+            )
     found = tuple(part.adapter for part in parts if part.adapter is not None)
     return ProbedModel(loaded, found, rows, tokenize, batch_size, facts)
 
@@ -172,14 +174,14 @@ def _instruction(uses: Sequence[ModelUse], task: str | None) -> str:
     found = sorted({use.instruction_for(task) for use in uses})
     if len(found) > 1:
         raise UserError(
-            f"the adapters were trained under different instructions, {found[0]!r} and {found[1]!r}; "
+            f"the adapters were trained with different instructions, {found[0]!r} and {found[1]!r}; "
             "choose one for all with --instruction"
         )
     return found[0]
 
 
 def _longest_source(loaded: LoadedModel, uses: Sequence[ModelUse]) -> int | None:
-    """The longest input whose matrices are whole: local layers of fusion-in-encoder show chunks."""
+    """Return the longest input with complete matrices: local layers of fusion-in-encoder show chunks."""
     config = loaded.model.config
     if isinstance(config, FamilyConfig) and config.local_chunk is not None:
         return config.local_chunk
@@ -192,17 +194,17 @@ def _limit(option: str, asked: int | None, usual: int, longest: int | None) -> i
         return usual if longest is None else min(usual, longest)
     if longest is not None and asked > longest:
         raise UserError(
-            f"{option} {asked}: this model's matrices go up to {longest} tokens; use at most that"
+            f"{option} {asked}: this model's matrices cover up to {longest} tokens; use at most that"
         )
     return asked
 
 
 @contextmanager
 def carrying(reading: ProbedModel, adapter: Path | None) -> Iterator[Attachment]:
-    """Inside, the model carries the adapter, or nothing but what looks at its attention.
+    """Attach the adapter, or only the recorder of attention, while the body runs.
 
     Raises:
-        UserError: the adapter belongs to another model, or the model cannot carry one.
+        UserError: the adapter belongs to another model, or the model does not support adapters.
     """
     model = reading.loaded.model
     attachment = attach(model, Tuning(prefix=NoPrefix())) if adapter is None else load_adapter(model, adapter)
@@ -216,7 +218,7 @@ def carrying(reading: ProbedModel, adapter: Path | None) -> Iterator[Attachment]
 def passes(
     reading: ProbedModel, attachment: Attachment, *, name: str, progress: Progress = lambda *_: None
 ) -> Iterator[Seen]:
-    """What attention looks like: one pass a batch in evaluation mode, the decoder shown the true summary."""
+    """Yield the attention of one forward pass per batch in evaluation mode; the decoder reads the true summary."""
     model, done = reading.loaded.model, 0
     pad = model.config.pad_token_id
     for batch in in_order(reading.rows_for(attachment), batch_size=reading.batch_size, pad_token_id=pad):
@@ -244,7 +246,7 @@ def passes(
 
 
 def _columns(attachment: Attachment, site: Site, layer: int) -> int:
-    """How many prefix columns an attention has; `layer` is counted from 0."""
+    """Return the number of an attention's prefix columns; `layer` is counted from 0."""
     table, prefix = attachment.prefixes.table(site), attachment.tuning.prefix
     if table is None or table.row(layer) is None or isinstance(prefix, NoPrefix):
         return 0
@@ -252,11 +254,11 @@ def _columns(attachment: Attachment, site: Site, layer: int) -> int:
 
 
 Maps = dict[Site, dict[int, AttentionMap]]
-"""By site, by layer from 1."""
+"""Attention by site, by layer from 1."""
 
 
 def mean_attention(reading: ProbedModel, *, progress: Progress = lambda *_: None) -> Maps:
-    """The mean matrix of every site and layer, with the first adapter, if there is one."""
+    """Return the mean matrix of every site and layer, with the first adapter, if there is one."""
     sums: dict[Site, dict[int, MeanAttention]] = {site: {} for site in Site}
     with carrying(reading, next(iter(reading.adapters), None)) as attachment:
         for seen in passes(reading, attachment, name="attention", progress=progress):
@@ -270,7 +272,7 @@ def mean_attention(reading: ProbedModel, *, progress: Progress = lambda *_: None
 
 
 Spectra = dict[str, dict[int, Spectrum]]
-"""By adapter, by layer from 1; layers without a prefix are left out."""
+"""Spectra by adapter, by layer from 1; without layers that lack a prefix."""
 
 
 def prefix_spectra(
@@ -279,14 +281,14 @@ def prefix_spectra(
     site: Site = Site.ENCODER,
     progress: Progress = lambda *_: None,
 ) -> Spectra:
-    """The spectrum of every layer's prefix columns at one site, with each of the adapters.
+    """Compute the spectrum of every layer's prefix columns at one site, with each of the adapters.
 
     Raises:
-        UserError: there is none, one is of another base, or has no prefix at that site.
+        UserError: no adapter is given, one belongs to another base, or one lacks a prefix at that site.
     """
     if not reading.adapters:
         raise UserError(
-            f"{reading.facts['model']}: carries no prefix, so there is no spectrum; give --adapter"
+            f"{reading.facts['model']}: does not have a prefix, so it lacks a spectrum; give --adapter"
         )
     names = names_apart(reading.adapters, option="--adapter")
     found: Spectra = {}
@@ -295,7 +297,7 @@ def prefix_spectra(
         with carrying(reading, adapter) as attachment:
             if attachment.prefixes.table(site) is None:
                 raise UserError(
-                    f"{adapter}: has no prefix in the {SITE_NAMES[site]}, so it has no spectrum there"
+                    f"{adapter}: lacks a prefix in the {SITE_NAMES[site]}, so it lacks a spectrum there; choose another"
                 )
             for seen in passes(reading, attachment, name=name, progress=progress):
                 if seen.site is site and seen.prefix:

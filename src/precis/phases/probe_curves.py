@@ -1,12 +1,12 @@
-"""Scores of several runs over the layer that has the prefix (Figure 3) or the share of the training data (4 and 8).
+"""Plots scores of several runs over the layer of the prefix (Figure 3) or the share of the training data (4 and 8).
 
 A run is given as
 
-    a folder of precis tune or finetune that was evaluated: scores.json, there or one level below, has the scores; the
-        adapter says which layers have a prefix; settings.json says on how many pairs it was trained;
-    a .csv or .json list, a run a row, that states what cannot be found: columns line, x, task, scores (a folder or
-        scores.json, seen from the list), system, or the scores themselves, such as rougeL, rougeL_low and rougeL_high.
-        Line and scores are needed, and an empty x makes a level to compare with.
+    an evaluated folder of precis tune or finetune: scores.json, there or one level below, contains the scores; the
+        adapter names the layers with a prefix; settings.json records the number of training pairs;
+    a .csv or .json list, one run per row, for everything else: columns line, x, task, scores (a folder or
+        scores.json, relative to the list), system, or the scores, such as rougeL, rougeL_low and rougeL_high.
+        Line and scores are required, and an empty x draws a level for comparison.
 
 Layers are counted from 1, shares are in percent.
 """
@@ -43,7 +43,7 @@ _BOUNDS = ("_low", "_high")
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is known of a run folder: its adapter's settings, if it has one, and its settings.json."""
+    """The record of a run folder: its adapter's settings, if it has one, and its settings.json."""
 
     folder: Path
     tuning: Tuning | None
@@ -51,20 +51,20 @@ class RunFacts:
 
     @property
     def method(self) -> str:
-        """The paper's name of what was trained."""
+        """The paper's name of the method."""
         return FINE_TUNING if self.tuning is None else method_name(self.tuning)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What runs differ in.
+    """The x axis: the property in which runs differ.
 
     Attributes:
-        label: with its unit.
-        place: a run's line and its place on the axis.
-        least: places are above 0 and at least this.
+        label: the label, with its unit.
+        place: returns a run's line and its position on the axis.
+        least: the smallest position; all are above 0.
         range: the same in words.
-        logarithmic: whether places are ratios.
+        logarithmic: whether the scale is logarithmic.
     """
 
     label: str
@@ -90,7 +90,7 @@ def _by_layer(run: RunFacts) -> tuple[str, float | None]:
 
 
 def _by_share(run: RunFacts) -> tuple[str, float | None]:
-    """Examples drawn, of all pairs counted anew; to two digits, so that tasks of different size meet."""
+    """Return the sampled share of all pairs, counted again; two digits, so that tasks of different size align."""
     try:
         examples = run.record["identity"]["examples"]
         if examples is None:
@@ -98,18 +98,18 @@ def _by_share(run: RunFacts) -> tuple[str, float | None]:
         sources, seed = PairSources.from_dict(run.record["sources"]), run.record["run"]["train"]["seed"]
     except (KeyError, TypeError, UserError):
         raise UserError(
-            f"{run.folder}: its {SETTINGS_FILE} does not say on how many pairs it was trained; give a list with "
+            f"{run.folder}: its {SETTINGS_FILE} does not record the number of training pairs; give a list with "
             "columns line, x, scores (see: precis probe curves --help)"
         ) from None
     return run.method, float(f"{100 * examples / examples_in_share(sources, 1.0, seed=seed):.2g}")
 
 
-BY_LAYER = Axis("layer with the prefix", _by_layer, 1.0, "the lowest layer is 1; for a level leave x empty")
+BY_LAYER = Axis("layer with the prefix", _by_layer, 1.0, "the lowest layer is 1; leave x empty for a level")
 BY_SHARE = Axis("share of the training pairs (%)", _by_share, 0.0, "it is above 0", logarithmic=True)
 
 
 def method_name(tuning: Tuning) -> str:
-    """Which of the paper's methods some settings are, whatever their numbers; "other" where they are none."""
+    """Return the paper's name for some settings, whatever their numbers; "other" if it does not name them."""
     known = {_kinds(build(NoPrefix(), USUAL)): name for name, build in METHODS.items()}
     name = known.get(_kinds(tuning), "other")
     if not isinstance(tuning.prefix, NoPrefix):
@@ -124,10 +124,10 @@ def _kinds(tuning: Tuning) -> tuple[type, ...]:
 
 
 def read_runs(places: Sequence[Path], axis: Axis) -> list[Measured]:
-    """What all runs scored.
+    """Read the scores of all runs.
 
     Raises:
-        UserError: a place is neither, or does not say what is needed.
+        UserError: a place is neither a run folder nor a list, or lacks required values.
     """
     found: list[Measured] = []
     for place in places:
@@ -141,7 +141,7 @@ def _run(folder: Path, axis: Axis) -> Measured:
     file = folder / SETTINGS_FILE
     record = read_json(file) if file.is_file() else {}
     if tuning is None and not record:
-        raise UserError(f"{folder}: no run here; looked for an adapter and for {SETTINGS_FILE}")
+        raise UserError(f"{folder}: is not a run folder; it contains neither an adapter nor {SETTINGS_FILE}")
     line, x = axis.place(RunFacts(folder, tuning, record))
     sources = record.get("sources")
     task = str(sources.get("task") or "") if isinstance(sources, Mapping) else ""
@@ -149,14 +149,14 @@ def _run(folder: Path, axis: Axis) -> Measured:
 
 
 def read_scores(place: Path, *, system: str | None = None) -> dict[str, ScoreInterval]:
-    """The scores of one system, from a scores.json of precis evaluate or an object such as {"rougeL": 31.2}.
+    """Read the scores of one system, from a scores.json of precis evaluate or an object such as {"rougeL": 31.2}.
 
     Args:
-        place: the file, or a folder that has it in it or one level below.
-        system: needed where the file has several models.
+        place: the file, or a folder that contains it directly or one level below.
+        system: required if the file has several models.
 
     Raises:
-        UserError: there is no such file, or several, or it has no such system.
+        UserError: the file is missing, there are several, or it lacks that system.
     """
     file = _scores_file(place)
     record = read_json(file)
@@ -165,12 +165,12 @@ def read_scores(place: Path, *, system: str | None = None) -> dict[str, ScoreInt
     if isinstance(systems, Mapping):
         chosen = system or _only_model(systems, file)
         if chosen not in systems:
-            raise UserError(f"{file}: has no system {chosen!r}{nearest(chosen, systems)}")
+            raise UserError(f"{file}: unknown system {chosen!r}{nearest(chosen, systems)}")
         metrics = systems[chosen].get("metrics", {})
     found = {name: _estimate(value) for name, value in metrics.items()}
     scores = {name: value for name, value in found.items() if value is not None}
     if not scores:
-        raise UserError(f"{file}: holds no scores; give what precis evaluate wrote")
+        raise UserError(f"{file}: contains no scores; give a file that precis evaluate wrote")
     return scores
 
 
@@ -207,7 +207,7 @@ def _estimate(value: Any) -> ScoreInterval | None:
 
 def _list(file: Path, axis: Axis) -> list[Measured]:
     if not file.is_file():
-        raise UserError(f"{file}: no such run folder, and no such list")
+        raise UserError(f"{file}: no such run folder or list")
     try:
         text = read_text(file)
         rows: Any = list(csv.DictReader(text.splitlines())) if file.suffix == ".csv" else parse_json(text)
@@ -216,17 +216,17 @@ def _list(file: Path, axis: Axis) -> list[Measured]:
     except JsonError as problem:
         raise UserError(f"{file}: is not valid JSON: {problem}") from None
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
-        raise UserError(f"{file}: is no list of runs; it wants rows with line, x and scores")
+        raise UserError(f"{file}: is not a list of runs; give rows with line, x and scores")
     return [_row(row, file, axis, f"{file}: row {number}") for number, row in enumerate(rows, start=1)]
 
 
 def _row(row: Mapping[str, Any], file: Path, axis: Axis, where: str) -> Measured:
     line = row.get("line")
     if not line:
-        raise UserError(f"{where}: has no line, the name of its method; columns: {', '.join(map(str, row))}")
+        raise UserError(f"{where}: lacks line, the name of its method; columns: {', '.join(map(str, row))}")
     x = None if row.get("x") in (None, "") else _number(row["x"], f"{where}, x")
     if x is not None and (x <= 0.0 or x < axis.least):
-        raise UserError(f"{where}, x: {x:g} is no {axis.label}; {axis.range}")
+        raise UserError(f"{where}, x: {x:g} is not a valid {axis.label}; {axis.range}")
     if row.get("scores"):
         scores = read_scores(file.parent / str(row["scores"]), system=row.get("system") or None)
     else:
@@ -240,7 +240,7 @@ def _own_scores(row: Mapping[str, Any], where: str) -> dict[str, ScoreInterval]:
     names = [name for name in numbers if not name.endswith(_BOUNDS)]
     if not names:
         raise UserError(
-            f"{where}: has no scores; name a file in the column scores, or give a column like rougeL"
+            f"{where}: lacks scores; name a file in the column scores, or give a column such as rougeL"
         )
     return {n: ScoreInterval(numbers[n], numbers.get(f"{n}_low"), numbers.get(f"{n}_high")) for n in names}
 
@@ -249,25 +249,25 @@ def _number(value: Any, where: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise UserError(f"{where}: {value!r} is no number") from None
+        raise UserError(f"{where}: {value!r} is not a number") from None
     if not math.isfinite(number):
-        raise UserError(f"{where}: {value!r} is no finite number")
+        raise UserError(f"{where}: {value!r} is not a finite number")
     return number
 
 
 def draw_runs(
     measured: Sequence[Measured], axis: Axis, out: Path, *, metrics: Sequence[str] = ()
 ) -> list[tuple[Curve, ...]]:
-    """Write OUT/curves.png, curves.csv (the points) and curves.json (every run); the curves of each metric.
+    """Write OUT/curves.png, curves.csv (the points) and curves.json (every run); return the curves of each metric.
 
     Args:
-        metrics: a panel each; if empty, ROUGE-1, -2 and -L, as far as all runs have them.
+        metrics: a panel each; if empty, those of ROUGE-1, -2 and -L that all runs have.
 
     Raises:
-        UserError: nothing stands on the axis, or the runs have no such metric.
+        UserError: no run has a position on the axis, or the runs lack a metric.
     """
     if all(run.x is None for run in measured):
-        raise UserError(f"no run has a place on the axis {axis.label!r}; see: precis probe curves --help")
+        raise UserError(f"no run has a position on the axis {axis.label!r}; see: precis probe curves --help")
     panels = [curves(measured, metric) for metric in metrics or _shared_metrics(measured)]
     rows = [
         [curve.metric, curve.line, p.x, p.mean, p.low, p.high, p.runs]
@@ -296,5 +296,5 @@ def _shared_metrics(measured: Sequence[Measured]) -> list[str]:
     shared = [name for name in measured[0].metrics if all(name in run.metrics for run in measured)]
     usual = [name for name in USUAL_METRICS if name in shared]
     if not shared:
-        raise UserError(f"{measured[0].name} and the other runs have no score in common")
+        raise UserError(f"{measured[0].name} and the other runs do not share a score")
     return usual or shared

@@ -1,6 +1,6 @@
-"""What the probes leave behind.
+"""Writes the output files of the probes.
 
-OUT/attention.json, prefix-share.png      what was read, and how much attention each layer gives to the prefix
+OUT/attention.json, prefix-share.png      what was read, and each layer's share of attention on the prefix
 OUT/attention-SITE.png, SITE/layer-N.csv  mean matrices (Figures 1 and 6 of the discourse paper)
 OUT/spectrum.json, .csv, .png             cumulative singular values of prefix attention (Figure 7)
 """
@@ -32,7 +32,7 @@ _AXES = {
 
 
 def write_attention(maps: Maps, reading: ProbedModel, out: Path) -> None:
-    """All files of the attention probe."""
+    """Write all files of the attention probe."""
     facts = {**reading.facts, "adapter": next(map(str, reading.adapters), None)}
     tokens = reading.tokens if facts["documents"] == 1 else None  # means over documents have positions only
     if tokens is not None:
@@ -78,10 +78,10 @@ def _map_record(layer: int, found: AttentionMap) -> dict[str, Any]:
 def write_spectra(
     spectra: Spectra, reading: ProbedModel, out: Path, *, site: Site, lower_share: float = LOWER_SHARE
 ) -> dict[str, dict[str, Spectrum]]:
-    """All files of the spectrum probe; lower and upper layers pooled, as they are drawn.
+    """Write all files of the spectrum probe; return the pools of lower and upper layers, as drawn.
 
     Args:
-        lower_share: part of the stack that is lower, in (0, 1].
+        lower_share: the lower part of the stack, in (0, 1].
     """
     facts, layers = reading.facts, find_base(reading.loaded.model).shapes[site].layers
     border = lower_layers(layers, lower_share)
@@ -124,7 +124,7 @@ def write_spectra(
 
 def _read(facts: Mapping[str, Any]) -> str:
     cut = facts["documents_cut"]
-    tail = f" ({cut:,} cut to {facts['max_source']} tokens)" if cut else ""
+    tail = f" ({cut:,} truncated to {facts['max_source']} tokens)" if cut else ""
     return f"{counted(facts['documents'], 'document')}{tail}"
 
 
@@ -146,7 +146,7 @@ def write_json(file: Path, record: Mapping[str, Any]) -> None:
 
 
 def write_table(file: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file beside its place and rename it; None is an empty cell."""
+    """Write a CSV file to a temporary name and rename it; None is an empty cell."""
     file.parent.mkdir(parents=True, exist_ok=True)
     content = io.StringIO()
     writer = csv.writer(content, lineterminator="\n")
@@ -156,7 +156,7 @@ def write_table(file: Path, header: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def write_map(file: Path, found: AttentionMap) -> None:
-    """A matrix as CSV: a row a query with the documents it is the mean of; columns p1.. of prefix, k1.. of input."""
+    """Write a matrix as CSV: a row per query with its number of documents; columns p1.. (prefix), k1.. (input)."""
     inputs = found.weights.shape[1] - found.prefix
     names = [f"p{n + 1}" for n in range(found.prefix)] + [f"k{n + 1}" for n in range(inputs)]
     rows = (

@@ -1,4 +1,4 @@
-"""What each metric is worth on summaries that people scored."""
+"""Measures how well each metric agrees with human scores of summaries."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SHAPE = {"length": 1.0, "coverage": 1.0, "density": 1.0, "compression": 1.0, "r
 
 @dataclass(frozen=True, kw_only=True)
 class MetricTable:
-    """Human score -> metric -> how they agree, with what was read."""
+    """The agreement of each metric with each human score, and a description of the data."""
 
     found: Mapping[str, Mapping[str, Agreement]]
     about: str
 
     def tables(self) -> list[Table]:
-        """One for each human score, for the terminal."""
+        """Return one table per human score, for the terminal."""
         tables = []
         for name, rows in self.found.items():
             table = Table(box=box.SIMPLE_HEAD, show_edge=False, title=escape(name), title_justify="left")
@@ -47,7 +47,7 @@ class MetricTable:
         return tables
 
     def markdown(self) -> str:
-        """The same for a page."""
+        """Return the same tables as Markdown."""
         parts = []
         for name, rows in self.found.items():
             lines = [f"| {' | '.join(_HEADINGS)} |", "|" + " --- |" * len(_HEADINGS)]
@@ -72,8 +72,8 @@ def judge_metrics(
 ) -> MetricTable:
     """Compute every metric that the rows allow, and compare each with every human score.
 
-    ROUGE needs references; copying, marks and judges need documents. Marks and repetition count negatively, so that
-    more is better; length, compression, coverage and density are as they are.
+    ROUGE needs references; copying, marks and judges need documents. Marks and repetition are negated, so that more is
+    better; length, compression, coverage and density are unchanged.
     """
     bootstrap = bootstrap or Bootstrap()
     names = list(dict.fromkeys(name for row in rows for name in row.scores))
@@ -94,7 +94,7 @@ def judge_metrics(
 
 
 def _metrics(rows: Sequence[ScoredSummary], judges: Sequence[Judge]) -> dict[str, Column]:
-    """Metric -> value of each row, NaN where it cannot be computed."""
+    """Return metric -> value of each row, NaN where it cannot be computed."""
     found: dict[str, Column] = {}
     referred = [at for at, row in enumerate(rows) if row.references]
     read = [at for at, row in enumerate(rows) if row.document]

@@ -1,4 +1,4 @@
-"""How a summary is shown: a line of JSON, a text, and a line about how much of the document was read."""
+"""Formats a summary: a line of JSON, a text, and a line about how much of the document was read."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from precis.data.text.words import length_in_words
 from precis.evaluation.faithfulness.marks import HINT
 from precis.phases.summarize import Result
 
-_BEGINNING = 72  # characters of a chosen sentence that are shown again
+_BEGINNING = 72  # characters of a chosen sentence that are repeated
 
-#: What is shown of a record (`Result.to_dict`).
+#: Formats a record (`Result.to_dict`).
 Render = Callable[[Mapping[str, Any]], str]
 
 
 def told(result: Result, *, max_source: int | None) -> str:
-    """How much of the document was read and what the summary's length is, in one line."""
+    """Return a line about how much of the document was read and the summary's length."""
     summary, name = result.summary, result.document.name
     if summary is None or result.problem:
         return f"{name}: {result.problem}, no summary"
     total = f"{summary.document_tokens:,}"
     if summary.kept:
         notes = "".join(f"; {note}" for note in result.document.passages.notes)
-        return f"{name}: returned unchanged: {total} tokens are no more than a summary would have{notes}"
+        return f"{name}: returned unchanged: its {total} tokens are within the length of a summary{notes}"
     read = {
         "whole": f"read all {total} tokens",
-        "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} it was trained on",
+        "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} of training",
         "chunk": f"read all {total} tokens in {summary.pieces} pieces"
         + ("" if summary.mode == "extract" else ", then summarized their summaries"),
         "truncate": f"read only the first {summary.tokens_read:,} of {total} tokens",
@@ -47,30 +47,30 @@ def told(result: Result, *, max_source: int | None) -> str:
 
 
 def renderer(*, json_lines: bool, alone: bool) -> Render:
-    """How summaries stand in a file: as lines of JSON or as text, without a name if there is one document alone."""
+    """Return the formatter of summaries: lines of JSON, or text, without a name for a single document."""
     if json_lines:
         return as_json
     return as_text_alone if alone else as_text
 
 
 def as_json(record: Mapping[str, Any]) -> str:
-    """A line of JSON."""
+    """Format a record as a line of JSON."""
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def as_text(record: Mapping[str, Any]) -> str:
-    """A summary under its document's name."""
+    """Format a summary under its document's name."""
     text = record.get("summary") or f"(no summary: {record['error']})"
     return f"{record['name']}\n{text}\n{support_text(record)}\n"
 
 
 def as_text_alone(record: Mapping[str, Any]) -> str:
-    """The summary of the only document."""
+    """Format the summary of a single document."""
     return f"{record['summary']}\n{support_text(record)}"
 
 
 def support_text(record: Mapping[str, Any]) -> str:
-    """The sentences of a summary with their source sentences and marks, to be read below it; "" if nobody asked."""
+    """Format a summary's sentences with their source sentences and marks, to print below it; "" if not requested."""
     if "support" not in record:
         return ""
     support = record["support"]
@@ -92,13 +92,13 @@ def support_text(record: Mapping[str, Any]) -> str:
 
 
 def _chosen(number: int, sentence: Mapping[str, Any]) -> str:
-    """Where a chosen sentence stands, and its beginning: the whole has just been read, and nothing in it is marked."""
+    """Format a chosen sentence's place and beginning: the whole was just printed, and nothing in it is marked."""
     place = _where(sentence["aligned"][0]) if sentence["aligned"] else ""
     return f"[{number}] word for word{place}: {shorten(sentence['text'], _BEGINNING, placeholder=' ...')}"
 
 
 def _where(passage: Mapping[str, Any]) -> str:
-    """Where a passage stands: its page, heading or time, or its line in a format that has none of them."""
+    """Format a passage's place: its page, heading or time, or its line in a format without these."""
     if "place" not in passage:
         return f", line {passage['line']:,}"
     place = str(Place(**passage["place"]))

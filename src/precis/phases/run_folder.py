@@ -1,12 +1,12 @@
-"""What a run leaves behind, apart from checkpoints and metrics, and whether what precis wrote is as it was written.
+"""Writes the files of a run, apart from checkpoints and metrics, and verifies the checksums of files precis wrote.
 
-    OUT/settings.json    what was asked for, resolved, with versions and the command
+    OUT/settings.json    the resolved settings, with versions and the command
     OUT/run.toml         the same as options, which `--config` reads
-    OUT/tokenizer/       the tokenizer, when the run trained one
-    OUT/model/           the best model as a Hugging Face folder; precis.json says how it wants to be used
+    OUT/tokenizer/       the tokenizer, if the run trained one
+    OUT/model/           the best model as a Hugging Face folder; precis.json records how to use it
 
-Folders are written and sealed by `precis.files`: a kill never leaves half a model, and nothing of anybody else is
-replaced.
+`precis.files` writes and seals folders: a kill never leaves half a model, and files that precis did not write are
+never replaced.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
 _CHECKPOINTS = "checkpoints"
 _LOADED = ("config.json", "adapter.json", "adapter_config.json", "tokenizer.json", "tokenizer_config.json")
 _WITH_RECIPE = ("finetune", "ground", "pretrain")
-"""Commands whose settings begin as a recipe's."""
+"""Commands whose settings come from a recipe."""
 _LEFT_OUT = {
     "out", "restart", "config", "debug",  # of one run
     "search", "trials", "space",  # of many runs
@@ -51,13 +51,13 @@ _LEFT_OUT = {
 
 
 class SettingsFile(Callback):
-    """Writes `settings.json` and `run.toml` once the run is accepted: a refused one leaves the old file alone."""
+    """Callback that writes `settings.json` and `run.toml` for an accepted run; a refused run keeps the old files."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self._record = record
 
     def on_start(self, info: StartInfo) -> None:
-        """Write."""
+        """Write both files."""
         record = {**self._record, "versions": versions()}
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
         write_file(info.folder / SETTINGS_FILE, text)
@@ -67,7 +67,7 @@ class SettingsFile(Callback):
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python, of this package, and of the packages that numbers depend on."""
+    """Return the versions of Python, of this package, and of the packages that affect the numbers."""
     return {
         "python": platform.python_version(),
         "precis": __version__,
@@ -82,7 +82,7 @@ def export_model(
     use: ModelUse,
     folder: Path,
 ) -> None:
-    """Write a Hugging Face folder: weights, tokenizer, generation settings; what was exported there is replaced."""
+    """Write a Hugging Face folder: weights, tokenizer, generation settings; replace an earlier export."""
 
     def write(place: Path) -> None:
         model.generation_config = generation_config(generation, model, tokenizer)
@@ -94,7 +94,7 @@ def export_model(
 def save_model(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, place: Path, use: ModelUse | None = None
 ) -> None:
-    """Save weights, tokenizer and, if there is one, how the model is used, in a folder that `write_folder` made."""
+    """Save weights, tokenizer and, if given, the model's use, in a folder that `write_folder` made."""
     model.save_pretrained(place)
     tokenizer.save_pretrained(place)
     if use is not None:
@@ -102,53 +102,53 @@ def save_model(
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write a tokenizer folder in the place of one that precis wrote.
+    """Write a tokenizer folder; replace an earlier one that precis wrote.
 
     Raises:
-        UserError: `folder` holds something that precis did not write.
+        UserError: `folder` contains something that precis did not write.
     """
     write_folder(folder, lambda place: tokenizer.save_pretrained(place))
 
 
 def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a new folder, seal it, and put it in the place of `folder`.
+    """Let `write` fill a new folder, seal it, and replace `folder` with it.
 
     Raises:
-        UserError: `folder` holds something that precis did not write.
-        RunError: it cannot be written, since the disk is full for one; what was in the place is still there.
+        UserError: `folder` contains something that precis did not write.
+        RunError: it cannot be written, for example because the disk is full; the old folder is kept.
     """
     try:
         files.write_folder(folder, write)
     except PermissionError:
-        raise  # no space would mend that
+        raise  # free space would not help
     except Exception as error:
-        # the tokenizers library has no narrower kind for what the system said
+        # the tokenizers library raises no narrower type for errors of the system
         if not (isinstance(error, OSError | SafetensorError) or "(os error " in str(error)):
             raise
         raise RunError(
-            f"{folder} cannot be written: {first_line(error)}; free some space there and start the same command again"
+            f"{folder} cannot be written: {first_line(error)}; free some space there and repeat the command"
         ) from error
 
 
 def has_checkpoints(run: Path) -> bool:
-    """Whether training has got as far as its first checkpoint."""
+    """Return whether the run has a checkpoint."""
     return any((run / "checkpoints").glob("step-*"))
 
 
 def recorded_recipe(run: Path) -> str | None:
-    """The recipe that the run was started with, if it has a checkpoint; None if no record says it."""
+    """Return the recipe that the run was started with, if it has a checkpoint; None if it is not recorded."""
     name = _recorded(run, "name") if has_checkpoints(run) else None
     return name if isinstance(name, str) else None
 
 
 def recorded_vocab_size(run: Path) -> int | None:
-    """The vocabulary size that the run was started with; None if no readable record says it."""
+    """Return the vocabulary size that the run was started with; None if it is not recorded."""
     size = _recorded(run, "model", "vocab_size")
     return size if isinstance(size, int) else None
 
 
 def _recorded(run: Path, *names: str) -> Any:
-    """A setting of the run's plan; None if no readable record says it."""
+    """Return a setting of the run's plan; None if it is not recorded or unreadable."""
     try:
         found = read_json(run / SETTINGS_FILE)["run"]
         for name in names:
@@ -159,10 +159,10 @@ def _recorded(run: Path, *names: str) -> Any:
 
 
 def run_file(command: Sequence[str], run: Mapping[str, Any]) -> str | None:
-    """The text of `run.toml`, or None if the command is not known word by word.
+    """Return the text of `run.toml`, or None if the command's words are not known.
 
     Args:
-        command: the words of the command, an option each: `precis`, `finetune`, `--data=pairs`, `--skip-bad`.
+        command: the words of the command, one per option: `precis`, `finetune`, `--data=pairs`, `--skip-bad`.
         run: the resolved settings (`Settings.to_dict`).
     """
     if len(command) < 2 or not all(word.startswith("--") for word in command[2:]):
@@ -175,7 +175,7 @@ def run_file(command: Sequence[str], run: Mapping[str, Any]) -> str | None:
         (path.strip(), text.strip()) for path, text in typed if path.strip().partition(".")[0] not in run
     ]
     lines = [
-        f"# precis {command[1]} --config {RUN_FILE} --out NEW repeats this run; an option of the command line wins.",
+        f"# precis {command[1]} --config {RUN_FILE} --out NEW repeats this run; command-line options win.",
         f"command = {json.dumps(command[1])}",
         "",
         "[options]",
@@ -191,13 +191,13 @@ def run_file(command: Sequence[str], run: Mapping[str, Any]) -> str | None:
 
 
 def assignments(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Each setting that `--set` takes, as its dotted name and its text."""
+    """Yield each setting that `--set` accepts, as its dotted name and its text."""
     for name, value in settings.items():
         if name in ("type", "name") or (name == "model" and value is None):
             continue
         if not isinstance(value, Mapping):
             yield f"{prefix}{name}", _text(value)
-        elif "metric" in value:  # `select`: whether low or high is good follows from the metric
+        elif "metric" in value:  # `select`: the metric determines whether low or high is better
             yield f"{prefix}{name}", str(value["metric"])
         else:
             yield from assignments(value, f"{prefix}{name}.")
@@ -214,7 +214,7 @@ def _text(value: Any) -> str:
 
 
 def _options(words: Sequence[str]) -> dict[str, list[str]]:
-    """Names of options without dashes, with their values; a flag has none."""
+    """Return option names without dashes, with their values; a flag has an empty list."""
     found: dict[str, list[str]] = {}
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
@@ -224,7 +224,7 @@ def _options(words: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _toml(values: Sequence[str]) -> str:
-    """A TOML value; strings are written as JSON writes them, which TOML reads."""
+    """Format a TOML value; strings as JSON, which TOML reads."""
     if not values:
         return "true"
     return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False)
@@ -232,7 +232,7 @@ def _toml(values: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class CheckedFolder:
-    """One folder of what was checked; where it is damaged, `damage` names the file and says how."""
+    """A checked folder; `damage` names a damaged file and the damage."""
 
     folder: Path
     state: Literal["sealed and whole", "no seal"]
@@ -240,13 +240,13 @@ class CheckedFolder:
 
 
 def check_seals(source: str | None) -> list[CheckedFolder] | None:
-    """Hold every file against the seal of its folder, by SHA-256.
+    """Verify the SHA-256 checksum of every file with its folder's seal.
 
     Returns:
-        The folders that were looked at, in order; None if `source` is nothing that precis seals, such as pairs.
+        The checked folders, in order; None if precis does not seal `source`, such as pairs.
 
     Raises:
-        OSError: a file cannot be read, so nobody knows.
+        OSError: a file cannot be read, so the result is unknown.
     """
     if source is None or not Path(source).is_dir():
         return None
@@ -254,13 +254,13 @@ def check_seals(source: str | None) -> list[CheckedFolder] | None:
 
 
 def damaged(checked: list[CheckedFolder]) -> str:
-    """One line about all damages; empty if there are none."""
+    """Return one line about all damage; empty if there is none."""
     told = "; ".join(f"{each.folder}: {each.damage}" for each in checked if each.damage)
-    return f"{told}; put a good copy there, or write it anew" if told else ""
+    return f"{told}; restore a good copy, or create it again" if told else ""
 
 
 def _folders(place: Path) -> list[Path]:
-    """The folders with a seal of their own, or that could have one."""
+    """Return the folders that have a seal, or could have one."""
     written = (place / PACK_FILE, place / checkpoints.MANIFEST)
     if files.has_seal(place) or _is_loaded(place) or any(file.is_file() for file in written):
         return [place]
@@ -272,7 +272,7 @@ def _folders(place: Path) -> list[Path]:
 
 
 def _is_loaded(folder: Path) -> bool:
-    """Whether it looks like a folder that transformers or we load."""
+    """Return whether the folder looks like one that transformers or precis loads."""
     return any((folder / name).is_file() for name in _LOADED)
 
 
@@ -286,7 +286,7 @@ def _check(folder: Path) -> CheckedFolder:
             files.check_seal(folder, thorough=True)
         elif is_checkpoint:
             checkpoints.check_seal(folder)
-        if (folder / PACK_FILE).is_file():  # its own digests, which packs had before they had seals
+        if (folder / PACK_FILE).is_file():  # packs had digests of their own before they had seals
             PackedText.open(folder, verify=True)
     except (DamagedError, UserError) as damage:
         return CheckedFolder(folder, "sealed and whole" if has_seal else "no seal", str(damage))

@@ -1,4 +1,4 @@
-"""Which scores and baselines a task has."""
+"""The scores and baselines of a task."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from precis.evaluation.task_scores import Majority, has_labels, rouge_types, tas
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What is computed: other scores of the corpus by name, baselines in the table, and ROUGE if it is in it; marks and
-    what these judges say, unless it is None.
+    """The scores to compute: ROUGE if `with_rouge`, other corpus scores by name, the table's baselines, and marks with
+    the judges' scores unless `faithful` is None.
     """
 
     rouge: Rouge
@@ -40,19 +40,19 @@ def scores_for(
     with_meteor: bool = False,
     baselines: bool | None = None,
 ) -> Scores:
-    """The scores of a task, and whatever is asked for besides.
+    """Choose the scores of a task, and add the requested ones.
 
-    Summaries get ROUGE, beside LEAD-k, LONGEST-k and the oracle. A task with `metrics` gets those: the beginning of a
-    passage is no question and no answer, so only facts, whose texts repeat words of the data, keep the baselines.
-    Labels stand beside the most frequent one.
+    Summaries get ROUGE, with LEAD-k, LONGEST-k and the oracle. A task with `metrics` gets those: the beginning of a
+    passage is neither a question nor an answer, so only facts, whose texts repeat words of the data, keep the
+    baselines. Labels get the most frequent label as baseline.
 
     Args:
-        task_name: a task of the table; if None, the pairs belong to no task.
-        tokenizer, stemmer: how ROUGE counts words; if None, as suits the task's language or the references' letters.
+        task_name: a task of the table; if None, the pairs do not belong to a task.
+        tokenizer, stemmer: how ROUGE counts words; if None, by the task's language or the references' letters.
         with_bleu: BLEU for any task.
-        meteor: how METEOR is computed; if None, by nltk, with synonyms if WordNet is at hand.
-        with_meteor: METEOR for any task; a given `meteor` means that too.
-        baselines: whether they are in the table; if None, as above.
+        meteor: computes METEOR; if None, nltk does, with synonyms if WordNet is available.
+        with_meteor: METEOR for any task; implied by `meteor`.
+        baselines: whether the table has baselines; if None, as above.
 
     Raises:
         UserError: an unknown task.

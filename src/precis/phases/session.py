@@ -1,8 +1,8 @@
-"""What every training command does around the loop: take the run folder, train in it, and export what came of it.
+"""The frame of every training command: lock the run folder, train in it, and export the result.
 
-    request -> session: folder checked -> held for this run alone -> trained -> exported
+    request -> session: check the folder -> lock it for this run -> train -> export
 
-Fine-tuning, tuning, grounding and pre-training all go through `Session`; they differ in data, objective and export.
+Fine-tuning, tuning, grounding and pre-training all use `Session`; they differ in data, objective and export.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODEL_FOLDER = "model"
 
 
 class RunOptions(TypedDict, total=False):
-    """Keywords that every training takes, as `RunRequest` explains them."""
+    """Keyword arguments of every training; see `RunRequest`."""
 
     out: Required[str | Path]
     restart: bool
@@ -44,15 +44,15 @@ class RunOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What any training is asked for besides its settings and its data.
+    """The inputs of any training besides its settings and its data.
 
     Attributes:
-        out: the run folder. A run of the same settings that is there already goes on.
-        start: the model to begin with (run folder, Hugging Face folder or hub name); if None, a new one.
+        out: the run folder. An existing run with the same settings resumes.
+        start: the model to start from (run folder, Hugging Face folder or hub name); if None, a new one.
         restart: delete the run in `out` and start again.
         command: what the user typed, for the record.
-        tell: called with sentences that say what will happen and what happened.
-        callbacks: watchers of the loop; if None, the standard ones.
+        tell: receives progress messages.
+        callbacks: callbacks of the loop; if None, the standard ones.
     """
 
     out: str | Path
@@ -80,21 +80,21 @@ class Session:
         *,
         exports: Sequence[str] = (MODEL_FOLDER,),
     ) -> None:
-        """Check where the run is to write; nothing is written yet.
+        """Check the run folder; write nothing yet.
 
         Args:
-            objective: what is trained for; it decides how processes work together.
+            objective: the training objective; it determines how processes work together.
             exports: folders that a finished run leaves in its run folder; a restart deletes them.
 
         Raises:
-            UserError: the folder holds something that precis did not write, or the model to begin with.
+            UserError: the folder contains something that precis did not write, or the starting model.
         """
         self._request, self._exports = request, exports
         self.folder = own_folder(request.out)
         start = None if request.start is None else Path(request.start)
         if start is not None and start.exists() and start.resolve().is_relative_to(self.folder.resolve()):
             raise UserError(
-                f"--model {request.start} lies in --out {self.folder}, which the run would write over; "
+                f"--model {request.start} is inside --out {self.folder}, which the run would overwrite; "
                 "use another --out"
             )
         self.accelerator = accelerator_for(objective)
@@ -103,7 +103,7 @@ class Session:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other runs out of the folder while the body runs.
+        """Lock the folder against other runs while the body runs.
 
         Raises:
             UserError: another process is training in it.
@@ -125,17 +125,17 @@ class Session:
         makes: Literal["model", "adapter"] = "model",
         watchers: Sequence[Callback] = (),
     ) -> Trained:
-        """Train, or go on with what is in the folder; unless the run is interrupted, export the weights to keep.
+        """Train, or resume the folder's run; unless the run is interrupted, export the weights to keep.
 
         Args:
-            record: what settings.json holds; under "identity", what the curve depends on besides `settings`.
+            record: contents of settings.json; "identity" is what the loss curve depends on besides `settings`.
             export: writes the export; called in the main process, with the kept weights in `model`.
-            keep: which weights are exported.
+            keep: which weights to export.
             makes: the folder that the result names.
             watchers: further callbacks of this kind of training.
 
         Raises:
-            UserError: the folder holds another run, or something foreign in the place of an export.
+            UserError: the folder contains another run, or something foreign in the place of an export.
             DivergedError: the weights to export are not finite, or for `keep="last"` their loss is not.
             RunError: training failed otherwise.
         """
@@ -156,7 +156,7 @@ class Session:
             callbacks=[SettingsFile({**record, "command": [*request.command]}), *standard, *watchers],
             accelerator=self.accelerator,
             resume=not request.restart,
-            identity=json.loads(json.dumps(record["identity"])),  # as a resumed run reads it back
+            identity=json.loads(json.dumps(record["identity"])),  # in the form that a resumed run reads back
         )
         done = Trained(folder=self.folder, result=result, kept=keep, is_main=self.is_main)
         if result.interrupted:
@@ -171,7 +171,7 @@ class Session:
         return replace(done, model=made) if makes == "model" else replace(done, adapter=made)
 
     def _refuse_diverged(self, model: nn.Module, result: TrainResult, keep: str) -> None:
-        """Raise `DivergedError` before anything is exported; a checkpoint may be of a version that did not look."""
+        """Raise `DivergedError` before any export; the checkpoint may come from a version without this check."""
         why = None
         if (bad := not_finite(model)) is not None:
             why = f"its weights {bad} are not finite"
@@ -179,18 +179,18 @@ class Session:
             why = "its loss was not finite at the last validation"
         if why is not None:
             raise DivergedError(
-                f"the model that was trained in {self.folder} has diverged: {why}, and it is not exported; begin anew "
-                "with --restart and a lower learning rate (--lr)"
+                f"the model trained in {self.folder} has diverged: {why}, so it is not exported; start again with "
+                "--restart and a lower learning rate (--lr)"
             )
 
 
 def with_validation_interval(
     train: TrainSettings, batches_per_epoch: int, *, times: int, each_epoch: bool = True
 ) -> TrainSettings:
-    """`train` with an interval between validations, if it has none: `times` in a run at least.
+    """Return `train` with a validation interval, if it lacks one: at least `times` validations in a run.
 
     Args:
-        each_epoch: also once an epoch at least.
+        each_epoch: also validate at least once per epoch.
     """
     if train.validate_every is not None:
         return train
@@ -203,12 +203,12 @@ def with_validation_interval(
 def closing_lines(
     made: Path, *, kind: str = "model", done: Trained | None = None, commands: Sequence[str] = ()
 ) -> list[str]:
-    """The closing summary of a finished training, a line each.
+    """Return the closing lines of a finished training.
 
     Args:
-        made: what the training has left behind, a `kind`.
-        done: how the training went; if None, nothing is said about time and scores.
-        commands: what to type next, the most useful first.
+        made: the exported folder, a `kind`.
+        done: the finished training; if None, time and scores are omitted.
+        commands: next commands, the most useful first.
     """
     rows = [(kind, str(made)), *([] if done is None else _figures(done))]
     rows += [("" if number else "next", command) for number, command in enumerate(commands)]
@@ -217,14 +217,14 @@ def closing_lines(
 
 
 def _figures(done: Trained) -> Iterator[tuple[str, str]]:
-    """Time and best score, each with its name."""
+    """Yield time and best score, each with its name."""
     result = done.result
     early = f", stopped early of {result.total_steps:,}" if result.stopped_early else ""
     yield "time", f"{_duration(result.seconds)} of training, {result.step:,} steps{early}"
     if result.best_step is None or result.best_metric is None:
         return
     other = done.kept == "last" and result.best_step != result.step
-    exported = f"; exported are the last weights, of step {result.step:,}" if other else ""
+    exported = f"; the last weights, of step {result.step:,}, are exported" if other else ""
     yield "best", f"{result.metric} {result.best_metric:.3f} at step {result.best_step:,}{exported}"
 
 

@@ -1,4 +1,4 @@
-"""Where the pairs of a run come from: a task of the table, a folder with split files, or single files."""
+"""The sources of a run's pairs: a task of the table, a folder with split files, or single files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PairSources(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnNames:
-    """Columns that the user named; if one is None, the source's own is read."""
+    """The columns that the user named; if one is None, the source's own is read."""
 
     document: str | None = None
     summary: str | None = None
@@ -41,11 +41,11 @@ class ColumnNames:
     def __post_init__(self) -> None:
         if self.document is not None and self.document == self.summary:
             raise UserError(
-                f"--document-column and --summary-column are both {self.document!r}; a summary is another column"
+                f"--document-column and --summary-column are both {self.document!r}; name two different columns"
             )
 
     def put_into(self, columns: Columns) -> Columns:
-        """`columns` with the named ones replaced."""
+        """Return `columns` with the named ones replaced."""
         return replace(
             columns,
             document=self.document or columns.document,
@@ -66,13 +66,13 @@ def find_sources(
 
     Args:
         task_name: a task of the table; its columns and splits are used, from the hub unless `data` has it.
-        data: with a task, where its files are; without, a folder with split files, a file of training pairs,
+        data: with a task, the folder of its files; without, a folder with split files, a file of training pairs,
             or `hub:owner/name`.
-        dev: a file of validation pairs, in place of the source's own dev split.
-        columns: columns to read in place of the task's.
+        dev: a file of validation pairs, instead of the source's own dev split.
+        columns: columns to read instead of the task's.
 
     Raises:
-        UserError: neither task nor data is given, the task is unknown, or there are no training pairs.
+        UserError: neither task nor data is given, the task is unknown, or training pairs are missing.
     """
     place = _place(task_name, data, columns)
     splits = splits_of(place.source)
@@ -103,7 +103,7 @@ def find_part(
     split: str | None = None,
     columns: ColumnNames | None = None,
 ) -> Part:
-    """The one set of pairs that `--task`, `--data` and `--split` mean; the test split where there is a choice.
+    """Find the one set of pairs that `--task`, `--data` and `--split` name; by default the test split.
 
     Raises:
         UserError: neither task nor data is given, or the task is unknown.
@@ -120,19 +120,19 @@ def _place(task_name: str | None, data: str | None, columns: ColumnNames | None)
     elif data is not None:
         place = Part(source=data)
     else:
-        raise UserError("say which pairs: --task NAME, or --data with a file or folder")
+        raise UserError("no pairs: name them with --task NAME, or --data with a file or folder")
     if columns is None or columns == ColumnNames():
         return place
     return replace(place, columns=columns.put_into(place.columns), also=())
 
 
 def splits_of(source: str) -> list[str] | None:
-    """The splits of a source, or None for a single set (a file, a folder of texts).
+    """Return the splits of a source, or None for a single set (a file, a folder of texts).
 
-    The hub is asked, except about the data sets of our tasks, which have all three.
+    The hub is queried, except for the data sets of known tasks, which have all three.
 
     Raises:
-        UserError: the hub cannot be reached, or has no such data set.
+        UserError: the hub cannot be reached, or lacks that data set.
     """
     scheme, place = split_scheme(source)
     if scheme:
@@ -147,7 +147,7 @@ def splits_of(source: str) -> list[str] | None:
 
 
 class PairReader:
-    """Reads one set of pairs, counting rows and taking the digest of what was read."""
+    """A reader of one set of pairs that counts rows and computes a digest."""
 
     def __init__(self, part: Part, *, skip_bad: bool = False) -> None:
         self.part, self.skip_bad = part, skip_bad
@@ -158,37 +158,37 @@ class PairReader:
         self.report = ReadReport()
         self._digest = hashlib.sha256()
         for pair in self.part.read(skip_bad=self.skip_bad, report=self.report):
-            # Rows of one reference count as they did before there were others, so that their runs can go on.
+            # A row with one reference keeps its digest from before there were several, so that old runs can resume.
             others = () if pair.all_references == (pair.summary,) else pair.references
             for text in (pair.document, pair.summary, *others):
                 self._digest.update(f"{len(text)} {text}".encode())
             yield pair
 
     def count_as_skipped(self, message: str) -> None:
-        """Count a pair that was read as skipped after all."""
+        """Count a pair as skipped that was counted as read."""
         self.report.kept -= 1
         self.report.skip(f"{self.part}: {message}")
 
     @property
     def digest(self) -> str:
-        """Digest of documents, summaries and references in the last complete reading: 16 hexadecimal digits."""
+        """The digest of documents, summaries and references in the last complete reading: 16 hexadecimal digits."""
         return self._digest.hexdigest()[:16]
 
     def told(self) -> str:
-        """A sentence about what was read and what was not."""
+        """Return a sentence about what was read and what was not."""
         unread = self.report.told_unread()
         return f"{counted(self.report.kept, 'pair')} from {self.part}{self.told_skipped()}" + (
             unread and f"; {unread}"
         )
 
     def told_skipped(self) -> str:
-        """The end of a sentence: how many rows were skipped, and why the first; empty if none was."""
+        """Return the end of a sentence: the number of skipped rows and the first reason; empty if there are none."""
         skipped = self.report.skipped_count
         return f", {skipped:,} skipped (first: {self.report.skipped[0]})" if skipped else ""
 
 
 def percent(part: int, whole: int) -> str:
-    """A share as text, with one decimal; a tiny share gets more, so that it never reads as 0%."""
+    """Format a share with one decimal; a tiny share gets more, so that it never appears as 0%."""
     share = 100 * part / whole
     return f"{share:.1f}%" if share >= 0.1 else f"{share:.1g}%"
 
@@ -202,7 +202,7 @@ def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
     everything = list(pairs)
     if not 1 <= count <= len(everything):
         raise UserError(
-            f"--examples {count}: the training set has {len(everything)} pairs; use 1 to that many"
+            f"--examples {count}: the training set has {len(everything)} pairs; use 1 to that number"
         )
     chosen = np.sort(np.random.default_rng(seed).choice(len(everything), size=count, replace=False))
     return [everything[int(row)] for row in chosen]
@@ -219,7 +219,7 @@ def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair
     everything = list(pairs)
     documents = list(dict.fromkeys(main_part(pair.document) for pair in everything))
     if len(documents) < 2:
-        raise UserError("one document cannot be divided into training and validation; give a --dev file")
+        raise UserError("one document cannot be split into training and validation; give a --dev file")
     count = min(500, max(1, len(documents) // 20))
     order = np.random.default_rng([seed, 1]).permutation(len(documents))
     held = {documents[int(row)] for row in order[:count]}
@@ -230,17 +230,17 @@ def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair
 
 
 def examples_in_share(sources: PairSources, share: float, *, seed: int) -> int:
-    """Count the training pairs that a share of them makes, at least one; pairs held out for validation do not count.
+    """Count the training pairs in a share of them, at least one; pairs held out for validation do not count.
 
     Args:
         share: in (0, 1].
-        seed: of the run, which decides what is held out.
+        seed: the run's seed, which determines the held-out pairs.
 
     Raises:
         UserError: the share is out of range, or the pairs cannot be read.
     """
     if not 0.0 < share <= 1.0:
-        raise UserError(f"--share {share:g}: a share of the training pairs is above 0 and at most 1")
+        raise UserError(f"--share {share:g}: use a share of the training pairs above 0 and at most 1")
     reader = PairReader(sources.train, skip_bad=sources.skip_bad)
     count = sum(1 for _ in reader) if sources.dev is not None else len(hold_out(reader, seed=seed)[0])
     return max(1, round(share * count))

@@ -1,9 +1,9 @@
-"""A file of summaries, written as they come, finished in one move, and taken up again after a kill.
+"""A file of summaries, written as they come and renamed when complete; an interrupted command resumes from it.
 
-    out.jsonl.part    while the work goes on: a line that says what made it, then a line a document
-    out.jsonl         when all documents are done; the other is gone then
+    out.jsonl.part    during the work: a line with the model and options, then a line per document
+    out.jsonl         when all documents are done; the other is then removed
 
-Each line of the unfinished file has a digest of its document, so that what was done is never given to another one.
+Each line of the unfinished file has a digest of its document, so that no summary is assigned to another document.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from precis.untrusted import JsonError, look_at, parse_json, size
 _FORMAT = "precis-summaries-1"
 _MORE = ".part"
 _BEGINNING = json.dumps({"format": _FORMAT})[:-1].encode()
-_REMEDY = "go on as it was begun, remove it to begin anew, or name another file with --out"
-_WRAPPING = 64  # levels and values of a record around a row
+_REMEDY = "resume with the same options, remove it to start again, or name another file with --out"
+_WRAPPING = 64  # levels and values that a record adds around a row
 
 
 class SummariesFile:
@@ -43,15 +43,15 @@ class SummariesFile:
 
     Attributes:
         done: documents that have their line.
-        failed: those of them without a summary; `first_failure` says which was the first, and why.
+        failed: those of them without a summary; `first_failure` names the first and the reason.
 
     Args:
-        made_by: JSON-ready facts that decide the summaries; they must equal those of the unfinished file.
-        render: what the finished file shows of a record (`Result.to_dict`).
+        made_by: JSON-ready values that determine the summaries; they must equal those of the unfinished file.
+        render: formats a record (`Result.to_dict`) for the finished file.
 
     Raises:
-        UserError: `path` is there already, its unfinished file was made by something else, or another process is
-            writing it.
+        UserError: `path` already exists, its unfinished file was made with another model or options, or another
+            process is writing it.
     """
 
     def __init__(self, path: Path, *, made_by: Mapping[str, Any], render: Render) -> None:
@@ -63,10 +63,10 @@ class SummariesFile:
         self._stack = ExitStack()
         self._file: BinaryIO | None = None
         refuse_link(path)
-        # Both are there if a kill came between the last two steps.
+        # Both exist after a kill between the last two steps.
         if look_at(path) is not None and look_at(self._part) is None:
             raise UserError(
-                f"{path}: already exists, nothing was summarized; remove it, or name another file with --out"
+                f"{path}: already exists, so nothing was summarized; remove it, or name another file with --out"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
 
@@ -86,10 +86,10 @@ class SummariesFile:
         self._stack.close()
 
     def left(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """The documents without a summary so far.
+        """Yield the documents without a summary so far.
 
         Raises:
-            UserError: what was done was done for other documents.
+            UserError: the existing summaries belong to other documents.
         """
         found = 0
         for found, document in enumerate(documents, start=1):
@@ -101,8 +101,8 @@ class SummariesFile:
                     f"{self._part}: its summary {found:,} does not belong to {document.name}; {_REMEDY}"
                 )
         if found < len(self._digests):
-            more = f"{len(self._digests):,} summaries, and there are {found:,} documents"
-            raise UserError(f"{self._part}: holds {more}; {_REMEDY}")
+            more = f"{len(self._digests):,} summaries, but there are {found:,} documents"
+            raise UserError(f"{self._part}: contains {more}; {_REMEDY}")
 
     def append(self, result: Result) -> None:
         """Write the result of the next document."""
@@ -110,14 +110,14 @@ class SummariesFile:
         self._count(result.to_dict())
 
     def finish(self) -> None:
-        """Put the finished file in its place.
+        """Write the finished file.
 
         Raises:
-            UserError: a file has appeared there meanwhile.
+            UserError: a file has appeared there in the meantime.
         """
         if look_at(self.path) is not None and not self._is_finished():
             raise UserError(
-                f"{self.path}: already exists; move it away and start again to finish {self._part}"
+                f"{self.path}: already exists; move it away and repeat the command to finish {self._part}"
             )
         with replacing(self.path) as file:
             for text in self._rendered():
@@ -129,7 +129,7 @@ class SummariesFile:
         return (self._render(record["result"]).encode() for record in self._records())
 
     def _is_finished(self) -> bool:
-        """Whether the file in the place is the one that would be put there."""
+        """Return whether the existing file is identical to the finished one."""
         with self.path.open("rb") as file:
             return all(file.read(len(text)) == text for text in self._rendered()) and not file.read(1)
 
@@ -137,7 +137,7 @@ class SummariesFile:
         assert self._file is not None
         line = as_json(record).encode()
         if len(line) > MAX_LINE:
-            problem = f"with its other columns it is larger than {size(MAX_LINE)}; leave some of them out"
+            problem = f"with its other columns it is larger than {size(MAX_LINE)}; remove some of them"
             raise UserError(f"{record['result']['name']}: {problem}")
         write_whole(self._part, self._file, line)
 
@@ -160,7 +160,7 @@ class SummariesFile:
             self.first_failure = self.first_failure or f"{record.get('name')}: {record['error']}"
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        """The lines behind the first, each checked."""
+        """Yield the lines after the first, each checked."""
         for number, line in numbered_lines(self._part):
             try:
                 record = parse_json(line, wrapping=_WRAPPING)
@@ -180,7 +180,7 @@ class SummariesFile:
         for name in sorted({*made_by, *self._made_by}):
             was, now = made_by.get(name), self._made_by.get(name)
             if was != now:
-                raise UserError(f"{self._part}: was begun with {name}={was!r}, now it is {now!r}; {_REMEDY}")
+                raise UserError(f"{self._part}: was started with {name}={was!r}, not {now!r}; {_REMEDY}")
 
 
 def _digest(document: Document) -> str:

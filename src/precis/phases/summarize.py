@@ -1,4 +1,4 @@
-"""Documents to summaries, in order, with what went wrong stated where it happened."""
+"""Summarizes documents in order; a problem is reported with its document."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from precis.generation.extraction import AHEAD, ExtractOptions, Extractor
 from precis.generation.summarizer import Summarizer, Summary, SummaryOptions
 from precis.phases.documents import Document
 
-_WINDOW = 16  # batches that are read ahead, as `Summarizer.stream` sorts them
+_WINDOW = 16  # batches to read ahead, since `Summarizer.stream` sorts them
 
 
 @dataclass(frozen=True)
 class Result:
-    """A document's summary, or None for one that has none: it cannot be read, or holds nothing that the model knows."""
+    """A document's summary, or None if it cannot be read or contains nothing that the model knows."""
 
     document: Document
     summary: Summary | None
@@ -31,7 +31,7 @@ class Result:
 
     @property
     def problem(self) -> str:
-        """Why there is no summary; empty where there is one."""
+        """The reason for a missing summary; empty if there is one."""
         if self.summary is not None:
             if _says_something(self.summary.text):
                 return ""
@@ -43,7 +43,7 @@ class Result:
         return known if self.document.text.strip() else "the document is empty"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: the document's name, its id and other columns where it has any, and the summary or an error."""
+        """Return JSON-ready values: the document's name, id and other columns if any, and the summary or an error."""
         document, summary = self.document, self.summary
         named = {"name": document.name} | ({} if document.id is None else {"id": document.id})
         row = {"row": dict(document.row)} if document.row else {}
@@ -70,14 +70,14 @@ class Result:
         }
 
     def _sources(self, summary: Summary) -> dict[str, Any]:
-        """Where the chosen sentences stand, if the format says so, and what of the file was not read."""
+        """Return the places of the chosen sentences, if the format has any, and the parts of the file not read."""
         passages = self.document.passages
         found = [passages.at(start).to_dict() for start, _ in summary.places]
         notes = {"left_out": [*passages.notes]} if passages.notes else {}
         return ({"sources": found} if any(found) else {}) | notes
 
     def _support(self, support: Support) -> dict[str, Any]:
-        """The support as JSON; each passage says where it stands, if the format has pages, headings or times."""
+        """Return the support as JSON; each passage has its place, if the format has pages, headings or times."""
         record, passages = support.to_dict(), self.document.passages
         if passages.places:
             for sentence in record["sentences"]:
@@ -88,12 +88,8 @@ class Result:
         return record
 
     def failure(self, *, alone: bool) -> UserError | RunError:
-        """What went wrong, to be raised.
-
-        Args:
-            alone: it is the only document, so that nothing else is left to be done.
-        """
-        advice = "" if alone else "; --keep-going goes on with the others"
+        """Return the problem as an exception; `alone` if there is only one document, so that nothing else remains."""
+        advice = "" if alone else "; --keep-going continues with the others"
         text = f"{self.document.name}: {self.problem}{advice}"
         return RunError(text) if self.summary is not None else UserError(text)
 
@@ -109,13 +105,13 @@ def summarize_documents(
     hear: Hear | None = None,
     **options: Unpack[SummaryOptions],
 ) -> Iterator[Result]:
-    """Results in the order of the documents, as they come.
+    """Yield results in the order of the documents, as they come.
 
     Args:
         beams: width of the search; if None, the summarizer's own.
-        keep_going: a document without a summary is a result that says why; else it ends the work.
-        hear: called with the place of a document among those that are worked on together, and the sentences that its
-            summary begins with; see `Summarizer.stream`.
+        keep_going: yield a result with the reason for a document without a summary; else raise the error.
+        hear: called with a document's index in its batch window, and the first sentences of its summary; see
+            `Summarizer.stream`.
 
     Raises:
         UserError: an option does not fit the model, or, without `keep_going`, a document cannot be summarized.
@@ -135,7 +131,7 @@ def summarize_documents(
 
 
 def _says_something(text: str) -> bool:
-    """Whether a text has a character besides white space and control characters."""
+    """Return whether a text has a character other than white space and control characters."""
     return any(unicodedata.category(character)[0] not in "CZ" for character in text)
 
 
@@ -146,7 +142,7 @@ def extract_documents(
     keep_going: bool = False,
     **options: Unpack[ExtractOptions],
 ) -> Iterator[Result]:
-    """`summarize_documents` for summaries of chosen sentences."""
+    """Yield summaries of chosen sentences; otherwise like `summarize_documents`."""
     options["skip_empty"] = True
     choose = partial(extractor.stream, **options)
     return _results(documents, choose, characters=AHEAD, keep_going=keep_going)
@@ -160,7 +156,7 @@ def _results(
     characters: float = math.inf,
     keep_going: bool,
 ) -> Iterator[Result]:
-    """The results of documents, of which so many are summarized together, or as many as have so many characters."""
+    """Yield the results; a window has `together` documents, or as many as reach `characters`."""
     stream = iter(documents)
     for number, window in enumerate(_windows(stream, together, characters)):
         written = summarize([document.text for document in window])
@@ -173,7 +169,7 @@ def _results(
 
 
 def _windows(documents: Iterator[Document], together: float, characters: float) -> Iterator[list[Document]]:
-    """Documents in order. What ends their reading is raised when those before it are done."""
+    """Yield windows of documents in order; raise an error of reading after the documents before it."""
     window: list[Document] = []
     size = 0
     try:
@@ -192,7 +188,7 @@ def _windows(documents: Iterator[Document], together: float, characters: float) 
 
 
 def with_support(results: Iterable[Result]) -> Iterator[Result]:
-    """The results, each summary compared with its document (`precis.evaluation.faithfulness.marks`)."""
+    """Yield the results, each summary compared with its document (`precis.evaluation.faithfulness.marks`)."""
     for result in results:
         if result.summary is None:
             yield result

@@ -1,4 +1,4 @@
-"""The model that is to be trained, with its tokenizer: a new one, or one that is given."""
+"""The model to train, with its tokenizer: new or given."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from precis.tuning.attach import attached
 
 @dataclass(frozen=True)
 class TrainableModel:
-    """A model in fp32 on the CPU with its tokenizer; `start` is what it was loaded from, or None if it is new."""
+    """A model in fp32 on the CPU with its tokenizer; `start` is its source, or None if it is new."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -31,18 +31,18 @@ class TrainableModel:
 
     @property
     def parameters(self) -> int:
-        """The number of parameters; tied ones are counted once."""
+        """The number of parameters; tied ones count once."""
         return sum({p.data_ptr(): p.numel() for p in self.model.parameters()}.values())
 
     @property
     def decoder_start(self) -> int:
-        """The token that begins every summary."""
+        """The first token of every summary."""
         decoding = self.model.generation_config if self.model.can_generate() else None
         for config in (self.model.config, decoding):
             token = getattr(config, "decoder_start_token_id", None)
             if isinstance(token, int):
                 return token
-        raise UserError(f"{self.start}: cannot be trained, its configuration names no decoder_start_token_id")
+        raise UserError(f"{self.start}: its configuration lacks decoder_start_token_id; name another model")
 
     def ids_of(
         self,
@@ -53,10 +53,10 @@ class TrainableModel:
         segmenter: UnitSegmenter | None = None,
         skip: Callable[[int, str], None] | None = None,
     ) -> TokenizedPairs:
-        """The pairs as the model's token ids, cut to the plan's lengths; see `TokenizedPairs.from_pairs`.
+        """Tokenize the pairs for the model, truncated to the plan's lengths; see `TokenizedPairs.from_pairs`.
 
         Raises:
-            UserError: a text gives no ids, and there is no `skip`.
+            UserError: a text gives no ids, and `skip` is None.
         """
         return TokenizedPairs.from_pairs(
             pairs,
@@ -74,11 +74,11 @@ def load_trainable(start: str) -> TrainableModel:
     """Load the model of a run folder, a Hugging Face folder or the hub.
 
     Raises:
-        UserError: it cannot be loaded, or is no whole model.
+        UserError: it cannot be loaded, or is not a whole model.
     """
     loaded = load_model(start, device="cpu")
     if attached(loaded.model) is not None:
-        raise UserError(f"{start}: is an adapter; training begins with a whole model, such as its base")
+        raise UserError(f"{start}: is an adapter; start from a whole model, such as its base")
     return TrainableModel(loaded.model, as_it_writes(loaded.model, loaded.tokenizer), start)
 
 
@@ -94,17 +94,17 @@ def new_trainable(run: RunPlan, tokenizer: PreTrainedTokenizerBase) -> Trainable
 
 
 def as_it_writes(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """The tokenizer with the control tokens that the model's summaries have: a ProphetNet's begin with their first
-    word, since it is never let write [CLS] (`precis.generation.settings.control_tokens`).
+    """Return the tokenizer with the control tokens of the model's summaries: a ProphetNet's start at the first word,
+    since it may never write [CLS] (`precis.generation.settings.control_tokens`).
     """
     starts_with_end = isinstance(model.config, FamilyConfig) and model.config.start_mark == "eos_token"
     return without_start(tokenizer) if starts_with_end else tokenizer
 
 
 def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> FamilyConfig:
-    """The configuration of a new model for the tokenizer's ids.
+    """Return the configuration of a new model for the tokenizer's ids.
 
-    A Z-Code++ begins a summary with [CLS], a ProphetNet with [SEP], as in the released code.
+    A Z-Code++ starts a summary with [CLS], a ProphetNet with [SEP], as in the released code.
 
     Raises:
         UserError: the shape is impossible.
@@ -120,5 +120,5 @@ def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> FamilyConfig
 
 
 def texts_of(pairs: Iterable[Pair]) -> Iterator[str]:
-    """The texts that a tokenizer is trained on."""
+    """Yield the texts to train a tokenizer on."""
     return chain.from_iterable((pair.document, pair.summary) for pair in pairs)

@@ -1,4 +1,4 @@
-"""The pairs that a run trains on and is validated on: read, drawn at random, and turned into token ids."""
+"""The training and validation pairs of a run: read, sampled at random, and tokenized."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from precis.telling import Tell
 
 @dataclass
 class TrainingPairs:
-    """Pairs to train on, streamed at each reading unless some are drawn, and pairs to validate on."""
+    """Training pairs, streamed at each reading unless sampled, and validation pairs."""
 
     train: Iterable[Pair]
     dev: list[Pair]
@@ -27,7 +27,7 @@ class TrainingPairs:
     skip_bad: bool
 
     def draw(self, examples: int, *, seed: int) -> None:
-        """Keep this many of the training pairs, drawn at random.
+        """Keep `examples` of the training pairs, drawn at random.
 
         Raises:
             UserError: there are fewer.
@@ -36,7 +36,7 @@ class TrainingPairs:
         self.notes.append(f"few-shot: {examples} training pairs drawn at random (seed {seed})")
 
     def tell_about(self, tell: Tell) -> None:
-        """Say what was read."""
+        """Log what was read."""
         for role, reader in zip(("train", "dev"), self.readers, strict=False):
             tell(f"{role}: {reader.told()}")
         for note in self.notes:
@@ -44,7 +44,7 @@ class TrainingPairs:
 
 
 def read_pairs_of(sources: PairSources, *, seed: int) -> TrainingPairs:
-    """Open the sources; without a dev set a part of the training pairs is held out, which `seed` decides.
+    """Open the sources; without a dev set, hold out a part of the training pairs, which `seed` determines.
 
     Raises:
         UserError: the sources cannot be read.
@@ -67,11 +67,11 @@ def tokenize_pairs(
     segmenter: UnitSegmenter | None = None,
     read: Callable[[Pair], Pair] = lambda pair: pair,
 ) -> tuple[TokenizedPairs, TokenizedPairs, int]:
-    """Token ids of training and validation pairs, with segments if there is a segmenter.
+    """Tokenize training and validation pairs, with segments if there is a segmenter.
 
-    `read` is given every training pair and then every validation pair, and says what the model reads of it.
-    If bad pairs are skipped, those without ids are taken out of `pairs.dev` too. The number is of validation pairs
-    that have the document of a training pair.
+    `read` maps every training pair and then every validation pair to the model's input. If bad pairs are skipped,
+    those without ids are also removed from `pairs.dev`. The last value is the number of validation pairs with the
+    document of a training pair.
     """
 
     def encode(rows: Iterable[Pair], reader: PairReader, skipped: set[int]) -> TokenizedPairs:
@@ -96,20 +96,20 @@ def tokenize_pairs(
 
 
 def tell_cut(rows: TokenizedPairs, plan: RunPlan, role: str, tell: Tell) -> None:
-    """Say how many texts are longer than the model reads or writes, if any; `role` as in "dev documents"."""
+    """Report how many texts are longer than the model reads or writes, if any; `role` as in "dev documents"."""
     for what, cut, limit, option in (
         ("documents", rows.truncated_sources, plan.max_source, "--max-source"),
         ("summaries", rows.truncated_targets, plan.max_target, "--max-target"),
     ):
         if cut:
             where = f"{percent(cut, len(rows))} of the {role}{what} ({cut:,})"
-            tell(f"{where} are longer than {limit} tokens and are cut: raise {option}")
+            tell(f"{where} are longer than {limit} tokens and are truncated: raise {option}")
 
 
 class Leaks:
-    """Looks for validation documents among the training pairs: a score on them praises what was learnt by heart.
+    """A detector of validation documents among the training pairs: scores on them reward memorizing.
 
-    White space does not count. If a document has two parts, the second is compared.
+    White space does not matter. If a document has two parts, the second is compared.
     """
 
     def __init__(self, dev: Sequence[Pair]) -> None:
@@ -118,7 +118,7 @@ class Leaks:
         self._found: set[bytes] = set()
 
     def watch(self, train: Iterable[Pair]) -> Iterator[Pair]:
-        """Pass the training pairs on as they are."""
+        """Yield the training pairs unchanged."""
         for pair in train:
             if (print_of := _fingerprint(pair)) in self._looked_for:
                 self._found.add(print_of)
@@ -126,7 +126,7 @@ class Leaks:
 
     @property
     def count(self) -> int:
-        """Validation pairs whose document was among the training pairs so far."""
+        """The number of validation pairs whose document was among the training pairs so far."""
         return sum(one in self._found for one in self._dev)
 
 

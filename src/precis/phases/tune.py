@@ -3,8 +3,8 @@
     pairs -> the base's own tokenizer -> token ids -> base with a prefix -> train, validated by loss and by ROUGE
     -> the best to OUT/adapter, which names its base
 
-It is `precis.phases.finetune` with fewer parameters: the same loop, checkpoints and resuming. A checkpoint holds what
-is trained and no more; the run's identity has the base's digest, so that it is never continued on another base.
+It is `precis.phases.finetune` with fewer parameters: the same loop, checkpoints and resuming. A checkpoint holds only
+the trained parameters; the run's identity has the base's digest, so that it never resumes on another base.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def tune(
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[PairOptions],
 ) -> Trained:
-    """Train what `plan` attaches on `sources` in the run folder `out`, or go on with what is there; export the best.
+    """Train the attachment of `plan` on `sources` in the run folder `out`, or resume that run; export the best.
 
     Args:
-        run: how it is trained; its model's shape is not read. `run.train.seed` also seeds the prefix's first values.
+        run: the training settings; its model shape is ignored. `run.train.seed` also seeds the prefix's first values.
         base: the model to attach to (run folder, Hugging Face folder or hub name).
-        callbacks, asked: as `precis.phases.pair_training.PairRequest` explains them.
+        callbacks, asked: see `precis.phases.pair_training.PairRequest`.
 
     Raises:
         UserError: data, base and settings do not fit together, `out` holds another run, or another process
@@ -70,8 +70,8 @@ def tune(
     request = PairRequest(start=base, callbacks=callbacks, **asked)
     if sharding_is_asked_for():
         raise UserError(
-            "a prefix needs its base whole, and FSDP cuts it up; launch without FSDP. Every process then "
-            "holds the base, and processes exchange only the prefix's gradients"
+            "a prefix needs its whole base, but FSDP shards it; launch without FSDP. Every process then holds "
+            "the base, and processes exchange only the prefix's gradients"
         )
     session = Session(request, pair_objective(run), exports=(ADAPTER_FOLDER, MODEL_FOLDER))
     pairs = request.read_pairs(seed=run.train.seed)
@@ -79,7 +79,7 @@ def tune(
         with main_process_first(session.accelerator):
             trainable = load_trainable(base)
         base_model = find_base(trainable.model)
-        # refuse a base that cannot carry the prefix before all pairs are turned into ids
+        # refuse a base that does not support the prefix before tokenizing all pairs
         with torch.device("meta"):
             Prefixes(plan.expected(), base_model.shapes, width=base_model.width)
 
@@ -131,10 +131,10 @@ def _attached(
 
 
 def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
-    """Say how many documents have fewer tokens, or units, than segments: they never see some of the prefix.
+    """Report how many documents have fewer tokens, or units, than segments: they do not train some of the prefix.
 
     Raises:
-        UserError: all of them have.
+        UserError: all of them do.
     """
     segments = plan.segments
     if segments < 2:
@@ -151,15 +151,15 @@ def check_segments(plan: TunePlan, rows: TokenizedPairs, tell: Tell) -> None:
         )
     if short:
         tell(
-            f"{short:,} of {len(counts):,} training documents have fewer than {segments} {parts}: prefix columns of "
-            "segments that are not there are not seen with them"
+            f"{short:,} of {len(counts):,} training documents have fewer than {segments} {parts}: they do not train "
+            "the prefix columns of missing segments"
         )
 
 
 def export_adapter(
     attachment: Attachment, trainable: TrainableModel, run: RunPlan, use: ModelUse, folder: Path
 ) -> None:
-    """Write FOLDER/adapter, and FOLDER/model if the whole model was tuned; the adapter is taken off the base."""
+    """Write FOLDER/adapter, and FOLDER/model if the whole model was tuned; detach the adapter from the base."""
     place = folder / ADAPTER_FOLDER
     adapter, base = attachment.adapter(), str(trainable.start)
     attachment.detach()

@@ -1,6 +1,6 @@
-"""How a model in training is measured: loss on the dev set, ROUGE of greedy summaries on a part of it.
+"""Validates a model in training: loss on the dev set, ROUGE of greedy summaries on a part of it.
 
-One or two of these summaries are shown at each validation, and kept in OUT/samples.jsonl.
+One or two of these summaries are logged at each validation, and kept in OUT/samples.jsonl.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _LOSS_BATCH = 32
 _SCORES = ("rouge1", "rouge2", "rougeL")
 SAMPLES_FILE = "samples.jsonl"
 _KEPT = 300  # characters of a document that are kept with its summary
-_TOLD = 160  # characters of a summary that are told
+_TOLD = 160  # characters of a summary that are logged
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """What a model in training writes for a fixed document of the dev set; `document` is its beginning."""
+    """A summary of a fixed dev document by a model in training; `document` is its beginning."""
 
     document: str
     reference: str
@@ -46,7 +46,7 @@ class Sample:
 
 
 class PairValidation(Protocol):
-    """Measures a model on so many `pairs`; `samples` are summaries of the latest call, none if it wrote none."""
+    """The validation of a model on a number of `pairs`; `samples` are summaries of the latest call, if it wrote any."""
 
     @property
     def pairs(self) -> int: ...
@@ -56,7 +56,7 @@ class PairValidation(Protocol):
 
 
 class SampleSummaries(StepLines):
-    """A callback that tells the samples of each validation, shortened, and appends them to ``samples.jsonl``."""
+    """Callback that logs the samples of each validation, shortened, and appends them to ``samples.jsonl``."""
 
     def __init__(self, validation: PairValidation, tell: Tell) -> None:
         super().__init__(SAMPLES_FILE)
@@ -64,7 +64,7 @@ class SampleSummaries(StepLines):
         self._references_told = False
 
     def on_validation(self, info: ValidationInfo) -> None:
-        """Tell and write."""
+        """Log and write the samples."""
         for number, sample in enumerate(self._validation.samples, start=1):
             if not self._references_told:
                 self._tell(f"  reference {number}: {_shortened(sample.reference)}")
@@ -74,7 +74,7 @@ class SampleSummaries(StepLines):
 
 
 def _shortened(text: str) -> str:
-    """A text on one line of at most `_TOLD` characters."""
+    """Truncate a text to one line of at most `_TOLD` characters."""
     line = " ".join(text.split())
     if not line:
         return "(empty)"
@@ -82,10 +82,10 @@ def _shortened(text: str) -> str:
 
 
 class Validation:
-    """What `precis.training.train` measures by: loss and its parts, rouge1, rouge2 and rougeL (0 to 100; NaN where the
+    """The validation of `precis.training.train`: loss and its parts, rouge1, rouge2 and rougeL (0 to 100; NaN where the
     loss is not finite).
 
-    Of labels and numbers the task's own scores too; ``accuracy`` is then that of the whole answer, not of tokens.
+    Labels and numbers also get the task's own scores; ``accuracy`` is then that of the whole answer, not of tokens.
     ROUGE's words follow the task's language, or the references' letters, as in `precis evaluate`.
     """
 
@@ -99,7 +99,7 @@ class Validation:
         instruction: str,
         task_name: str = "",
     ) -> None:
-        """`shown` are the pairs whose documents are summarized; if there are none, the loss alone is measured."""
+        """Set up the validation; `shown` are the pairs to summarize, and without them only the loss is measured."""
         self.pairs = len(dev)
         self.samples: list[Sample] = []
         self._run, self._dev, self._shown = run, dev, shown
@@ -118,7 +118,7 @@ class Validation:
         self.samples = []
         if not self._shown:
             return metrics
-        if not math.isfinite(metrics["loss"]):  # what such a model writes says nothing, and may take long
+        if not math.isfinite(metrics["loss"]):  # the output of a diverged model is useless, and may take long
             return {**metrics, **dict.fromkeys((*_SCORES, *self._scorers), math.nan)}
         return {**metrics, **self._generated(cast(PreTrainedModel, model))}
 

@@ -1,5 +1,5 @@
 """Make a tokenizer and write it to a folder: trained on pairs of one set, trained on a mixture of corpora in several
-languages, or taken from another model.
+languages, or adopted from another model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from precis.phases.sources import PairReader, PairSources
 from precis.phases.trainable import texts_of
 from precis.telling import Tell, silent
 
-_SAMPLE = 200  # pairs on which the length of words is measured
+_SAMPLE = 200  # pairs to measure the length of words on
 _CHARACTERS = 20_000_000  # of a mixture, at least
 _CHARACTERS_AN_ENTRY = 400  # of the vocabulary: more entries need more text
 _LONGEST = 100_000  # characters of one document
@@ -30,7 +30,7 @@ _LONGEST = 100_000  # characters of one document
 
 @dataclass(frozen=True, kw_only=True)
 class MadeTokenizer:
-    """Size of the vocabulary, and tokens a white-space word of the first training texts, in all and by corpus."""
+    """The vocabulary size, and tokens per white-space word of the first training texts, in total and by corpus."""
 
     entries: int
     tokens_per_word: float
@@ -47,8 +47,8 @@ def make_tokenizer(
     """Train a tokenizer on the documents and summaries of the training set, and write the folder `out`.
 
     Raises:
-        UserError: the data cannot be read, the vocabulary is too small, `out` is a file or holds something that precis
-            did not write, or another process is writing it.
+        UserError: the data cannot be read, the vocabulary is too small, `out` is a file or contains something that
+            precis did not write, or another process is writing it.
     """
 
     def read() -> dict[str, list[str]]:
@@ -64,13 +64,13 @@ def take_tokenizer(out: Path, name: str) -> int:
     """Write another model's tokenizer, with the control tokens that pre-training needs, to the folder `out`.
 
     Args:
-        name: a folder, or a model of the hub.
+        name: a folder, or a model on the hub.
 
     Returns:
-        How many entries it has now.
+        The new number of entries.
 
     Raises:
-        UserError: there is no such tokenizer or it cannot be extended, `out` is a file or holds something that precis
+        UserError: the tokenizer is missing or cannot be extended, `out` is a file or contains something that precis
             did not write, or another process is writing it.
     """
     with locked_place(folder_to_be(out), doing="writing a tokenizer to"):
@@ -93,15 +93,15 @@ def make_shared_tokenizer(
 ) -> MadeTokenizer:
     """Train a tokenizer on a sample of several corpora, each with its share, and write the folder `out`.
 
-    A corpus that is smaller than its share counts as a whole, once.
+    A corpus that is smaller than its share is used completely, once.
 
     Args:
         corpora: files, folders or patterns of text, as for a pack.
-        column: column of rows that holds the text.
+        column: the column of rows with the text.
         characters: size of the sample; if None, as large as the vocabulary needs.
 
     Raises:
-        UserError: as `make_tokenizer`, or a corpus is named twice or has no text.
+        UserError: see `make_tokenizer`; or a corpus is named twice or contains no text.
     """
     total = characters or max(_CHARACTERS, _CHARACTERS_AN_ENTRY * vocab_size)
 
@@ -115,14 +115,14 @@ def make_shared_tokenizer(
         }
         for corpus, size in sizes.items():
             if not size:
-                raise UserError(f"{corpus}: has no text to train a tokenizer on")
+                raise UserError(f"{corpus}: contains no text to train a tokenizer on")
         sampled = {}
         for (corpus, size), share in zip(sizes.items(), mixture.shares([*sizes.values()]), strict=True):
             texts = read_texts(files[corpus], column=column, skip_bad=skip_bad)
             wanted = min(size, max(1, round(share * total)))
             sampled[corpus] = sample_texts(texts, characters=wanted, longest=_LONGEST)
             kept = sum(map(len, sampled[corpus]))
-            tell(f"{corpus}: {kept:,} of {size:,} characters, a share of {share:.1%} is wanted")
+            tell(f"{corpus}: {kept:,} of {size:,} characters, for a share of {share:.1%}")
         return sampled
 
     return _make(out, read, vocab_size=vocab_size)

@@ -1,7 +1,7 @@
-"""Every recipe by its name: which one suits, the model of its shape, and how large that is.
+"""Recipes by name, the choice of a suitable one, models of their shapes, and the models' sizes.
 
-`recipes.toml` has the values. A variant is another value, `replace(recipe("zcodepp-mini"), max_source=256)`, or on the
-command line `--recipe zcodepp-mini --set max_source=256 --set train.learning_rate=3e-4`.
+`recipes.toml` has the values. Change one with `replace(recipe("zcodepp-mini"), max_source=256)`, or on the
+command line with `--recipe zcodepp-mini --set max_source=256 --set train.learning_rate=3e-4`.
 `python -m precis.recipes.catalogue` prints the sizes.
 """
 
@@ -33,7 +33,7 @@ PRETRAINING = tuple(_RECORDS["pretraining"])
 
 
 def record(kind: str, name: str) -> dict[str, Any]:
-    """The values of a recipe in `recipes.toml`, under its name, with the precision of the hardware.
+    """Return the values of a recipe in `recipes.toml`, with its name and the hardware's precision.
 
     Args:
         kind: `pairs` or `pretraining`.
@@ -48,7 +48,7 @@ def _resolved(records: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` under `changes`, table by table; a table with a type replaces the whole."""
+    """Merge `changes` into `base`, table by table; a table with a type replaces the whole table."""
     merged = dict(base)
     for name, value in changes.items():
         part_of_base = isinstance(value, dict) and "type" not in value and name in base
@@ -57,10 +57,10 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 
 def recipe(name: str) -> RunPlan:
-    """The recipe called `name`.
+    """Return the recipe `name`.
 
     Raises:
-        UserError: there is none; the nearest names are given.
+        UserError: the name is unknown; the message suggests the nearest names.
     """
     if name not in RECIPES:
         raise UserError(f"unknown recipe {name!r}{nearest(name, RECIPES)}")
@@ -69,7 +69,7 @@ def recipe(name: str) -> RunPlan:
 
 FOR_PRETRAINED = "pretrained"
 FROM_DEFAULT = "pretrained-few"
-"""The recipe that begins with the model that comes with precis, unless another one is named."""
+"""The recipe that starts from the model that comes with precis, unless the user names another."""
 _SIZES = ("micro", "mini", "small", "base", "large")
 TRAINED_FROM_NOTHING = (
     "zcodepp-few",
@@ -79,10 +79,10 @@ TRAINED_FROM_NOTHING = (
     "prophetnet-micro",
     "prophetnet-mini",
 )
-"""Recipes with learning rates for models of a few million parameters, which those of large models leave as they are."""
+"""Recipes with learning rates for models of a few million parameters; rates of large models hardly change these."""
 
 FEW = 5000
-"""With fewer pairs the default recipe is the one for few pairs."""
+"""With fewer pairs, the default recipe is the one for few pairs."""
 
 CONFIGS: dict[type[Shape], type[FamilyConfig]] = {
     ZCodePPShape: ZCodePPConfig,
@@ -91,18 +91,18 @@ CONFIGS: dict[type[Shape], type[FamilyConfig]] = {
 
 
 def recipe_for_pairs(pairs: int) -> str:
-    """The recipe of a new model by its number of pairs; few pairs get a small model and many small steps.
+    """Return the recipe of a new model for a number of pairs; few pairs get a small model and many small steps.
 
-    `python -m benchmarks.few_pairs` measures what either learns from 300, and `FROM_DEFAULT` beside them.
+    `python -m benchmarks.few_pairs` compares both and `FROM_DEFAULT` on 300 pairs.
     """
     return "zcodepp-few" if pairs < FEW else "zcodepp-mini"
 
 
 def recipe_to_ground(start: str) -> str:
-    """The recipe of `start`'s size if it is one of our models, else the one for pre-trained models.
+    """Return the recipe of `start`'s size if it is a precis model, else the one for pre-trained models.
 
     Raises:
-        UserError: there is no such model.
+        UserError: the model does not exist.
     """
     config = model_config(start)
     family = config.model_type.removeprefix("precis-")
@@ -112,19 +112,19 @@ def recipe_to_ground(start: str) -> str:
 
 
 def recipe_to_finetune(start: str) -> str:
-    """The recipe of `start`'s size for our smallest models, else the one for pre-trained models.
+    """Return the recipe of `start`'s size for the smallest precis models, else the one for pre-trained models.
 
-    A learning rate of 3e-5 teaches our smallest models next to nothing in a few epochs.
+    With a learning rate of 3e-5 the smallest models learn next to nothing in a few epochs.
 
     Raises:
-        UserError: there is no such model.
+        UserError: the model does not exist.
     """
     name = recipe_to_ground(start)
     return name if name in TRAINED_FROM_NOTHING else FOR_PRETRAINED
 
 
 def shaped_config(shape: Shape, **ids: int | None) -> FamilyConfig:
-    """The configuration of a shape.
+    """Return the configuration of a shape.
 
     Args:
         ids: control tokens by the configuration's names.
@@ -139,25 +139,25 @@ def shaped_config(shape: Shape, **ids: int | None) -> FamilyConfig:
 
 
 def model_of(config: FamilyConfig) -> PreTrainedModel:
-    """A new model of a configuration."""
+    """Make a new model of a configuration."""
     return next(family.writer for family in FAMILIES if family.config is type(config))(config)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """Parameters of a model; `embeddings` are those of the (tied) token table."""
+    """The number of a model's parameters; `embeddings` counts those of the (tied) token table."""
 
     total: int
     embeddings: int
 
     @property
     def without_embeddings(self) -> int:
-        """What papers of encoder-decoders usually print."""
+        """The number that papers on encoder-decoders usually print."""
         return self.total - self.embeddings
 
 
 def count_parameters(shape: Shape) -> Size:
-    """Count the parameters of a shape without taking memory for them."""
+    """Count the parameters of a shape without allocating them."""
     with torch.device("meta"):
         model = model_of(shaped_config(shape))
         model.tie_weights()

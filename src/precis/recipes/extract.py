@@ -1,4 +1,4 @@
-"""How a scorer of units is trained on top of an encoder that stays as it is."""
+"""The plan for training a unit scorer on top of a frozen encoder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from precis.training.settings import TrainSettings
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerShape(Settings):
-    """Sizes of the scorer besides the encoder's; `precis.models.unit_scorer.UnitScorerShape` explains them."""
+    """The scorer's own sizes; see `precis.models.unit_scorer.UnitScorerShape`."""
 
     width: int = 256
     layers: int = 2
@@ -22,11 +22,11 @@ class ScorerShape(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractPlan(Settings):
-    """Everything that training a scorer needs besides its data.
+    """The settings for training a scorer.
 
     Attributes:
-        train: the loop's settings; documents are read in its precision too.
-        max_source: tokens that are read of a document at most in training; what lies behind is counted.
+        train: the loop's settings; the encoder reads documents in the same precision.
+        max_source: the most tokens of a document to read in training; truncated documents are counted.
         batch_units: padded units in a batch.
         length_weight: see `precis.objectives.unit_choice.UnitChoice`.
     """

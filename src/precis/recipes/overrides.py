@@ -1,4 +1,4 @@
-"""`--set train.learning_rate=3e-4`: change one setting of a recipe by its dotted name, types checked."""
+"""Change a setting of a recipe by its dotted name, with checked types: `--set train.learning_rate=3e-4`."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from precis.training.settings import Highest, Lowest
 
 S = TypeVar("S", bound=Settings)
 
-# Setting one clears the other, unless both are asked for (which the settings themselves refuse).
+# Setting one clears the other, unless both are given (which the settings themselves refuse).
 _EITHER = {"steps": "epochs", "epochs": "steps", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
 _NONE = ("none", "null", "off")
-# What validation measures: of every training on pairs; where summaries are generated; of pre-training.
+# The metrics of validation: of every training on pairs; where summaries are generated; of pre-training.
 _OF_PAIRS = ("loss", "nll", "accuracy")
 _OF_SUMMARIES = ("rouge1", "rouge2", "rougeL")
 _OF_LABELS = ("matthews", "f1", "pearson", "spearman")
 _OF_PRETRAINING = ("mlm", "mlm_accuracy", "rtd", "rtd_accuracy", "rtd_recall", "csp", "csp_accuracy")
 _OF_STREAMS = re.compile(r"(nll|accuracy)_[1-9][0-9]*")
-_OF_A_SET = ("loss", "rougeL")  # `loss/NAME` where several sets are grounded on
+_OF_A_SET = ("loss", "rougeL")  # `loss/NAME` in grounding on several sets
 _LOW_IS_GOOD = ("loss", "nll", "mlm", "rtd", "csp")
 
 
 def with_overrides(
     settings: S, assignments: Iterable[str], *, kinds: Mapping[type, Callable[[str], Any]] | None = None
 ) -> S:
-    """`settings` with `NAME=VALUE` texts applied.
+    """Return `settings` with `NAME=VALUE` texts applied.
 
     Args:
-        kinds: for a group that may be of several kinds: one of the kinds, and what turns a text into any of them.
+        kinds: for a group with several types: one of the types, and the parser of a text into any of them.
 
     Raises:
-        UserError: an assignment has no `=`, names no setting (the nearest is given) or one that another names too, or
-            its value has another type.
+        UserError: an assignment lacks `=`, names an unknown setting (the message suggests the nearest) or one that
+            another assignment names, or its value has another type.
     """
     named: dict[str, str] = {}
     for assignment in assignments:
@@ -52,7 +52,7 @@ def with_overrides(
         if path in named:
             raise UserError(f"--set {path} is given twice, the second time as {text}; give it once")
         named[path] = text
-    # A kind is chosen first: other names are looked for among the settings of that kind.
+    # Choose types first: other names refer to the settings of the chosen type.
     readers = {
         path: _reader(
             settings, path, {Lowest: metric_to_select, LinearDecay: schedule_named, **(kinds or {})}
@@ -70,7 +70,7 @@ def with_overrides(
 def _reader(
     settings: Any, path: str, kinds: Mapping[type, Callable[[str], Any]]
 ) -> Callable[[str], Any] | None:
-    """What reads the value of a dotted name, if that is a group of several kinds."""
+    """Return the parser for the value of a dotted name, if that is a group with several types."""
     head, dot, rest = path.partition(".")
     if not isinstance(settings, Settings):
         return None
@@ -81,7 +81,7 @@ def _reader(
 
 
 def with_changes(settings: S, changes: Mapping[str, Any]) -> S:
-    """`settings` with values by dotted name. All are set at once, so that settings are checked together."""
+    """Return `settings` with values by dotted name; set all at once, so that they are checked together."""
     names = {field.name for field in dataclasses.fields(settings)}
     own: dict[str, Any] = {}
     nested: dict[str, dict[str, Any]] = {}
@@ -106,12 +106,12 @@ def as_asked(
     assignments: Iterable[str] = (),
     select: str | None = None,
 ) -> S:
-    """`settings` under what a user asks for.
+    """Apply the user's options to `settings`.
 
     Args:
         changes: values by dotted name.
         assignments: the same as texts, `train.learning_rate=3e-4`; they win.
-        select: the metric that names the best checkpoint.
+        select: the metric that determines the best checkpoint.
 
     Raises:
         UserError: an unknown setting or metric, or a value of another type.
@@ -123,17 +123,17 @@ def as_asked(
 
 
 def metric_to_select(name: str) -> Lowest | Highest:
-    """The rule for the best checkpoint by a metric: lowest loss, highest score.
+    """Return the rule for the best checkpoint by a metric: lowest loss, highest score.
 
     Raises:
-        UserError: no validation measures it; the nearest names are given.
+        UserError: no validation measures it; the message suggests the nearest names.
     """
     kind, of_a_set, _ = name.partition("/")
     of_stream = _OF_STREAMS.fullmatch(kind)
     kind = of_stream[1] if of_stream else kind
     known = _OF_A_SET if of_a_set else (*_OF_PAIRS, *_OF_SUMMARIES, *_OF_LABELS, *_OF_PRETRAINING)
     if kind not in known:
-        raise UserError(f"select: no metric is called {name!r}{nearest(name, known)}")
+        raise UserError(f"select: unknown metric {name!r}{nearest(name, known)}")
     return Lowest(metric=name) if kind in _LOW_IS_GOOD else Highest(metric=name)
 
 
@@ -143,12 +143,12 @@ def check_on_pairs(
     """Refuse settings that would fail only at the first batch or the first validation.
 
     Args:
-        several_sets: the metrics of one set, `loss/NAME`, are measured too.
-        labels: scores of labels that are measured too.
-        by_head: a classifier gives the labels, so nothing is written.
+        several_sets: whether validation also measures metrics of one set, `loss/NAME`.
+        labels: scores of labels that validation also measures.
+        by_head: whether a classifier predicts the labels, so that validation generates no text.
 
     Raises:
-        UserError: an empty batch, or a metric for the best checkpoint that validation on pairs will not measure.
+        UserError: an empty batch, or a metric for the best checkpoint that validation on pairs does not measure.
     """
     for name in ("batch_size", "batch_tokens"):
         value = getattr(run, name)
@@ -163,29 +163,29 @@ def check_on_pairs(
         raise UserError(f"select={metric}: validation on pairs does not measure it; use one of {known}")
     if kind in written and run.generated_rows == 0:
         raise UserError(
-            f"select={metric} is measured on generated summaries, and generated_rows=0 asks for none; "
-            f"give --set generated_rows=100, or select one of {', '.join(_OF_PAIRS)}"
+            f"select={metric} is measured on generated summaries, but generated_rows=0 disables them; "
+            f"use --set generated_rows=100, or select one of {', '.join(_OF_PAIRS)}"
         )
 
 
 def _hint(settings: Settings, path: str) -> Any:
-    """The declared type of a dotted name; where a group may be of several kinds, the one that it is of counts."""
+    """Return the declared type of a dotted name; a group with several types counts as its current type."""
     head, dot, rest = path.partition(".")
     kind = type(settings)
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(settings)]
     if head not in names:
-        raise UserError(f"--set: {kind.__name__} has no setting {head!r}{nearest(head, names)}")
+        raise UserError(f"--set: unknown setting {head!r} of {kind.__name__}{nearest(head, names)}")
     hint, group = hints[head], getattr(settings, head)
     if not isinstance(group, Settings):
         if dot:
-            raise UserError(f"--set {path}: {head!r} is a single value and has no subsettings")
+            raise UserError(f"--set {path}: {head!r} is a single value without subsettings; set it directly")
         return hint
     if dot:
         return _hint(group, rest)
     inner = [field.name for field in dataclasses.fields(group)]
-    example = f"; name one of them: {head}.{inner[0]}, ..." if inner else ", and has none to set"
-    raise UserError(f"--set {path}: a group of settings{example}")
+    example = f"; name one of them: {head}.{inner[0]}, ..." if inner else " without values to set"
+    raise UserError(f"--set {path}: is a group of settings{example}")
 
 
 def _value(text: str, hint: Any, path: str) -> Any:
@@ -203,7 +203,7 @@ def _value(text: str, hint: Any, path: str) -> Any:
 
 
 def _is_not_finite(text: str) -> bool:
-    """Whether Python reads a text as a number that is not finite: "nan", "inf", "1e999"."""
+    """Return whether Python parses a text as a number that is not finite: "nan", "inf", "1e999"."""
     try:
         return not math.isfinite(float(text))
     except ValueError:
@@ -211,7 +211,7 @@ def _is_not_finite(text: str) -> bool:
 
 
 def _parse(text: str, kind: Any) -> Any:
-    """Raises `ValueError` if the text is not of the kind."""
+    """Parse a text as a type; raise `ValueError` if it does not fit."""
     if kind in (int, str):
         return kind(text)
     if kind is float and math.isfinite(value := float(text)):
@@ -231,7 +231,7 @@ def _name(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(repr(value) for value in get_args(kind))
     if get_origin(kind) is tuple:
-        return "values with commas between"
+        return "a list of values separated by commas"
     words = {
         int: "a whole number",
         float: "a number",
@@ -243,7 +243,7 @@ def _name(kind: Any) -> str:
 
 
 def asks_for_shape(assignments: Iterable[str]) -> bool:
-    """Whether one of the assignments is about the shape of a model, which a new one alone takes."""
+    """Return whether an assignment changes the shape of a model, which only new models allow."""
     return any(_name_in(text).startswith("model.") for text in assignments)
 
 
@@ -252,14 +252,12 @@ def _name_in(assignment: str) -> str:
 
 
 def refuse_shape(assignments: Iterable[str]) -> None:
-    """Refuse to change the shape of a model that is given.
+    """Refuse to change the shape of a given model.
 
     Raises:
-        UserError: one of the assignments would change it.
+        UserError: an assignment would change it.
     """
     for text in assignments:
         name = _name_in(text)
         if asks_for_shape([text]):
-            raise UserError(
-                f"--set {text}: the model is given with --model and keeps its shape; leave {name} out"
-            )
+            raise UserError(f"--set {text}: the model given with --model keeps its shape; omit {name}")

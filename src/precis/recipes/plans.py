@@ -1,13 +1,13 @@
-"""The plan that options describe: a recipe, under a task's lengths and decoding, under what the user asks for.
+"""Resolves options to a plan: a recipe, overridden by a task's lengths and decoding, overridden by the user.
 
-Few-shot settings are Z-Code++ section 3.3's and its Table 11's, with 0, 10, 100 and 1000 pairs. The paper draws them
-at random and fine-tunes "until no significant improvement on the validation set is observed", after PEGASUS (Zhang
-et al., 2020), whose low-resource runs end after 2000 steps at the latest. It prints neither batch size nor patience;
-ours are below. Steps count here and not epochs, of which ten pairs would make thousands.
+Few-shot settings follow Z-Code++ section 3.3 and Table 11, with 0, 10, 100 and 1000 pairs. The paper draws them
+at random and fine-tunes "until no significant improvement on the validation set is observed". That follows PEGASUS
+(Zhang et al., 2020), whose low-resource runs end after at most 2000 steps. The paper prints neither batch size nor
+patience; ours are below. Lengths are in steps, since ten pairs would make thousands of epochs.
 
-Zero examples are zero-shot: nothing is trained, and the model is scored as it is. A run keeps the best of what it has
-trained, so it does not notice if a few examples make a model worse; the paper marks such cells with a star, and
-`precis evaluate` on the starting model shows them.
+Zero examples are zero-shot: the model is scored without training. A run keeps its best checkpoint, so it does not
+notice if a few examples make a model worse. The paper marks such cells with a star, and `precis evaluate` on the
+starting model shows them.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ Answer = Literal["text", "head"]
 MOST_STEPS = 2000  # PEGASUS's limit
 VALIDATE_EVERY = 50
 PATIENCE = 5
-LONGEST_WARMUP = 100  # well before patience can run out: it takes 250 steps at least
+LONGEST_WARMUP = 100  # well before patience can run out, after at least 250 steps
 LARGEST_BATCH = 16  # the smallest of Z-Code++ Table 8
 
 
 def few_shot(run: RunPlan, examples: int) -> RunPlan:
-    """`run` for training on `examples` pairs: steps are capped and validation decides when it is enough.
+    """Return `run` for training on `examples` pairs: with capped steps and early stopping.
 
-    At most 2000 steps, validated every 50, until 5 validations in a row bring nothing better; a warm-up of 100
-    steps at most; at most 16 pairs in a batch and never more than there are. Learning rate, lengths, decoding and
-    the metric that names the best checkpoint stay the recipe's.
+    At most 2000 steps, validated every 50, until 5 validations in a row bring no improvement; a warm-up of at most
+    100 steps; at most 16 pairs in a batch and never more than `examples`. Learning rate, lengths, decoding and
+    the metric for the best checkpoint stay the recipe's.
 
     Raises:
-        UserError: there are no examples.
+        UserError: `examples` is below 1.
     """
     if examples < 1:
-        raise UserError(f"--examples {examples}: there is nothing to train on; use 1 or more")
+        raise UserError(f"--examples {examples}: nothing to train on; use 1 or more")
     train = replace(
         run.train,
         steps=MOST_STEPS,
@@ -71,16 +71,16 @@ def resolve_run(
     select: str | None = None,
     answer: Answer = "text",
 ) -> RunPlan:
-    """The plan of a fine-tuning run.
+    """Return the plan of a fine-tuning run.
 
     Args:
-        name: a recipe; if None, zcodepp-mini, or for a given model the settings for pre-trained ones.
-            `precis.recipes.catalogue.recipe_for_pairs` says which recipe suits few pairs.
+        name: a recipe; if None, zcodepp-mini, or the settings for pre-trained models if a model is given.
+            `precis.recipes.catalogue.recipe_for_pairs` chooses a recipe for few pairs.
         pretrained: whether a model is given.
-        task_name: a task, whose lengths and decoding the plan takes over.
-        examples: how many pairs are drawn; if not None, the few-shot settings are applied (`few_shot`).
-        changes, assignments, select: what is asked for and wins; see `precis.recipes.overrides.as_asked`.
-        answer: by the decoder's text, or by a head on the encoder: nothing is smoothed or written then.
+        task_name: a task, whose lengths and decoding the plan adopts.
+        examples: number of pairs to draw; if not None, the few-shot settings apply (`few_shot`).
+        changes, assignments, select: the user's options, which win; see `precis.recipes.overrides.as_asked`.
+        answer: the decoder's text, or a head on the encoder, without label smoothing and generation.
 
     Raises:
         UserError: an unknown recipe, task or setting, or a value of another type.
@@ -105,11 +105,11 @@ def resolve_run(
 
 
 def grounding(run: RunPlan) -> RunPlan:
-    """A fine-tuning recipe turned into one for grounded pre-training.
+    """Turn a fine-tuning recipe into one for grounded pre-training.
 
-    The checkpoint with the lowest loss is kept, and nothing is generated: no single set's ROUGE stands for the
-    mixture. From small on the settings are those of Table 9, of whose learning rates {2e-6, 5e-6, 1e-5} and epochs
-    {10, 20} the largest rate and the fewer epochs are taken. Micro and mini keep their own, larger learning rates.
+    The checkpoint with the lowest loss is kept, and validation generates no summaries: no single set's ROUGE
+    represents the mixture. From size small on, the settings are those of Table 9. From its learning rates {2e-6, 5e-6,
+    1e-5} and epochs {10, 20} we use the largest rate and fewer epochs. Micro and mini keep their own, larger rates.
     """
     train = replace(run.train, select=Lowest())
     if run.name in TRAINED_FROM_NOTHING:
@@ -118,7 +118,7 @@ def grounding(run: RunPlan) -> RunPlan:
         train,
         steps=None,
         epochs=10,
-        gradient_accumulation=1,  # ProphetNet's recipes make large batches of several
+        gradient_accumulation=1,  # ProphetNet's recipes accumulate large batches
         learning_rate=1e-5,
         warmup_steps=1500,
         weight_decay=0.01,
@@ -136,15 +136,15 @@ def resolve_grounding(
     changes: Mapping[str, Any] | None = None,
     assignments: Iterable[str] = (),
 ) -> RunPlan:
-    """The plan of a grounding run.
+    """Return the plan of a grounding run.
 
     Args:
         name: a recipe; if None, the one of `start`'s size, or for other models the one for pre-trained models.
-        start: the model that is to be grounded.
-        changes, assignments: what is asked for and wins; see `precis.recipes.overrides.as_asked`.
+        start: the model to ground.
+        changes, assignments: the user's options, which win; see `precis.recipes.overrides.as_asked`.
 
     Raises:
-        UserError: no such model, an unknown recipe or setting, or a value of another type.
+        UserError: an unknown model, recipe or setting, or a value of another type.
     """
     assignments = list(assignments)
     refuse_shape(assignments)
@@ -153,31 +153,29 @@ def resolve_grounding(
 
 
 def zero_shot(*, model: str | None, data: str, instruction: str, out: str) -> UserError:
-    """The error for `--examples 0`: it names the command that scores the model as it is.
+    """Return the error for `--examples 0`, which names the command that scores the model without training.
 
     Args:
-        model: the model to begin with, if there is one.
-        data: the options that name the pairs, as they were typed.
+        model: the starting model, if there is one.
+        data: the options that name the pairs, as typed.
         instruction: text put before every document, or "".
-        out: the run folder that was asked for.
+        out: the run folder.
     """
     if model is None:
-        return UserError(
-            "--examples 0: zero-shot needs a model that was trained before; name it with --model"
-        )
+        return UserError("--examples 0: zero-shot needs a trained model; name it with --model")
     asked = f" --instruction {shlex.quote(instruction)}" if instruction else ""
     name, scores = shlex.quote(model), shlex.quote(out)
     return UserError(
-        "--examples 0: zero-shot, so there is nothing to train; score the model as it is with "
+        "--examples 0: zero-shot needs no training; score the model with "
         f"`precis evaluate --model {name} {data}{asked} --out {scores}`"
     )
 
 
 def in_words(plan: RunPlan) -> str:
-    """When a few-shot run ends, for the terminal."""
+    """Describe when a few-shot run ends, for the terminal."""
     train = plan.train
     length = f"{train.steps} steps" if train.steps is not None else f"{train.epochs:g} epochs"
     batch = f"{plan.batch_size} pairs" if plan.batch_size is not None else f"{plan.batch_tokens} tokens"
     patience = train.patience
-    until = f", or until {patience} validations in a row bring nothing better" if patience is not None else ""
-    return f"few-shot: {length} at most in batches of {batch}{until}"
+    until = f", or until {patience} validations in a row bring no improvement" if patience is not None else ""
+    return f"few-shot: at most {length} in batches of {batch}{until}"

@@ -1,4 +1,4 @@
-"""Pre-training, Z-Code++'s first phase and ProphetNet's, in several sizes; `recipes.toml` has the values."""
+"""Plans for pre-training, Z-Code++'s first phase and ProphetNet's, in several sizes; see `recipes.toml`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from precis.recipes.runs import ProphetNetShape, ZCodePPShape
 from precis.training.settings import TrainSettings
 
 PreTrainingObjectives = ReplacedTokens | SpansAlone | MassSpans
-"""The objectives that a run may name: a new one is entered here."""
+"""The objectives that a run may name; add a new one here."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreTrainRun(Settings):
-    """All that decides about a pre-training run, apart from its corpora.
+    """The settings of a pre-training run, apart from its corpora.
 
     Attributes:
-        model: shape of a new model; `vocab_size` is the corpus's tokenizer's.
+        model: shape of a new model; the corpus's tokenizer determines `vocab_size`.
         train: the loop's settings.
-        batch_size: blocks that a step takes, over all processes; times `train.gradient_accumulation`, which is 1 in
-            every recipe.
-        rows_at_once: blocks that one process computes at a time at most: a larger batch becomes several micro-batches
-            of the same step (gradient accumulation). If None, all that `batch_size` gives it.
-        block_length: tokens in a block, [CLS] and [SEP] included.
-        corruption: what is hidden from whom.
-        objective: what is learnt.
-        validation_blocks: held-out blocks that are measured at each validation.
-        gradient_checkpointing: keep a layer's input only and compute the rest again: less memory, more time.
+        batch_size: blocks per step, over all processes; times `train.gradient_accumulation`, which is 1 in every
+            recipe.
+        rows_at_once: the most blocks that one process computes at a time: a larger batch is split into micro-batches
+            of the same step (gradient accumulation). If None, its whole share of `batch_size`.
+        block_length: tokens in a block, including [CLS] and [SEP].
+        corruption: how text is corrupted.
+        objective: the training objective.
+        validation_blocks: held-out blocks to measure at each validation.
+        gradient_checkpointing: keep only a layer's input and recompute the rest: less memory, more time.
     """
 
     name: str
@@ -61,17 +61,17 @@ class PreTrainRun(Settings):
         family, trained = CONFIGS[type(self.model)].model_type, self.objective.trains.config_class.model_type
         if family != trained:
             raise UserError(
-                f"{self.name}: {self.objective.title} train a {trained}, and this recipe's model is a {family}; choose "
+                f"{self.name}: {self.objective.title} train a {trained}, but this recipe's model is a {family}; choose "
                 "another --recipe"
             )
         self.objective.check(self.corruption)
 
 
 def in_passes(run: PreTrainRun, processes: int) -> PreTrainRun:
-    """The same steps in micro-batches that so many processes can hold: fewer rows a batch, more batches a step.
+    """Split steps into micro-batches that the processes can hold: fewer rows per batch, more batches per step.
 
     Raises:
-        UserError: the batch cannot be divided so.
+        UserError: the batch cannot be divided evenly.
     """
     if run.rows_at_once is None:
         return run
@@ -81,8 +81,8 @@ def in_passes(run: PreTrainRun, processes: int) -> PreTrainRun:
     sizes = [size for size in range(processes, most + 1) if run.batch_size % size == 0]
     if not sizes:
         raise UserError(
-            f"batch_size={run.batch_size} has no equal parts of {processes} to {most} blocks, which {processes} "
-            f"processes with rows_at_once={run.rows_at_once} need; use a batch_size with more divisors"
+            f"batch_size={run.batch_size} cannot be split into equal parts of {processes} to {most} blocks, which "
+            f"{processes} processes with rows_at_once={run.rows_at_once} need; use a batch_size with more divisors"
         )
     passes = run.batch_size // sizes[-1]
     train = replace(run.train, gradient_accumulation=passes * run.train.gradient_accumulation)
@@ -90,10 +90,10 @@ def in_passes(run: PreTrainRun, processes: int) -> PreTrainRun:
 
 
 def pretraining_run(name: str) -> PreTrainRun:
-    """The run of that name.
+    """Return the pre-training run `name`.
 
     Raises:
-        UserError: there is none; the message names the nearest.
+        UserError: the name is unknown; the message suggests the nearest names.
     """
     if name not in PRETRAINING:
         raise UserError(f"unknown pre-training recipe {name!r}{nearest(name, PRETRAINING)}")

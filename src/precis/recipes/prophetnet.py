@@ -1,17 +1,17 @@
-"""What ProphetNet's paper uses for each task.
+"""The settings of ProphetNet's paper by task.
 
-With `--task`, base and large are trained and decoded as the paper (arXiv:2001.04063, sections 3.2 and 3.3) and its
-released scripts do:
+With `--task`, base and large use the training and decoding settings of the paper (arXiv:2001.04063, sections 3.2
+and 3.3) and its released scripts:
 
 | task | rate | batch | beams | length penalty | tokens | blocked | decoding from |
 |---|---|---|---|---|---|---|---|
 | cnndm | 1e-4 | 512 | 5 | 1.2 | 45 to 110 | trigrams | paper |
-| gigaword, and Reuters headlines in its place | 1e-4 | 128 | 4 | 1.0 | at most the task's | nothing | paper |
+| gigaword, or Reuters headlines instead | 1e-4 | 128 | 4 | 1.0 | at most the task's | nothing | paper |
 | squad-qg, squad-qg-zhao | 1e-5 | 28 | 5 | 1.5 | at most the task's | trigrams | scripts |
 
-All train for 10 epochs with 1,000 steps of warm-up, which the paper does not give for questions. A step's batch is made
-of micro-batches of at most 32 pairs. The decoding in the task table is Z-Code++'s; only that of question generation is
-the same here and there.
+All train for 10 epochs with 1,000 steps of warm-up, which the paper does not give for questions. A step's batch is
+split into micro-batches of at most 32 pairs. The task table has Z-Code++'s decoding; only for question generation are
+both the same.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from precis.errors import UserError
 from precis.recipes.runs import RunPlan
 
 FINE_TUNED = ("prophetnet-base", "prophetnet-large")
-"""Recipes that begin with pre-trained weights, as the paper does."""
+"""Recipes that start from pre-trained weights, as in the paper."""
 
 
 @dataclass(frozen=True)
 class PaperTask:
-    """How the paper trains and decodes on a task; the pairs in a step are `batch_size` times `passes`."""
+    """The paper's training and decoding settings for a task; a step has `batch_size` times `passes` pairs."""
 
     learning_rate: float
     batch_size: int
@@ -40,7 +40,7 @@ class PaperTask:
 
 
 def _within(name: str, settings: PaperTask) -> PaperTask:
-    """`settings` with the task's own limit of tokens."""
+    """Return `settings` with the task's own limit of tokens."""
     limit = task(name).generation.max_tokens
     return replace(settings, decoding=replace(settings.decoding, max_tokens=limit))
 
@@ -55,14 +55,14 @@ PROPHETNET_TASKS: Mapping[str, PaperTask] = MappingProxyType(
         **{name: _within(name, _QUESTION) for name in ("squad-qg", "squad-qg-zhao")},
     }
 )
-"""The tasks that the paper reports on, and Reuters headlines in Gigaword's place."""
+"""The tasks that the paper reports on, and Reuters headlines instead of Gigaword."""
 
 
 def prophetnet_decoding(task_name: str | None) -> GenerationSettings:
-    """The settings for a task.
+    """Return the decoding settings for a task.
 
     Raises:
-        UserError: the paper does not report on it, or no task is named.
+        UserError: the paper does not report on it, or `task_name` is None.
     """
     if task_name is None or task_name not in PROPHETNET_TASKS:
         known = ", ".join(PROPHETNET_TASKS)
@@ -71,8 +71,8 @@ def prophetnet_decoding(task_name: str | None) -> GenerationSettings:
 
 
 def on_task(run: RunPlan, task_name: str) -> RunPlan:
-    """`run` with the paper's settings for a task, where it is one that begins with ProphetNet's weights and the paper
-    reports on the task; else as it is.
+    """Return `run` with the paper's settings for a task if it starts from ProphetNet's weights and the paper reports on
+    the task; else unchanged.
     """
     settings = PROPHETNET_TASKS.get(task_name)
     if settings is None or run.name not in FINE_TUNED:

@@ -1,4 +1,4 @@
-"""The plan of a run: the shape of a model, and how it is trained on pairs. Recipes fill it in."""
+"""The plan of a run: the shape of a model, and the settings for training on pairs. Recipes provide the values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from precis.training.settings import TrainSettings
 
 @dataclass(frozen=True, kw_only=True)
 class ZCodePPShape(Settings):
-    """The settings of a `ZCodePPConfig` that a recipe decides; that class explains the names.
+    """The settings of a `ZCodePPConfig` that a recipe determines; see that class for the names.
 
-    `vocab_size` is what a new tokenizer is trained to; a given tokenizer brings its own size.
+    `vocab_size` is the size of a new tokenizer; a given tokenizer brings its own.
     """
 
     vocab_size: int
@@ -42,15 +42,15 @@ class ZCodePPShape(Settings):
 
     @property
     def longest_source(self) -> int | None:
-        """The most tokens that the encoder has positions for; if None, there is no limit."""
+        """The most tokens that the encoder has positions for; if None, unlimited."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProphetNetShape(Settings):
-    """The settings of a `ProphetNetConfig` that a recipe decides; that class explains the names.
+    """The settings of a `ProphetNetConfig` that a recipe determines; see that class for the names.
 
-    `attenuation` is also what training weighs the streams by.
+    `attenuation` also weights the streams in training.
     """
 
     vocab_size: int
@@ -63,7 +63,9 @@ class ProphetNetShape(Settings):
     decoder_ffn_dim: int
     ngram: int = 2
     attenuation: float = 1.0
-    max_position_embeddings: int = 514  # released code's decoder table; its encoder's has one row less
+    max_position_embeddings: int = (
+        514  # the released code's decoder table; its encoder table has one row fewer
+    )
     dropout: float = 0.1
     attention_dropout: float = 0.1
     activation_dropout: float = 0.1
@@ -75,7 +77,7 @@ class ProphetNetShape(Settings):
 
     @property
     def longest_source(self) -> int | None:
-        """The most tokens that the encoder has positions for; if None, there is no limit."""
+        """The most tokens that the encoder has positions for; if None, unlimited."""
         return self.max_position_embeddings - 1
 
 
@@ -83,7 +85,7 @@ Shape = ZCodePPShape | ProphetNetShape
 
 
 def _check_shape(shape: Shape, *, may_be_zero: tuple[str, ...] = ()) -> None:
-    """Raise `UserError` for a count below 1, or a dropout that is no probability below 1."""
+    """Raise `UserError` for a count below 1, or a dropout outside [0, 1)."""
     for name, value in vars(shape).items():
         least = 0 if name in may_be_zero else 1
         if type(value) is int and value < least:
@@ -94,18 +96,18 @@ def _check_shape(shape: Shape, *, may_be_zero: tuple[str, ...] = ()) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan(Settings):
-    """Everything that a training on pairs needs besides its data.
+    """The settings of a training on pairs.
 
     Attributes:
-        model: shape of a new model; None if the run starts from a given one, which has its own.
+        model: shape of a new model; None if the run starts from a given model, which has its own.
         train: the loop's settings.
         batch_size, batch_tokens: rows of a batch, or the most source and target tokens in it; one of the two.
-        max_source, max_target: longest document and summary in tokens; longer ones are cut, and counted.
+        max_source, max_target: longest document and summary in tokens; longer ones are truncated and counted.
         label_smoothing: share of the target's probability that is spread over the vocabulary.
-        stream_weights: of a model with predicting streams, what each one's loss counts: ProphetNet's alpha_n (Eq. 3),
-            the next token's first; ``1,0`` is teacher forcing alone. If None, the model's `attenuation` decides.
-        generation: how the finished model writes summaries, unless asked otherwise.
-        generated_rows: how many rows of the dev set are summarized at each validation (0: none, loss alone).
+        stream_weights: the loss weight of each predicting stream, if the model has any: ProphetNet's alpha_n (Eq. 3),
+            the next token's first; ``1,0`` is plain teacher forcing. If None, the model's `attenuation` decides.
+        generation: the finished model's default decoding.
+        generated_rows: number of dev rows to summarize at each validation (0: none, only the loss).
     """
 
     name: str
@@ -143,21 +145,21 @@ class RunPlan(Settings):
         """The shape of a new model.
 
         Raises:
-            UserError: the run is for a given one.
+            UserError: the run is for a given model.
         """
         if self.model is None:
-            raise UserError(f"{self.name}: is for a model that is given; name it with --model")
+            raise UserError(f"{self.name}: needs an existing model; name it with --model")
         return self.model
 
 
 PRECISION = "PRECIS_PRECISION"
-"""The variable of the environment that overrules `native_precision`."""
+"""The environment variable that overrides `native_precision`."""
 
 
 def native_precision() -> Literal["bf16", "fp32"]:
-    """bf16 where the hardware multiplies in it (a recent GPU; a CPU with AVX512-BF16 or AMX), else fp32.
+    """Return bf16 if the hardware supports it natively (a recent GPU; a CPU with AVX512-BF16 or AMX), else fp32.
 
-    `PRECIS_PRECISION=bf16` or `=fp32` in the environment overrules what the hardware says.
+    `PRECIS_PRECISION=bf16` or `=fp32` in the environment overrides the detection.
 
     Raises:
         UserError: the variable names another precision.
@@ -172,13 +174,11 @@ def native_precision() -> Literal["bf16", "fp32"]:
         case "":
             pass
         case other:
-            raise UserError(
-                f"{PRECISION}={other}: it must be bf16 or fp32; unset it to let the hardware decide"
-            )
+            raise UserError(f"{PRECISION}={other}: must be bf16 or fp32; unset it to detect the precision")
     if torch.cuda.is_available():
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    # What the processor could do is not what torch will: oneDNN may have been told to use less of it. And oneDNN also
-    # says yes where bf16 is merely converted, so both are asked.
+    # Check both processor and oneDNN: oneDNN may be configured to use fewer instructions, and it also returns true
+    # where bf16 is only converted.
     able = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     multiplied = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return "bf16" if able and multiplied else "fp32"

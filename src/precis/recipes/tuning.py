@@ -1,10 +1,10 @@
-"""The plan of a prefix, and how it is trained by task: the paper's Table 7 and its low-resource sets.
+"""The plan of a prefix and its training settings by task: the paper's Table 7 and its low-resource sets.
 
-The paper trains BART-large. Its rate of 5e-5, which is Li & Liang's for their network, suits a base of that size; the
-smaller the base, the larger the rate it wants: for models of a few million parameters 0.001 to 0.003 for the network,
-0.1 to 0.3 where keys and values are parameters themselves. The table names block sizes, top-p and temperatures as
-ranges that were searched and not what was chosen; `MethodSettings` has our defaults. What "tau (top-p)" does is our
-reading; see `precis.nn.normalizers.TopP`.
+The paper trains BART-large. Its rate of 5e-5, Li & Liang's for their network, suits a base of that size; a smaller
+base needs a larger rate: for models of a few million parameters 0.001 to 0.003 for the network, 0.1 to 0.3 where keys
+and values are parameters themselves. The table gives searched ranges of block sizes, top-p and temperatures, not the
+chosen values; `MethodSettings` has our defaults. The meaning of "tau (top-p)" is our interpretation; see
+`precis.nn.normalizers.TopP`.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ _LIKE = {"facts": "e2e", "dialogue": "samsum"}  # kinds of tasks
 
 
 def settings_for(task_name: str | None) -> TaskSettings:
-    """The task's column of Table 7; of other tasks that of their kind: facts as E2E, dialogues as SAMSum, all else as
+    """Return the task's column of Table 7, or the column of its kind: E2E for facts, SAMSum for dialogues, else
     CNN/DailyMail.
 
     Raises:
-        UserError: there is no such task.
+        UserError: the task is unknown.
     """
     if task_name is None:
         return TABLE_7["cnndm"]
@@ -90,19 +90,19 @@ def settings_for(task_name: str | None) -> TaskSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TunePlan(Settings):
-    """What is attached to a base, before base and data are known. `precis tune --set` changes it by these names.
+    """The attachment to a base, before base and data are known. `precis tune --set` changes it by these names.
 
     Attributes:
         method: a name of `precis.tuning.METHODS`.
-        prefix: its columns. With `NoPrefix` the whole model is trained under the method's sparse attention (Table 4).
-        attention: settings of the method; its `target_length` is not read.
-        initial_text: its words give the first keys and values; if "", they are drawn at random.
-        target_length: tokens that a summary is expected to have, for the decoder's segments; if None, as many as the
-            training summaries have on average.
-        units: what the source's segments are made of; if None, equal parts of its tokens.
+        prefix: its columns. With `NoPrefix` the whole model is trained with the method's sparse attention (Table 4).
+        attention: settings of the method; its `target_length` is ignored.
+        initial_text: text whose words initialize keys and values; if "", they are random.
+        target_length: expected tokens of a summary, for the decoder's segments; if None, the mean length of the
+            training summaries.
+        units: the units of the source's segments; if None, equal parts of its tokens.
 
     Raises:
-        UserError: no such method, settings that it cannot have, or units for a method without blocks.
+        UserError: an unknown method, settings that it does not support, or units for a method without blocks.
     """
 
     method: str
@@ -118,37 +118,37 @@ class TunePlan(Settings):
         if isinstance(self.prefix, NoPrefix):
             self._check_without_prefix()
         elif self.initial_text and isinstance(self.prefix.keys, Reparametrized):
-            raise UserError("a prefix that a network makes cannot begin as given words; use one of the two")
-        segments = most_segments(self.expected())  # which refuses what no base could carry
+            raise UserError("a prefix made by a network cannot be initialized with words; use one of the two")
+        segments = most_segments(self.expected())  # refuses settings that no base supports
         if self.units is not None and segments < 2:
             raise UserError(
-                f"units needs two or more segments of the source, and {self.method} has one here; use "
+                f"units needs two or more segments of the source, but {self.method} has one here; use "
                 "uniblock, hierblock or hierblock+softsa with attention.encoder_segments=2 or more"
             )
 
     @property
     def segments(self) -> int:
-        """Into how many segments a source is cut; 1 if it stays whole."""
+        """The number of segments of a source; 1 if it stays whole."""
         return most_segments(self.expected())
 
     def expected(self) -> Tuning:
-        """What is attached, without what the training pairs decide: the length of a target, the first words."""
+        """Return the attachment without values from the training pairs: the length of a target, the initial words."""
         return method(self.method, self.prefix, self.attention)
 
     def _check_without_prefix(self) -> None:
         sparse = [name for name, each in METHODS.items() if each.sparse is not None and not each.blocked]
         if self.method not in sparse:
             raise UserError(
-                f"method {self.method!r} is about a prefix, so it cannot tune the whole model; "
-                f"the sparse ones can: {', '.join(sparse)}"
+                f"method {self.method!r} needs a prefix, so it cannot tune the whole model; "
+                f"use a sparse method: {', '.join(sparse)}"
             )
         if self.initial_text:
             raise UserError(
-                "words to begin with belong to a prefix, and the whole model is tuned without one"
+                "initial_text initializes a prefix, but the whole model is tuned without one; omit it"
             )
 
     def tuning(self, train: TokenizedPairs, tokenizer: PreTrainedTokenizerBase) -> Tuning:
-        """What is attached to a base that reads these pairs.
+        """Return the attachment to a base that reads these pairs.
 
         Raises:
             UserError: an unknown method or impossible settings.
@@ -165,10 +165,10 @@ class TunePlan(Settings):
 
 
 def layers_named(text: str) -> Layers:
-    """`all`, `top:4`, `low:7` or `single:0` (the lowest; counted from 0) as a choice of layers.
+    """Parse a choice of layers: `all`, `top:4`, `low:7` or `single:0` (the lowest; counted from 0).
 
     Raises:
-        UserError: it is something else.
+        UserError: the text is something else.
     """
     kind, _, count = text.partition(":")
     if text == "all":
@@ -195,7 +195,7 @@ def _prefix_named(text: str) -> NoPrefix:
 
 def _units_named(text: str) -> UnitKind | None:
     if text != "equal" and text not in UNIT_KINDS:
-        raise UserError(f"units={text}: there are no such units{nearest(text, ['equal', *UNIT_KINDS])}")
+        raise UserError(f"units={text}: unknown units{nearest(text, ['equal', *UNIT_KINDS])}")
     return UNIT_KINDS.get(text)
 
 
@@ -206,11 +206,11 @@ _KINDS: Mapping[type, Callable[[str], Any]] = {
     Sentences: _units_named,
 }
 PLAN_SETTINGS = tuple(each.name for each in fields(TunePlan) if each.name != "method")
-"""The settings of a `TunePlan`; what else `precis tune --set` names is a setting of the run."""
+"""The settings of a `TunePlan`; any other name in `precis tune --set` is a setting of the run."""
 
 
 def split_assignments(assignments: Iterable[str]) -> tuple[list[str], list[str]]:
-    """`NAME=VALUE` texts about the prefix, and those about the run."""
+    """Split `NAME=VALUE` texts into those for the prefix and those for the run."""
     of_prefix: list[str] = []
     of_run: list[str] = []
     for text in assignments:
@@ -220,21 +220,21 @@ def split_assignments(assignments: Iterable[str]) -> tuple[list[str], list[str]]
 
 
 def wants_a_rate(plan: TunePlan) -> bool:
-    """Whether keys and values are parameters themselves, which the paper's learning rate hardly moves."""
+    """Return whether keys and values are parameters themselves, which the paper's learning rate hardly moves."""
     return isinstance(plan.prefix, Prefix) and not isinstance(plan.prefix.keys, Reparametrized)
 
 
 def resolve_prefix(task_name: str | None, method: str, assignments: Iterable[str] = ()) -> TunePlan:
-    """The prefix that options describe: of the length that Table 7 has for the task, under what was asked for.
+    """Return the prefix that options describe: by default with Table 7's length for the task.
 
-    Keys and values are made by a network, unless they begin as given words. The network is Li & Liang's, and so is the
-    paper's rate of 5e-5: in a step of Adam an entry that is a parameter itself would move by no more than that.
+    A network makes keys and values, unless words initialize them. The network and the paper's rate of 5e-5 are Li &
+    Liang's: a step of Adam would move an entry that is a parameter itself by no more than that.
 
     Args:
-        assignments: texts as of `--set`: `prefix.length=50`, `prefix=none`, `attention.temperature=0.1`.
+        assignments: texts of `--set`: `prefix.length=50`, `prefix=none`, `attention.temperature=0.1`.
 
     Raises:
-        UserError: an unknown method or setting, a value that it cannot have, or a setting that `method` does not use.
+        UserError: an unknown method or setting, an unsupported value, or a setting that `method` does not use.
     """
     assignments = [*assignments]
     parts = (text.partition("=") for text in assignments)
@@ -243,11 +243,11 @@ def resolve_prefix(task_name: str | None, method: str, assignments: Iterable[str
         readers = READERS.get(path.rpartition(".")[2])
         if readers is not None and method in METHODS and method not in readers:
             raise UserError(
-                f"--set {path} has no effect with --method {method}; only {', '.join(readers)} use it"
+                f"--set {path} does not apply to --method {method}; only {', '.join(readers)} use it"
             )
         if path.startswith("prefix.") and "prefix" in named:
             raise UserError(
-                f"--set {path} is about a prefix, and prefix=none tunes the whole model without one; leave one out"
+                f"--set {path} needs a prefix, but prefix=none tunes the whole model without one; omit one of them"
             )
     words = named.get("initial_text") and not any(path.startswith("prefix.keys") for path in named)
     length = settings_for(task_name).prefix_length
@@ -262,13 +262,13 @@ def resolve_tuning(
     assignments: Iterable[str] = (),
     select: str | None = None,
 ) -> RunPlan:
-    """How a prefix is trained: Table 7 for the task, its lengths and decoding, under what was asked for.
+    """Return the training plan of a prefix: Table 7 for the task, its lengths and decoding, and the user's options.
 
-    As in Li & Liang's code the rate falls linearly from the first step on, without warm-up, weight decay and label
-    smoothing. The best checkpoint is chosen by ROUGE-L on validation pairs.
+    As in Li & Liang's code, the rate falls linearly from the first step, without warm-up, weight decay and label
+    smoothing. ROUGE-L on validation pairs determines the best checkpoint.
 
     Args:
-        changes, assignments, select: what is asked for and wins; see `precis.recipes.overrides.as_asked`.
+        changes, assignments, select: the user's options, which win; see `precis.recipes.overrides.as_asked`.
 
     Raises:
         UserError: an unknown task or setting, or a value of another type.
