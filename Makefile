@@ -15,25 +15,30 @@ TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml constraints.txt model/pyproject.toml
+# Every package of the workspace, in editable mode, with its extras and the tools of pyproject.toml's group dev
+PACKAGES := packages/precis-text packages/precis packages/precis-judge packages/precis-onnx packages/precis-model-small
+EXTRAS   := documents,serve,batch,search,export,onnx,peft,cuda
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml) experiments/pyproject.toml
 	@tools/step '[1/6] the virtual environment $(VENV) (a few seconds)' python3 -m venv $(VENV)
 	@tools/step '[2/6] pip 26.3 (a few seconds)' $(PIP) --upgrade pip==26.3
 	@index="$(TORCH_INDEX)"; tools/step '[3/6] torch 2.13.0 (about a minute; with CUDA several)' $(PIP) \
 		--constraint constraints.txt $${index:+--extra-index-url $$index} setuptools torch==2.13.0
 	@tools/step '[4/6] precis and what it needs (a minute or two)' $(PIP) \
-		--constraint constraints.txt --no-build-isolation --editable '.[dev]'
+		--constraint constraints.txt --no-build-isolation --group dev --group docs \
+		--editable './packages/precis-text[documents]' --editable './packages/precis[$(EXTRAS)]' \
+		--editable ./packages/precis-judge --editable ./packages/precis-onnx --editable ./experiments
 	@tools/step '[5/6] the model that comes with precis (a few seconds)' $(PIP) \
-		--no-deps --no-build-isolation --editable ./model
+		--no-deps --no-build-isolation --editable ./packages/precis-model-small
 	@tools/step '[6/6] the C++ kernel of attention (half a minute the first time)' \
-		$(PYTHON) -m precis.nn.disentangled.kernels
+		$(PYTHON) -m precis.nn.disentangled.cpp_loader
 	@touch $@
 
-# Wheels in dist/: precis with the C++ kernels inside, for this platform and the torch installed here, its model, and what
-# runs exported models without torch
+# Wheels in dist/: every package; precis with the C++ kernels inside, for this platform and the torch installed here
 wheel: install
-	rm -rf build model/build precis-onnx/build
-	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./model ./precis-onnx
-	rm -rf build model/build precis-onnx/build
+	rm -rf $(PACKAGES:%=%/build)
+	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist $(PACKAGES:%=./%)
+	rm -rf $(PACKAGES:%=%/build)
 
 # Three documents summarized by the model that comes with precis, with what was read and what supports each sentence
 SUMMARIZED = @tools/step '[$(1)] precis summarize $(2) --support (some ten seconds)' $(PRECIS) summarize $(2) --support
@@ -83,11 +88,11 @@ OPTIONS := --quick --against benchmarks/baseline.json
 bench: install
 	$(PYTHON) -m benchmarks.compare $(SUBJECT) $(OPTIONS)
 
-# Kills, damages, full disks, bombs and wrong words, a short form of each; whole: python -m benchmarks.faults.NAME
+# Kills, damages, full disks, bombs and wrong words, a short form of each; whole: python -m faults.NAME
 FAULTS := kills full_disk damages mutations bombs command_lines lengths not_finite
 faults: install
-	set -e; for name in $(FAULTS); do $(PYTHON) -m benchmarks.faults.$$name --quick; done
-	$(PYTHON) -m benchmarks.faults.malicious
+	set -e; for name in $(FAULTS); do $(PYTHON) -m faults.$$name --quick; done
+	$(PYTHON) -m faults.malicious
 
 check: install
 	$(VENV)/bin/ruff check .
@@ -102,4 +107,4 @@ format: install
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) $(RUNS) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(RUNS) build dist packages/*/src/*.egg-info experiments/src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from precis.data.pairs.sources import read_pairs
-from precis.generation.settings import generation_config
+from precis.data.pairs.pair_reader import read_pairs
+from precis.generation.generation_settings import generation_config
 from precis.generation.summarizer import Summarizer
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.default_model --data DIR [--model FOLDER] [--limit 300] [--out FILE] [--write N]
 
-DIR holds the sets as `precis.studies.open_sets` reads them, and samsum and dialogsum, on which nothing was trained.
+DIR holds the sets as `precis_experiments.open_sets` reads them, and samsum and dialogsum, on which nothing was trained.
 Printed is for each set: ROUGE-1 and ROUGE-L of each system, the difference to the better baseline with a 95% interval
 (paired bootstrap over documents, 1,000 samples, seed 0), words, and sentences that are not in the document as they are.
 Then: in how many of 300 documents a cap of 20, 40 and 80 words is kept. Last: in how many percent of the summaries a
@@ -20,16 +20,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from precis.data.text.units import extraction_units
-from precis.data.text.words import length_in_words
-from precis.evaluation.faithfulness.marks import KINDS
-from precis.evaluation.faithfulness.scores import faithful_scores
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
-from precis.generation.default_model import default_model
-from precis.generation.extraction import Extractor
+from precis.evaluation.support_scores import faithful_scores
+from precis.extract.default_model import default_model
+from precis.extract.extractor import Extractor
 from precis.generation.summarizer import Summarizer
-from precis.studies.open_sets import SETS, OpenSet, pairs_of
+from precis_experiments.open_sets import SETS, OpenSet, pairs_of
+from precis_text.support.marks import KINDS
+from precis_text.units import extraction_units
+from precis_text.words import length_in_words
 
 MEASURED = ("openstax", "usgov_posts", "ccby_docs", "scitldr", "qmsum", "mts_dialog")
 ONLY_MEASURED = tuple(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from precis.errors import DISTRIBUTION
+from precis_text.errors import DISTRIBUTION
 
 _WITHOUT = "dev"  # it has all others
 
@@ -49,7 +49,9 @@ def main() -> int:
     """Print a row for each extra."""
     import tomllib
 
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads(
+        (Path(__file__).parents[1] / "packages" / "precis" / "pyproject.toml").read_text()
+    )["project"]
     base, _ = closure(project["dependencies"])
     print(f"{DISTRIBUTION} itself needs {len(base)} packages, {sum(base.values()) / 1e6:,.0f} MB")
     for name, requirements in project["optional-dependencies"].items():

@@ -11,9 +11,9 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from precis.models import ProphetNetConfig, ProphetNetModel, ZCodePPConfig, ZCodePPModel
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.encoder import ZCodePPEncoderModel, ZCodePPForSequenceClassification
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from precis.models.zcodepp.zcodepp_encoder import ZCodePPEncoderModel, ZCodePPForSequenceClassification
 from precis.nn.blocks import LayerStack
 
 common = importlib.import_module("hf_tests.test_modeling_common")

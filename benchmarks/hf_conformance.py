@@ -35,7 +35,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.faults.report import header
+from faults.report import header
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "hf_tests"

@@ -18,16 +18,16 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.text.tokenizer import train_tokenizer
-from precis.decoding import GenerationSettings
-from precis.generation.lean.decoder import Steps
-from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_int8
-from precis.generation.lean.loop import LeanLoop, why_not
-from precis.generation.lean.zcodepp import PackedZCodePP
-from precis.generation.loading import load_model
-from precis.generation.settings import generation_config
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.data.text.unigram_tokenizer import train_tokenizer
+from precis.generation.fast.fast_decoder import FastDecoder, why_not
+from precis.generation.fast.packed_decoder import Steps
+from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, Weights, has_int8
+from precis.generation.fast.packed_zcodepp import PackedZCodePP
+from precis.generation.generation_settings import generation_config
+from precis.generation.model_loader import load_model
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from precis_text.decoding_settings import GenerationSettings
 
 SEARCHES = {
     "greedy": GenerationSettings(max_tokens=32),
@@ -73,7 +73,7 @@ def _identical(
 ) -> int:
     inputs, config = _inputs(tokenizer, texts), generation_config(settings, model, tokenizer)
     assert why_not(model, config) is None
-    ours = LeanLoop(model, AsGiven())(inputs, config)
+    ours = FastDecoder(model, AsGiven())(inputs, config)
     theirs = model.generate(**inputs, generation_config=config).tolist()
     # what `generate` fills a row with after its end is no token of the summary
     return sum(
@@ -97,7 +97,7 @@ def _agreement(
     settings = GenerationSettings(max_tokens=32)
     for part in _parts(texts, 8):
         inputs, config = _inputs(tokenizer, part), generation_config(settings, model, tokenizer)
-        rows = LeanLoop(model, AsGiven())(inputs, config)
+        rows = FastDecoder(model, AsGiven())(inputs, config)
         source = model.get_encoder()(**inputs).last_hidden_state
         best = [
             _best_next(model, w, source, inputs["attention_mask"].bool(), rows) for w in (AsGiven(), weights)

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from precis.data.packs.mixture import PackedRows
+from precis.data.packs.pack_writer import pack
 from precis.data.packs.packed_text import PackedText
-from precis.data.packs.packing import pack
 from precis.data.packs.text_sources import read_texts, sample_texts, text_files
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.text.tokenizer import train_tokenizer
+from precis.data.text.unigram_tokenizer import train_tokenizer
 
 ROWS, LENGTH = 32, 512
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.default_model import MEASURED, ONLY_MEASURED
-from precis.generation.default_model import default_model
-from precis.generation.extraction import Extractor
-from precis.studies.open_sets import SETS, pairs_of
+from precis.extract.default_model import default_model
+from precis.extract.extractor import Extractor
+from precis_experiments.open_sets import SETS, pairs_of
 
 OF_EACH = (8, 8, 8, 8, 7, 7, 7, 7)
 LONGEST = 2500

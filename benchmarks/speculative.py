@@ -23,18 +23,18 @@ import numpy as np
 import torch
 
 from benchmarks.compare.machine import describe
-from precis.cli.quiet import quieten_transformers
+from precis.cli.framework.library_logging import quieten_transformers
 from precis.data.tasks.tasks import Part
-from precis.decoding import GenerationSettings
-from precis.files import write_file
-from precis.generation.lean.linear import AsGiven
-from precis.generation.lean.loop import LeanLoop
-from precis.generation.loading import load_model
-from precis.generation.settings import generation_config
-from precis.phases.check_data import write_synthetic
-from precis.phases.finetune import finetune
-from precis.phases.sources import PairSources, find_sources
-from precis.recipes.plans import resolve_run
+from precis.generation.fast.fast_decoder import FastDecoder
+from precis.generation.fast.packed_linear import AsGiven
+from precis.generation.generation_settings import generation_config
+from precis.generation.model_loader import load_model
+from precis.phases.data.pair_checks import write_synthetic
+from precis.phases.data.run_pairs import PairSources, find_sources
+from precis.phases.train.finetuning import finetune
+from precis.recipes.planning import resolve_run
+from precis.storage.atomic import write_file
+from precis_text.decoding_settings import GenerationSettings
 
 
 @dataclass
@@ -117,7 +117,7 @@ def _trained(
         "generated_rows": 20,
     }
     run = resolve_run(name, task_name=options.task, changes=changes)
-    done = finetune(run, sources=sources, out=folder, tell=print)
+    done = finetune(run, sources=sources, out=folder, notify=print)
     assert done.model is not None
     return folder
 
@@ -126,7 +126,7 @@ def _measure(folder: Path, test: Part, options: argparse.Namespace) -> dict[str,
     loaded = load_model(folder)
     settings = GenerationSettings(max_tokens=options.tokens)
     config = generation_config(settings, loaded.model, loaded.tokenizer)
-    tally, one, several = Tally(), LeanLoop(loaded.model, AsGiven()), LeanLoop(loaded.model, AsGiven())
+    tally, one, several = Tally(), FastDecoder(loaded.model, AsGiven()), FastDecoder(loaded.model, AsGiven())
     for number, pair in enumerate(test.read(skip_bad=True)):
         if number == options.documents:
             break

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from precis.data.pairs.sources import read_pairs
-from precis.data.text.tokenizer import _ALWAYS, _assemble, _count_words, _drop_rare_characters
-from precis.data.text.unigram import learn_pieces
+from precis.data.pairs.pair_reader import read_pairs
+from precis.data.text.unigram_tokenizer import _ALWAYS, _assemble, _count_words, _drop_rare_characters
+from precis.data.text.unigram_trainer import learn_pieces
 
 Pieces = list[tuple[str, float]]
 FIXED = 4 + 256 + 1 + 100  # control tokens, bytes, [MASK], sentinels

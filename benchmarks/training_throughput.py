@@ -27,16 +27,16 @@ from transformers import PreTrainedModel
 
 from precis.data.batches.pretraining_batches import PreTrainingBatches
 from precis.data.packs.mixture import PackedRows
+from precis.data.packs.pack_writer import pack
 from precis.data.packs.packed_text import PackedText
-from precis.data.packs.packing import pack
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.text.tokenizer import load_tokenizer, train_tokenizer
-from precis.phases.memory_plan import random_batches
-from precis.phases.pretrain import words_of
+from precis.data.text.unigram_tokenizer import load_tokenizer, train_tokenizer
+from precis.phases.train.memory_plan import random_batches
+from precis.phases.train.pretraining import words_of
 from precis.recipes.catalogue import shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
-from precis.training.loop import accelerator_for
 from precis.training.optimizer import build_optimizer
+from precis.training.training_loop import accelerator_for
 from precis.training.updates import Updater
 
 _SQUARE = {"cpu": 2048, "cuda": 8192}

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "build" / "pages"
 _ELSEWHERE = {
     "README.md": "index.md",
-    "model/README.md": "model.md",
+    "packages/precis-model-small/README.md": "model.md",
     "ARCHITECTURE.md": "architecture.md",
     "PAPERS.md": "papers.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -95,7 +95,6 @@ def turned(text: str, file: Path, places: dict[Path, str]) -> str:
 
 def api() -> str:
     """The page of the public names, each with its docstring."""
-    sys.path.insert(0, str(ROOT / "src"))
     from precis import _HOMES, __all__
 
     names = [f"::: {_HOMES[name]}.{name}" for name in __all__]

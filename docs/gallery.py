@@ -248,8 +248,8 @@ def judging(folder: Path, image: Path) -> None:
 
 def verdicts(folder: Path, image: Path) -> None:
     """The report of verdicts that were drawn with odds."""
-    from precis.judging.study import open_study
-    from precis.judging.verdicts import VerdictStore
+    from precis_judge.judging_study import open_study
+    from precis_judge.verdicts import VerdictStore
 
     rng, study = random.Random(0), open_study(folder / "study")
     with VerdictStore.opened(study) as store:

@@ -17,12 +17,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 import pytest
 import torch
 
-from precis.nn.disentangled import kernels
+from precis.nn.disentangled import cpp_loader
 from precis.training.curves import Curves
 
 torch.set_num_threads(int(os.environ["PRECIS_TEST_THREADS"]))
-if kernels.wish() is not kernels.Wish.never:  # now, not in the middle of a test that looks at what is printed
-    kernels.is_ready("disentangled")
+if (
+    cpp_loader.wish() is not cpp_loader.Wish.never
+):  # now, not in the middle of a test that looks at what is printed
+    cpp_loader.is_ready("disentangled")
 
 
 @pytest.fixture(scope="session", autouse=True)

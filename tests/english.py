@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-GUARDED = ("src", "README.md", "ARCHITECTURE.md", "docs/guide")
+GUARDED = ("packages", "README.md", "ARCHITECTURE.md", "docs/guide")
 
 # Phrase -> what to write instead
 PHRASES = {

@@ -8,8 +8,8 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
 
 _NAMES = {
     "model.encoder.tokens": "encoder.embed_tokens",

@@ -1,7 +1,8 @@
 """How large the code is, and what is in it twice: `python -m tests.house`, which `make check` runs.
 
-Counted is `src/precis`: lines of Python files, modules (a package's empty `__init__.py` is none), the longest
-functions, and runs of lines that stand in two places. Blank lines, comments and imports are left out of runs.
+It counts lines and modules of `packages/precis` and of all packages (an empty `__init__.py` does not count). It lists
+ the longest functions, runs of lines that occur twice, and modules that share a name. Runs leave out blank lines,
+comments and imports.
 """
 
 import ast
@@ -11,9 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "precis"
-MOST_LINES = 57_600  # docs/adr/0014
-MOST_MODULES = 335
+ROOT = Path(__file__).parents[1]
+SOURCES = {
+    place.name: place / "src" for place in sorted((ROOT / "packages").iterdir()) if (place / "src").is_dir()
+}
+MOST_LINES = {"precis": 45_500, "all packages": 53_500}  # docs/adr/0015
+MOST_MODULES = 262  # of packages/precis
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
 
@@ -27,9 +31,9 @@ class Run:
     second: str
 
 
-def modules() -> list[Path]:
-    """Python files with something in them."""
-    return [file for file in sorted(SOURCE.rglob("*.py")) if file.read_text().strip()]
+def modules(source: Path) -> list[Path]:
+    """Return the Python files that are not empty."""
+    return [file for file in sorted(source.rglob("*.py")) if file.read_text().strip()]
 
 
 def functions(file: Path) -> Iterator[tuple[int, str]]:
@@ -37,7 +41,7 @@ def functions(file: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
-            yield length, f"{file.relative_to(SOURCE)}:{node.lineno} {node.name}"
+            yield length, f"{file.relative_to(ROOT)}:{node.lineno} {node.name}"
 
 
 def code_lines(file: Path) -> list[tuple[int, str]]:
@@ -82,7 +86,7 @@ def runs(files: list[Path], *, shortest: int = SHORTEST_RUN) -> list[Run]:
 
 
 def _place(file: Path, line: int) -> str:
-    return f"{file.relative_to(SOURCE)}:{line}"
+    return f"{file.relative_to(ROOT)}:{line}"
 
 
 def lines_of_code(file: Path) -> int:
@@ -100,16 +104,30 @@ def lines_of_code(file: Path) -> int:
     return sum(bool(line.strip()) and line.strip()[0] != "#" and at not in told for at, line in lines)
 
 
+def same_names(files: list[Path]) -> list[list[Path]]:
+    """Return groups of modules that share a name."""
+    named: dict[str, list[Path]] = defaultdict(list)
+    for file in files:
+        if file.name not in ("__init__.py", "__main__.py"):
+            named[file.name].append(file)
+    return [group for group in named.values() if len(group) > 1]
+
+
 def main() -> int:
     """Print the figures; 1 if one of them is too large."""
-    files = modules()
-    lines = sum(len(file.read_text().splitlines()) for file in files)
+    of_package = {name: modules(source) for name, source in SOURCES.items()}
+    files = [file for found in of_package.values() for file in found]
+    lines = {
+        name: sum(len(file.read_text().splitlines()) for file in found) for name, found in of_package.items()
+    }
+    lines["all packages"] = sum(lines.values())
     lengths = sorted((each for file in files for each in functions(file)), reverse=True)
-    twice = runs(files)
-    code = sum(map(lines_of_code, files))
-    print(
-        f"{lines:,} lines (at most {MOST_LINES:,}), {code:,} of code; {len(files)} modules (at most {MOST_MODULES})"
-    )
+    twice, shared = runs(files), same_names(files)
+    for name, count in lines.items():
+        limit = f" (at most {MOST_LINES[name]:,})" if name in MOST_LINES else ""
+        print(f"{name}: {count:,} lines{limit}")
+    print(f"precis: {len(of_package['precis'])} modules (at most {MOST_MODULES})")
+    print(f"{sum(map(lines_of_code, files)):,} lines of code in all packages")
     p90 = sorted(length for length, _ in lengths)[int(0.9 * len(lengths))]
     print(f"{len(lengths):,} functions, 90% up to {p90} lines; the longest (at most {LONGEST_FUNCTION}):")
     for length, place in lengths[:5]:
@@ -117,10 +135,12 @@ def main() -> int:
     print(f"{len(twice)} runs of {SHORTEST_RUN} lines or more in two places (none)")
     for run in twice:
         print(f"  {run.lines:4} {run.first}  {run.second}")
-    too_large = (
-        lines > MOST_LINES or len(files) > MOST_MODULES or lengths[0][0] > LONGEST_FUNCTION or bool(twice)
-    )
-    return int(too_large)
+    print(f"{len(shared)} names that several modules have (none)")
+    for group in shared:
+        print("  " + "  ".join(str(file.relative_to(ROOT)) for file in group))
+    too_large = any(lines[name] > most for name, most in MOST_LINES.items())
+    too_long = lengths[0][0] > LONGEST_FUNCTION or len(of_package["precis"]) > MOST_MODULES
+    return int(too_large or too_long or bool(twice) or bool(shared))
 
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@ from tiny_models import documents, our_tokenizer, tiny
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, PreTrainedModel
 
-from precis.decoding import GenerationSettings
-from precis.generation.lean.linear import AsGiven, Weights
-from precis.generation.lean.loop import LeanLoop
-from precis.generation.lean.static import Capture
-from precis.generation.settings import generation_config
+from precis.generation.fast.fast_decoder import FastDecoder
+from precis.generation.fast.packed_linear import AsGiven, Weights
+from precis.generation.fast.static_shapes import Capture
+from precis.generation.generation_settings import generation_config
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from precis_text.decoding_settings import GenerationSettings
 
 DOCUMENTS = documents(8)
 STEPS = 14
@@ -190,6 +190,6 @@ def static(
 ) -> list[list[int]]:
     """Written in steps of a fixed shape, and never otherwise."""
     counted = Counted()
-    rows = LeanLoop(of or model(), weights or AsGiven(), capture=counted)(given, asked, processors)
+    rows = FastDecoder(of or model(), weights or AsGiven(), capture=counted)(given, asked, processors)
     assert counted.steps
     return rows

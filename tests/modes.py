@@ -20,8 +20,8 @@ from pathlib import Path
 
 import torch
 
-from precis.nn.disentangled.kernels import COMPILE, is_ready
-from precis.recipes.runs import PRECISION, native_precision
+from precis.nn.disentangled.cpp_loader import COMPILE, is_ready
+from precis.recipes.run_plan import PRECISION, native_precision
 from tests import perturbed
 
 MODES: Mapping[str, Mapping[str, str]] = {
@@ -36,9 +36,9 @@ SHORT = (
     "tests/generation",
     "tests/cli/test_end_to_end.py",
     "tests/cli/test_precision.py",
-    "tests/cli/test_ground.py",
-    "tests/phases/test_tune.py",
-    "tests/studies/test_prefixes.py",
+    "tests/cli/commands/test_ground_command.py",
+    "tests/phases/train/test_prefix_tuning.py",
+    "tests/experiments/test_prefix_study.py",
     "tests/training/test_resume.py",
 )
 

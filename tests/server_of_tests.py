@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import httpx
 import uvicorn
 
-from precis.server.app import Access, make_app
-from precis.server.keys import Keys
+from precis.server.asgi_app import Access, make_app
+from precis.server.client_keys import Keys
 from precis.server.limits import Limits
-from precis.server.makers import Makers
+from precis.server.served_model import Makers
 
 
 @dataclass

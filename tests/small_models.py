@@ -5,11 +5,11 @@ from collections.abc import Callable
 import torch
 from transformers import PreTrainedModel
 
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.encoder import ZCodePPForSequenceClassification
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
 
 _NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}
 

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 
 SHAPE = {"vocab_size": 50, "hidden_size": 16, "encoder_layers": 1, "decoder_layers": 1}
 
@@ -45,11 +45,11 @@ print(type(AutoModel.from_config(ProphetNetConfig(hidden_size=16, num_encoder_la
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [
-        "precis.models.zcodepp.config",
-        "precis.models.zcodepp.model",
+        "precis.models.zcodepp.configuration_zcodepp",
+        "precis.models.zcodepp.modeling_zcodepp",
         "ZCodePPModel",
-        "precis.models.prophetnet.config",
-        "precis.models.prophetnet.model",
+        "precis.models.prophetnet.configuration_prophetnet",
+        "precis.models.prophetnet.modeling_prophetnet",
         "ProphetNetModel",
         "transformers.models.prophetnet.modeling_prophetnet",
     ]

@@ -68,8 +68,8 @@ def test_the_training_tests_hold_on_an_accelerator(environment: dict[str, str]) 
     places = [
         "tests/training",
         "tests/objectives",
-        "tests/phases/test_finetune.py",
-        "tests/phases/test_tune.py",
+        "tests/phases/train/test_finetuning.py",
+        "tests/phases/train/test_prefix_tuning.py",
     ]
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *places]
     done = subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)

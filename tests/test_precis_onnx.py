@@ -4,19 +4,18 @@ import json
 import shutil
 import subprocess
 import sys
-from importlib import util
 from pathlib import Path
 
 import pytest
 
 from precis import Summarizer
-from precis.decoding import GenerationSettings
-from precis.errors import UserError
-from precis.generation.default_model import default_model
-from precis.generation.export.folder import LONGEST, source_limits
-from precis.generation.extraction import Extractor
-from precis.generation.loading import load_model
-from precis.phases.export import export_onnx
+from precis.export.onnx_folder import LONGEST, source_limits
+from precis.extract.default_model import default_model
+from precis.extract.extractor import Extractor
+from precis.generation.model_loader import load_model
+from precis.phases.use.onnx_export import export_onnx
+from precis_text.decoding_settings import GenerationSettings
+from precis_text.errors import UserError
 from tests.small_models import prophetnet_config
 from tests.tiny_models import documents, our_tokenizer, tiny
 
@@ -24,27 +23,10 @@ ROOT = Path(__file__).parents[1]
 TEXTS = documents(12)
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    """The package as its wheel holds it."""
-    place = tmp_path_factory.mktemp("package")
-    target = place / "precis_onnx"
-    target.mkdir()
-    for file in (ROOT / "precis-onnx" / "precis_onnx").glob("*.py"):
-        (target / file.name).write_bytes(file.read_bytes())
-    spec = util.spec_from_file_location("onnx_setup", ROOT / "precis-onnx" / "setup.py")
-    setup = util.module_from_spec(spec)
-    spec.loader.exec_module(setup)
-    setup.copy_shared(target)
-    sys.path.insert(0, str(place))
-    yield place
-    sys.path.remove(str(place))
-
-
 def _prophetnet():
     import torch
 
-    from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
+    from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
 
     torch.manual_seed(0)
     tokenizer = our_tokenizer()
@@ -59,7 +41,7 @@ def _prophetnet():
 
 
 @pytest.fixture(scope="module", params=["zcodepp", "prophetnet"])
-def exported(request, tmp_path_factory, package):
+def exported(request, tmp_path_factory):
     """A model's folder and its exported form."""
     model, tokenizer = _prophetnet() if request.param == "prophetnet" else tiny(request.param)
     place = tmp_path_factory.mktemp(request.param)
@@ -93,7 +75,7 @@ def test_the_tokens_are_those_of_torch(exported, settings):
 
 
 def _theirs(settings):
-    from precis_onnx.shared.decoding import GenerationSettings as Theirs
+    from precis_text.decoding_settings import GenerationSettings as Theirs
 
     return Theirs(**{name: getattr(settings, name) for name in Theirs.__dataclass_fields__})
 
@@ -138,7 +120,7 @@ def test_a_changed_file_is_refused(exported, tmp_path):
         precis_onnx.Summarizer.from_folder(copied)
 
 
-def test_a_folder_of_others_is_neither_read_nor_replaced(package, tmp_path):
+def test_a_folder_of_others_is_neither_read_nor_replaced(tmp_path):
     import precis_onnx
 
     (tmp_path / "thesis.txt").write_text("mine")
@@ -149,11 +131,11 @@ def test_a_folder_of_others_is_neither_read_nor_replaced(package, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_model_that_comes_with_precis_chooses_the_same_units(package, tmp_path, monkeypatch):
+def test_the_model_that_comes_with_precis_chooses_the_same_units(tmp_path, monkeypatch):
     import precis_onnx
 
     # Exported models read inputs of this many tokens at most, and a unit's score depends on its input.
-    monkeypatch.setattr("precis.generation.unit_reader.TOGETHER", LONGEST)
+    monkeypatch.setattr("precis.extract.unit_encoder.TOGETHER", LONGEST)
 
     export_onnx(default_model(), tmp_path / "onnx")
     ours = Extractor.from_pretrained(default_model(), device="cpu")
@@ -178,12 +160,10 @@ def test_led_is_refused_in_one_line(tmp_path):
         export_onnx(tmp_path / "led", tmp_path / "onnx")
 
 
-def test_the_package_imports_no_torch(package):
+def test_the_package_imports_no_torch():
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import precis_onnx, precis_onnx.cli; "
         "print(sorted({'torch', 'transformers', 'precis'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(package)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code, ""], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

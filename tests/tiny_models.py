@@ -20,9 +20,9 @@ from transformers import (
 )
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.data.text.tokenizer import train_tokenizer
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.data.text.unigram_tokenizer import train_tokenizer
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 
 KINDS = ("zcodepp", "bart", "t5", "led")
 

@@ -13,9 +13,9 @@ import typer
 from typer.main import get_command
 
 from precis.cli import run_app
-from precis.cli.commands import Commands
-from precis.errors import RunError, UserError
-from precis.phases.places import own_folder
+from precis.cli.framework.command_class import Commands
+from precis.phases.output_folders import claim_folder
+from precis_text.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from benchmarks.compare.baseline import Baseline, Guarded
@@ -123,7 +123,7 @@ def _check_places(out: Path | None, baseline_file: Path | None) -> None:
     if baseline_file is not None and baseline_file.exists():
         read_baseline(baseline_file)
     if out is not None:
-        own_folder(out, is_ours=report.is_ours)
+        claim_folder(out, is_ours=report.is_ours)
 
 
 def _run(planned: Sequence[Bench], outputs: _Outputs) -> None:
@@ -149,7 +149,7 @@ def _problems(planned: Bench, outputs: _Outputs) -> list[str]:
 
     What fell below the old baseline is measured again: only what falls each time counts.
     """
-    from precis.cli.console import note
+    from precis.cli.framework.console import note
 
     results = _measured(planned, outputs)
     problems = [f"{planned.name}: {failure}" for failure in results.failed]
@@ -172,7 +172,7 @@ def _measured(planned: Bench, outputs: _Outputs) -> Results:
     """Measure one subject, print its tables and write its files."""
     from benchmarks.compare import report
     from benchmarks.compare.harness import measure
-    from precis.cli.console import note
+    from precis.cli.framework.console import note
 
     def keep(results: Results) -> None:
         if outputs.folder is not None:
@@ -182,7 +182,7 @@ def _measured(planned: Bench, outputs: _Outputs) -> Results:
         planned.contenders,
         planned.cells,
         planned.settings,
-        tell=lambda line: note(f"{planned.name}: {line}"),
+        notify=lambda line: note(f"{planned.name}: {line}"),
         keep=keep,
     )
     if outputs.folder is not None:
@@ -200,7 +200,7 @@ def _show(planned: Bench, results: Results) -> None:
     from benchmarks.compare import report
     from benchmarks.compare.comparisons import ratios
     from benchmarks.compare.growth import growths, marginal_costs
-    from precis.cli.console import note, show
+    from precis.cli.framework.console import note, show
 
     show(report.times_table(planned, results))
     show(report.ratios_table(ratios(planned, results)))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.compare.comparisons import Bench, Figure, Ratio
-from precis.errors import UserError
-from precis.files import write_file
-from precis.untrusted import parse_json
+from precis.storage.atomic import write_file
+from precis_text.bounded_io import parse_json
+from precis_text.errors import UserError
 
 TOLERANCE = 0.25
 _CPU, _WALL = ", CPU", ", wall"

@@ -31,12 +31,12 @@ from transformers import (
 
 from benchmarks.compare.comparisons import Bench, Comparison
 from benchmarks.compare.contenders import BenchSettings, Cell, Contender
-from precis.config import nearest
-from precis.errors import UserError
-from precis.generation.lean.linear import AsGiven, BFloat16, Int8, Weights, has_onednn
-from precis.generation.lean.loop import LeanLoop
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.generation.fast.fast_decoder import FastDecoder
+from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, Weights, has_onednn
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from precis_text.config import nearest
+from precis_text.errors import UserError
 
 Kind = Literal["zcodepp", "bart", "t5"]
 Rows = list[list[int]]
@@ -152,7 +152,7 @@ def lean(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[
     """
     if bits not in _WEIGHTS:
         raise UserError(f"unknown precision {bits!r}{nearest(bits, _WEIGHTS)}")
-    loop = LeanLoop(model_of("zcodepp", encoder_layers), _WEIGHTS[bits])
+    loop = FastDecoder(model_of("zcodepp", encoder_layers), _WEIGHTS[bits])
     inputs, config = _inputs(batch), exact_config(beams)
 
     def one_pass() -> Rows:

@@ -43,7 +43,7 @@ from benchmarks.compare.results import Failure, Measured, Memory, Results, Sampl
 _MEMORY_ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "65536"}
 
 Item = TypeVar("Item")
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 Keep = Callable[[Results], None]
 
 
@@ -52,7 +52,7 @@ def measure(
     cells: Sequence[Cell],
     settings: BenchSettings,
     *,
-    tell: Tell = print,
+    notify: Notify = print,
     keep: Keep = lambda _: None,
 ) -> Results:
     """Run the table.
@@ -62,18 +62,18 @@ def measure(
         keep: gets what is measured so far, after every cell.
     """
     record = _Record(contenders, settings)
-    with _Crew(record, environment={}, tell=tell) as crew:
+    with _Crew(record, environment={}, notify=notify) as crew:
         for cell in cells:
             record.samples |= _samples(cell, contenders, crew, settings)
-            tell(f"{cell.name}: timed")
+            notify(f"{cell.name}: timed")
             keep(record.results())
     if settings.memory:
         for contender in contenders:
-            with _Crew(record, environment=_MEMORY_ENVIRONMENT, tell=tell) as crew:
+            with _Crew(record, environment=_MEMORY_ENVIRONMENT, notify=notify) as crew:
                 for cell in cells:
                     record.memories |= _memory(cell, contender, crew)
                     keep(record.results())
-            tell(f"{contender.name}: memory measured")
+            notify(f"{contender.name}: memory measured")
     return record.results()
 
 
@@ -159,9 +159,9 @@ class _Record:
 class _Crew:
     """The contenders' processes: each is started for its first cell, and again after a cell that it broke in."""
 
-    def __init__(self, record: _Record, *, environment: Mapping[str, str], tell: Tell) -> None:
+    def __init__(self, record: _Record, *, environment: Mapping[str, str], notify: Notify) -> None:
         self.record = record
-        self._environment, self._tell = environment, tell
+        self._environment, self._tell = environment, notify
         self._workers: dict[str, Worker] = {}
 
     def __enter__(self) -> Self:

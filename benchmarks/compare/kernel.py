@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from benchmarks.compare.contenders import Contender
-from precis.nn.disentangled.kernels import COMPILE
+from precis.nn.disentangled.cpp_loader import COMPILE
 
 #: What `both_ways` of the contender "precis" are called: each is compared with the others.
 WITHOUT = "precis, no kernel"

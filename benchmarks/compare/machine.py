@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from precis.nn.disentangled.kernels import COMPILE, Wish, is_ready
+from precis.nn.disentangled.cpp_loader import COMPILE, Wish, is_ready
 from precis.version import __version__
 
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from precis.config import Settings
+from precis_text.config import Settings
 
 VOCABULARY = 8000
 
@@ -113,8 +113,8 @@ def _pegasus_x(size: Size) -> nn.Module:
 
 
 def _precis(size: Size, chunk: int | None) -> nn.Module:
-    from precis.models.zcodepp.config import ZCodePPConfig
-    from precis.models.zcodepp.encoder import ZCodePPEncoder
+    from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+    from precis.models.zcodepp.zcodepp_encoder import ZCodePPEncoder
 
     config = ZCodePPConfig(
         vocab_size=VOCABULARY,

@@ -16,8 +16,8 @@ from typing import IO, Any, Self
 
 from benchmarks.compare.contenders import Cell, Contender
 from benchmarks.compare.results import Memory, Sample
-from precis.errors import RunError
-from precis.nn.disentangled.kernels import COMPILE
+from precis.nn.disentangled.cpp_loader import COMPILE
+from precis_text.errors import RunError
 
 _LOG_LINES, _LOG_BYTES = 20, 8192
 _REPOSITORY = Path(__file__).resolve().parents[2]

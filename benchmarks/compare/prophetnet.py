@@ -21,10 +21,10 @@ from transformers import ProphetNetForConditionalGeneration as TheirModel
 from benchmarks.compare.comparisons import Bench, Comparison
 from benchmarks.compare.contenders import BenchSettings, Cell, Contender
 from benchmarks.compare.decode import exact_config
-from precis.generation.lean.linear import AsGiven
-from precis.generation.lean.loop import LeanLoop
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.prophetnet.weights import config_from_transformers, from_transformers
+from precis.generation.fast.fast_decoder import FastDecoder
+from precis.generation.fast.packed_linear import AsGiven
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
+from precis.models.prophetnet.prophetnet_weights import config_from_transformers, from_transformers
 
 Rows = list[list[int]]
 
@@ -79,7 +79,7 @@ def lean(*, batch: int, beams: int, encoder_alone: bool = False) -> Callable[[],
     """Ours, as the `Summarizer` calls it: the check that the weights are still the packed ones is timed too."""
     if encoder_alone:
         return _encoder(_ours(), batch)
-    loop = LeanLoop(_ours(), AsGiven())
+    loop = FastDecoder(_ours(), AsGiven())
     inputs, config = _inputs(batch), _config(beams)
 
     def one_pass() -> Rows:

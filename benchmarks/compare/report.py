@@ -13,8 +13,8 @@ from rich.table import Table
 from benchmarks.compare.comparisons import Bench, Figure, Ratio, ratios, size_of
 from benchmarks.compare.growth import growths, marginal_costs
 from benchmarks.compare.results import Measured, Results
-from precis.files import replacing, write_file
-from precis.phases.places import writing_to
+from precis.phases.output_folders import writing_to
+from precis.storage.atomic import replacing, write_file
 
 
 def to_json(

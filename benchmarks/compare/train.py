@@ -22,8 +22,8 @@ from benchmarks.compare.comparisons import Bench, Comparison, Figure
 from benchmarks.compare.contenders import BenchSettings, Cell, Contender, blocks_kept
 from benchmarks.compare.encoder import samsum_batch
 from benchmarks.compare.kernel import OURS, both_ways, without_kernel
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis.recipes.catalogue import recipe
 
 _HERE = "benchmarks.compare.train"

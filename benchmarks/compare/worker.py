@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.compare.machine import Moment, reset_peak, resident_mb
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 Pass = Callable[[], object]
 

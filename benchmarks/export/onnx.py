@@ -23,13 +23,13 @@ from typing import Any
 import torch
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.generation.default_model import default_model
-from precis.generation.extraction import Extractor
-from precis.generation.model_use import load_use
-from precis.generation.reading import DocumentEncoder, choose, reading
-from precis.generation.settings import end_marks, generation_config
+from precis.extract.default_model import default_model
+from precis.extract.extractor import Extractor
+from precis.generation.generation_settings import end_marks, generation_config
+from precis.generation.input_plan import DocumentEncoder, choose, reading
+from precis.generation.model_metadata import load_use
 from precis.generation.summarizer import Summarizer
-from precis.phases.export import export_onnx
+from precis.phases.use.onnx_export import export_onnx
 
 ROOT = Path(__file__).resolve().parents[2]
 _TIMED = 50

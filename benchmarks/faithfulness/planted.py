@@ -36,8 +36,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from precis.data.text.units import extraction_units
-from precis.evaluation.faithfulness.marks import KINDS, Mark, MarkKind, SourceText
+from precis_text.support.marks import KINDS, Mark, MarkKind, SourceText
+from precis_text.units import extraction_units
 
 SETS = (
     "open_pairs/usgov_posts_cc0",

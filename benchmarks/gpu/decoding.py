@@ -12,8 +12,8 @@ import torch
 from benchmarks.compare.decode import exact_config, model_of
 from benchmarks.gpu.machine import SEED
 from benchmarks.gpu.race import Build, StageRun, race
-from precis.generation.lean.linear import AsGiven
-from precis.generation.lean.loop import LeanLoop
+from precis.generation.fast.fast_decoder import FastDecoder
+from precis.generation.fast.packed_linear import AsGiven
 
 LEAN, GENERATE, BART = "precis, lean loop", "precis, generate", "BART, generate"
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
@@ -54,7 +54,7 @@ class _Models:
         self.tokens = _TOY_TOKENS if run.dry else _TOKENS
         self._layers = _TOY_LAYERS if run.dry else _LAYERS
         self._made: dict[str, Any] = {}
-        self._loop: LeanLoop | None = None
+        self._loop: FastDecoder | None = None
 
     def builds(self, batch: int, beams: int) -> dict[str, Build]:
         draw = torch.Generator().manual_seed(SEED)
@@ -77,9 +77,9 @@ class _Models:
 
         return {LEAN: lean, GENERATE: lambda: by_generate("zcodepp"), BART: lambda: by_generate("bart")}
 
-    def _lean(self) -> LeanLoop:
+    def _lean(self) -> FastDecoder:
         if self._loop is None:
-            self._loop = LeanLoop(self._model("zcodepp"), AsGiven())
+            self._loop = FastDecoder(self._model("zcodepp"), AsGiven())
         return self._loop
 
     def _model(self, kind: Any) -> Any:

@@ -18,11 +18,11 @@ from torch.utils.checkpoint import checkpoint
 
 from benchmarks.gpu.notes import Row
 from benchmarks.gpu.race import StageRun
-from precis.errors import UserError
 from precis.nn.attention import attend
 from precis.nn.disentangled.bias import DisentangledBias
-from precis.nn.disentangled.operands import Operands
+from precis.nn.disentangled.inputs import Operands
 from precis.nn.relative_positions import LogBuckets, OffsetRows
+from precis_text.errors import UserError
 
 Inputs = tuple[
     Tensor, ...
@@ -51,14 +51,14 @@ _CHOSEN = "attend"
 _ON_CARD = {
     _CHOSEN: ("precis.nn.attention", "attend", True),
     "flash": ("precis.nn.disentangled.flash", "attend_flash", True),
-    "open": ("precis.nn.disentangled.holding", "attend_openly", True),
+    "open": ("precis.nn.disentangled.saved_scores", "attend_openly", True),
     "recomputing": ("precis.nn.disentangled.recompute", "attend_recomputing", True),
 }
 _ON_CPU = {
     _CHOSEN: _ON_CARD[_CHOSEN],
     "open": _ON_CARD["open"],
     "recomputing": _ON_CARD["recomputing"],
-    "keeping": ("precis.nn.disentangled.holding", "attend_keeping", True),
+    "keeping": ("precis.nn.disentangled.saved_scores", "attend_keeping", True),
     "bands": ("benchmarks.gpu.exactness", "in_bands", False),
 }
 _FLEX = "flex"

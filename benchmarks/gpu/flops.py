@@ -18,7 +18,7 @@ counted, and nothing is counted twice where a way computes it again.
 
 from dataclasses import dataclass
 
-from precis.recipes.runs import ZCodePPShape
+from precis.recipes.run_plan import ZCodePPShape
 
 _BACKWARD_TOO = 3
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from benchmarks.compare.peers import VOCABULARY, Size, build, deberta_config, states_of
 from benchmarks.gpu.device import Device, Pass
 from benchmarks.gpu.machine import SEED
-from precis.errors import UserError
 from precis.nn.attention import DisentangledSelfAttention
 from precis.nn.relative_positions import LogBuckets, OffsetRows, PositionTable
+from precis_text.errors import UserError
 
 OURS, THEIRS, FLASH, FLOOR = "precis", "transformers", "disentangled-flash", "without positions"
 SIZE, TOY_SIZE = Size(width=768, layers=3, heads=12), Size(width=64, layers=1, heads=2)

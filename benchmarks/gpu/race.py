@@ -12,7 +12,7 @@ from torch import Tensor
 from benchmarks.compare.harness import rotated
 from benchmarks.gpu.device import Device, Pass
 from benchmarks.gpu.notes import Notes
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 Build = Callable[[], Pass]
 

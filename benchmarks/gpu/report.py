@@ -12,7 +12,7 @@ from benchmarks.gpu.goals import Outcome as GoalOutcome
 from benchmarks.gpu.goals import outcomes
 from benchmarks.gpu.notes import Row
 from benchmarks.gpu.stages import Outcome
-from precis.files import write_file
+from precis.storage.atomic import write_file
 
 # Stages with too many rows to print.
 _SUMMARIES = {"exactness": exactness.summary}

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from benchmarks.gpu.race import StageRun
-from precis.errors import RunError
+from precis_text.errors import RunError
 
 _ROOT = Path(__file__).parents[2]
 _WORKERS = 4  # a test that loses the device takes its worker's other tests with it, not those of the others

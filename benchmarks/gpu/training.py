@@ -21,17 +21,17 @@ from benchmarks.gpu.device import Device
 from benchmarks.gpu.flops import Work, of_step
 from benchmarks.gpu.machine import SEED
 from benchmarks.gpu.race import StageRun
-from precis.data.batches.bucketed import Batch
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.data.batches.length_buckets import Batch
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.phases.memory_plan import random_batches
+from precis.phases.train.memory_plan import random_batches
 from precis.recipes.catalogue import shaped_config
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
-from precis.recipes.runs import ZCodePPShape
+from precis.recipes.run_plan import ZCodePPShape
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
-from precis.training.loop import train
-from precis.training.settings import TrainSettings
+from precis.training.training_loop import train
+from precis.training.training_settings import TrainSettings
 
 RECIPE = "zcodepp-small"
 JOINT, PAIRS, NO_DROPOUT = "joint pre-training", "fine-tuning", "joint pre-training, no dropout"

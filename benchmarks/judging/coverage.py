@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binomtest
 
-from precis.judging.statistics import Votes, strengths, win_rate
+from precis_judge.verdict_statistics import Votes, strengths, win_rate
 
 
 @dataclass(frozen=True)

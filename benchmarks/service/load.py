@@ -51,7 +51,7 @@ class Ask(BaseModel):
 
 def chooses(model: str) -> bool:
     """Whether a model chooses sentences unless it is asked to write."""
-    from precis.generation.loading import model_use
+    from precis.generation.model_loader import model_use
 
     return model_use(model).mode_for(None) == "extract"
 
@@ -76,7 +76,7 @@ def plain_app(model: str) -> Any:
 
 def plain_extract(model: str) -> Callable[[Ask], str]:
     """The extract of one document."""
-    from precis.generation.extraction import Extractor
+    from precis.extract.extractor import Extractor
 
     extractor = Extractor.from_pretrained(model)
     return lambda ask: extractor.summarize([ask.text], words=ask.words)[0].text
@@ -86,7 +86,7 @@ def plain_generate(model: str) -> Callable[[Ask], str]:
     """What transformers writes of one document."""
     import torch
 
-    from precis.generation.loading import load_model
+    from precis.generation.model_loader import load_model
 
     loaded = load_model(model)
 
@@ -101,7 +101,7 @@ def plain_generate(model: str) -> Callable[[Ask], str]:
 
 def made_alone(model: str, asked: list[str], length: dict[str, int]) -> list[str]:
     """The summary of each document by itself."""
-    from precis.generation.extraction import Extractor
+    from precis.extract.extractor import Extractor
     from precis.generation.summarizer import Summarizer
 
     maker: Any = (Extractor if chooses(model) else Summarizer).from_pretrained(model)
@@ -231,7 +231,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--serve-plain", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    from precis.generation.default_model import default_model
+    from precis.extract.default_model import default_model
 
     model = options.model or str(default_model())
     if options.serve_plain:

@@ -12,15 +12,15 @@ import pytest
 from document_files import epub
 from tiny_models import save
 
-from precis.batch.run import SUMMARIES, BatchRun, _assemble
-from precis.batch.source import DocumentSource, documents_of, files_of, packed, unpacked
-from precis.batch.verify import verify
-from precis.batch.worker import ROWS, TRIES, Attempts, Worker, results_of
-from precis.errors import UserError
-from precis.phases.documents import Document, Reading, read_documents
-from precis.phases.making import Making, SummaryMaker
-from precis.phases.summarize import Result
-from precis.telling import silent
+from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble
+from precis.batch.batch_worker import ROWS, TRIES, Attempts, Worker, results_of
+from precis.batch.document_source import DocumentSource, documents_of, files_of, packed, unpacked
+from precis.batch.summaries_check import verify
+from precis.messages import silent
+from precis.phases.use.input_documents import Document, Reading, read_documents
+from precis.phases.use.summarization import Result
+from precis.phases.use.summary_job import SummaryJob, SummaryMaker
+from precis_text.errors import UserError
 
 TEXT = "Ann sings in the hall on Monday. Bob listens to her. They go home late."
 HOW = Reading(keep_going=True)
@@ -36,13 +36,13 @@ def shelf(tmp_path: Path) -> list[str]:
     (tmp_path / "in" / "b.epub").write_bytes(epub({"a.xhtml": "<h1>Mill</h1><p>Ann sings.</p>"}))
     (tmp_path / "in" / "c.pdf").write_bytes(b"%PDF-1.4 broken")
     parquet.write_table(arrow.table({"document": ["Ann sings."]}), tmp_path / "in" / "d.parquet")
-    return files_of([str(tmp_path / "rows.jsonl"), str(tmp_path / "in")], recursive=False, tell=silent)
+    return files_of([str(tmp_path / "rows.jsonl"), str(tmp_path / "in")], recursive=False, notify=silent)
 
 
 @pytest.fixture(scope="module")
-def making(tmp_path_factory: pytest.TempPathFactory) -> Making:
+def making(tmp_path_factory: pytest.TempPathFactory) -> SummaryJob:
     model = save("zcodepp", tmp_path_factory.mktemp("models") / "tiny")
-    return Making(model=str(model), length={"words": 5, "short": "keep"}, writing={"beams": 1})
+    return SummaryJob(model=str(model), length={"words": 5, "short": "keep"}, writing={"beams": 1})
 
 
 def blocks(shelf: list[str]) -> list[arrow.Table]:
@@ -101,12 +101,12 @@ def test_missing_empty_and_repeated_places_are_refused(tmp_path: Path) -> None:
             files_of(
                 [place if place == "-" else str(tmp_path / place) for place in places],
                 recursive=False,
-                tell=silent,
+                notify=silent,
             )
 
 
 def test_a_worker_gives_the_summaries_of_the_command_and_a_status(
-    shelf: list[str], making: Making, precis_summaries: dict[str, str], tmp_path: Path
+    shelf: list[str], making: SummaryJob, precis_summaries: dict[str, str], tmp_path: Path
 ) -> None:
     worker = Worker(making, tmp_path, "now")
     rows = [row for block in blocks(shelf) for row in worker(block).to_pylist()]
@@ -177,7 +177,7 @@ def test_workers_that_died_with_earlier_commands_give_no_document_up(
 
 
 @pytest.fixture
-def precis_summaries(shelf: list[str], making: Making, tmp_path: Path) -> dict[str, str | None]:
+def precis_summaries(shelf: list[str], making: SummaryJob, tmp_path: Path) -> dict[str, str | None]:
     from precis.cli import main
 
     out = tmp_path / "summaries.jsonl"
@@ -235,7 +235,7 @@ def test_verifying_names_what_is_missing_strange_twice_and_equal(shelf: list[str
 
 
 def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refused(
-    shelf: list[str], making: Making, tmp_path: Path
+    shelf: list[str], making: SummaryJob, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     batch = BatchRun(files=shelf, out=out, making=making)
@@ -259,7 +259,7 @@ def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refu
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_an_address_where_no_cluster_is_is_refused_at_once(
-    address: str, shelf: list[str], making: Making, tmp_path: Path
+    address: str, shelf: list[str], making: SummaryJob, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=f"--address {address}: no cluster answers there"):
         BatchRun(files=shelf, out=tmp_path / "out", making=making, address=address).run()

@@ -31,10 +31,10 @@ from benchmarks.gpu import (
 )
 from benchmarks.gpu.device import Device
 from benchmarks.gpu.notes import Notes, Row
-from precis.errors import UserError
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
-from precis.recipes.runs import ZCodePPShape
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from precis.recipes.run_plan import ZCodePPShape
+from precis_text.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

@@ -56,8 +56,8 @@ def page(chromium) -> Iterator:
 @pytest.fixture(scope="session")
 def invented() -> SimpleNamespace:
     """Makers in both modes: the first sentences, or those with a name and a number that the document lacks."""
-    from precis.data.text.units import extraction_units
     from precis.generation.summarizer import Summary
+    from precis_text.units import extraction_units
 
     def make(texts, ask, watch, hear=None):
         made = []

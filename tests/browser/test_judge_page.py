@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from judging.studies import INJECTED, invented, judge_all, lines, study_in
+from judge.studies import INJECTED, invented, judge_all, lines, study_in
 
-from precis.judging.publish import publish
-from precis.judging.sources import JudgedDocument
-from precis.judging.study import JudgingStudy
+from precis_judge.judging_study import JudgingStudy
+from precis_judge.report_files import publish
+from precis_judge.system_summaries import JudgedDocument
 
 pytestmark = pytest.mark.browser
 KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")

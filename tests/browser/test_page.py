@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from server_of_tests import Running, run
 
-from precis.server.keys import Keys
+from precis.server.client_keys import Keys
 from precis.server.limits import Limits
 
 pytestmark = pytest.mark.browser

@@ -396,7 +396,7 @@ def test_a_command_line_that_cannot_be_meant(arguments: list[str], message: str,
 def test_an_unexpected_error_is_one_line_and_debug_shows_where(
     precis: Precis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import precis.phases.check_data as check_data
+    import precis.phases.data.pair_checks as check_data
 
     monkeypatch.setattr(check_data, "check_data", lambda *_, **__: 1 // 0)
     outcome = precis("data", "check", "x")
@@ -407,7 +407,7 @@ def test_an_unexpected_error_is_one_line_and_debug_shows_where(
 
 
 def test_an_interrupt_is_130(precis: Precis, monkeypatch: pytest.MonkeyPatch) -> None:
-    import precis.phases.check_data as check_data
+    import precis.phases.data.pair_checks as check_data
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -417,8 +417,8 @@ def test_an_interrupt_is_130(precis: Precis, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_failed_run_is_1(precis: Precis, monkeypatch: pytest.MonkeyPatch) -> None:
-    import precis.phases.check_data as check_data
-    from precis.errors import RunError
+    import precis.phases.data.pair_checks as check_data
+    from precis_text.errors import RunError
 
     def failed(*_: object, **__: object) -> None:
         raise RunError("the disk is full")

@@ -11,7 +11,7 @@ import pytest
 import typer
 from tiny_models import SMALL_RUN
 
-from precis.cli.app import app
+from precis.cli.application import app
 
 _NAMES = (
     "train.jsonl",
@@ -65,7 +65,6 @@ def lines(pairs: Path, finished: Path, tmp_path: Path) -> dict[str, list[str]]:
     points.write_text("metric,line,x,mean,low,high,runs\n")
     return {
         "batch": [str(texts), "--model", run],
-        "bench": ["attention", "--quick"],
         "convert": [run],
         "data pack": [str(texts), "--vocab-size", "400", "--workers", "1", "--dev-share", "0.2"],
         "data synthetic": ["--train", "5", "--dev", "2", "--test", "2"],

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from precis import __version__
-from precis.cli.app import app
+from precis.cli.application import app
 
 COMMANDS = {
     "tokenizer": (
@@ -56,7 +56,6 @@ COMMANDS = {
         "--mode --model --out --recursive --sentences --short --tokens --units-column --verify --words --workers -r "
         "files"
     ),
-    "bench": "",
     "convert": "--out --tokenizer source",
     "reproduce": "--data --latex --mode --model --out --precision --scale --seeds --steps --threads table",
     "serve": (

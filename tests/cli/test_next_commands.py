@@ -31,13 +31,17 @@ DONE = {"is_main": True, "model": Path("model"), "kept": "best", "result": RESUL
 @pytest.mark.parametrize(
     ("arguments", "function", "facts"),
     [
-        (["convert", "a.pt"], "convert.convert", {"parameters": 1, "streams": 2, "has_tokenizer": True}),
-        (["ground", "--model", "m", "--tasks", "samsum"], "ground.ground", DONE),
-        (["data", "pack", "texts"], "pack.make_pack", PACK),
-        (["pretrain", "--corpus", "texts"], "pretrain.pretrain", DONE),
+        (
+            ["convert", "a.pt"],
+            "use.prophetnet_conversion.convert",
+            {"parameters": 1, "streams": 2, "has_tokenizer": True},
+        ),
+        (["ground", "--model", "m", "--tasks", "samsum"], "train.grounding.ground", DONE),
+        (["data", "pack", "texts"], "data.corpus_packing.make_pack", PACK),
+        (["pretrain", "--corpus", "texts"], "train.pretraining.pretrain", DONE),
         (
             ["tokenizer", "--data", "pairs.jsonl"],
-            "vocabulary.make_tokenizer",
+            "train.tokenizer_training.make_tokenizer",
             {"entries": 700, "tokens_per_word": 1.5, "by_corpus": {}},
         ),
     ],
@@ -51,12 +55,12 @@ def test_a_folder_with_spaces_is_quoted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "my run's"
-    module, _, name = function.partition(".")
+    module, _, name = function.rpartition(".")
     phases = importlib.import_module(f"precis.phases.{module}")
     monkeypatch.setattr(phases, name, lambda *_, **__: SimpleNamespace(folder=out, **facts))
-    if module == "ground":
+    if module == "train.grounding":
         overrides = importlib.import_module("precis.recipes.overrides")
-        plans = importlib.import_module("precis.recipes.plans")
+        plans = importlib.import_module("precis.recipes.planning")
         monkeypatch.setattr(plans, "resolve_grounding", lambda *_, **__: None)
         monkeypatch.setattr(overrides, "check_on_pairs", lambda *_, **__: None)
     outcome = precis(*arguments, "--out", out)

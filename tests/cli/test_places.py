@@ -23,7 +23,6 @@ Precis = Callable[..., Any]
         "ground --tasks {pairs} --model {model}",
         "tune --data {pairs} --model {model}",
         "reproduce zcodepp-fewshot --data {pairs} --scale smoke",
-        "bench train --quick",
     ],
 )
 def test_a_file_where_a_folder_is_to_be(

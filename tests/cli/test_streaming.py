@@ -7,8 +7,8 @@ import pytest
 from tiny_models import documents, save
 
 from precis.cli import main
-from precis.cli.screen import Screen
-from precis.generation import beginnings
+from precis.cli.framework.terminal_output import Screen
+from precis.generation import partial_summaries
 
 
 def by_fours(text: str) -> list[str]:
@@ -25,7 +25,7 @@ def test_a_terminal_gets_the_sentences_as_they_are_written(
     (tmp_path / "a.txt").write_text(documents(1)[0])
     words = ["summarize", str(tmp_path / "a.txt"), "--model", str(tmp_path / "model"), "--beams", "1"]
     words += ["--device", "cpu", "--short", "write", "--min-words", "20", *options]
-    monkeypatch.setattr(beginnings, "split_sentences", by_fours)
+    monkeypatch.setattr(partial_summaries, "split_sentences", by_fours)
     begun: list[str] = []
     begin = Screen.begin
     monkeypatch.setattr(Screen, "begin", lambda self, text: (begun.append(text), begin(self, text))[1])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tiny_models import SMALL_RUN, once, save
 
-from precis.phases import pair_training as module
+from precis.phases.train import pair_training as module
 
 Precis = Callable[..., Any]
 SHORT = ["--steps", 2, "--set", "generated_rows=0", "--select", "loss", "--precision", "fp32"]

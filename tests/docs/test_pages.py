@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from docs.pages import GUIDE, PAGES, README, ROOT, commands
 
-from precis.cli.app import parser
+from precis.cli.application import parser
 
 _LINK = re.compile(r"\[[^]]*\]\(([^)#]+)\)")
 
@@ -57,9 +57,9 @@ def test_the_places_that_the_architecture_names_exist() -> None:
     named = [one or other for one, other in _CODE.findall(text)]
     roots = (
         ROOT,
-        ROOT / "src" / "precis",
-        ROOT / "src" / "precis" / "nn",
-        ROOT / "src" / "precis" / "models",
+        ROOT / "packages" / "precis" / "src" / "precis",
+        ROOT / "packages" / "precis" / "src" / "precis" / "nn",
+        ROOT / "packages" / "precis" / "src" / "precis" / "models",
     )
     missing = [place for place in named if not any((root / place).exists() for root in roots)]
     assert len(named) > 40

@@ -45,7 +45,10 @@ def test_links_to_pages_are_turned_and_links_to_nothing_are_refused():
     places = build.sources()
     page = ROOT / "docs" / "guide" / "README.md"
     assert build.turned("[a](../../README.md#install)", page, places) == "[a](../index.md#install)"
-    assert build.turned("[b](../../src/precis/errors.py)", page, places) == "b (`src/precis/errors.py`)"
+    assert (
+        build.turned("[b](../../packages/precis-text/src/precis_text/errors.py)", page, places)
+        == "b (`packages/precis-text/src/precis_text/errors.py`)"
+    )
     with pytest.raises(build.BrokenLinkError, match=r"README\.md: links to gone\.md"):
         build.turned("[c](gone.md)", page, places)
     for file in places:

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from precis.errors import UserError
 from precis.evaluation.agreement import Judged, agreement, agreements, kendall, spearman, system_tau
 from precis.evaluation.significance import Bootstrap
+from precis_text.errors import UserError
 
 FEW = Bootstrap(samples=200)
 

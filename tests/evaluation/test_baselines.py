@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precis.data.pairs.pair import Pair
-from precis.errors import UserError
 from precis.evaluation.baselines import Lead, Longest, Oracle, lead, longest, oracle, split_units
 from precis.evaluation.rouge import Rouge
+from precis_text.errors import UserError
 
 _DIALOGUE = "Ann: Hi\nBob: Hello Ann, how are you?\n\nAnn: Fine\nBob: See you at six then\nAnn: Bye!!!"
 _TEXT = "Short one. This sentence is a good deal longer. Medium size here. End."

@@ -6,7 +6,7 @@ import sacrebleu
 from precis.data.pairs.pair import Pair
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
-from precis.phases.scores import scores_for
+from precis.phases.measure.task_metrics import scores_for
 
 #: Of each language a text, and the same text with one word changed by a letter or a mark.
 TEXTS = {

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from nltk.translate.meteor_score import meteor_score
 
-from precis.errors import UserError
 from precis.evaluation import meteor as module
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.scoring import evaluate
 from precis.evaluation.significance import Bootstrap
+from precis_text.errors import UserError
 
 _PREDICTIONS = [
     "When did the mill burn down?",

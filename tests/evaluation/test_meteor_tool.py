@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precis.errors import RunError, UserError
 from precis.evaluation.meteor import MeteorTool
+from precis_text.errors import RunError, UserError
 
 _PREDICTIONS = [
     "who burned the old mill ?",

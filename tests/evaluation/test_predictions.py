@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from precis.data.pairs.pair import Pair
-from precis.data.text.marks import UNIT_MARK
-from precis.errors import UserError
 from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
+from precis_text.control_characters import UNIT_MARK
+from precis_text.errors import UserError
 
 _PAIRS = [Pair(document=f"Document {i}.", summary="s", id=f"doc-{i}") for i in range(4)]
 _MADE_BY = {"model": "runs/a", "beams": 4}

@@ -8,7 +8,6 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from precis.errors import UserError
 from precis.evaluation import probe_plots
 from precis.evaluation.probe_plots import (
     Curve,
@@ -22,6 +21,7 @@ from precis.evaluation.probe_plots import (
     draw_spectra,
 )
 from precis.evaluation.probes import AttentionMap, Spectrum
+from precis_text.errors import UserError
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

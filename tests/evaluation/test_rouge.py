@@ -11,9 +11,9 @@ from rouge_score.rouge_scorer import RougeScorer
 
 import precis
 from precis.data.tasks.tasks import TASKS
-from precis.data.text.sentences import split_sentences
-from precis.errors import UserError
 from precis.evaluation.rouge import ROUGE_TYPES, Rouge, lcs_length, union_hits
+from precis_text.errors import UserError
+from precis_text.sentences import split_sentences
 
 _WORD = st.sampled_from(
     ["the", "mill", "burned", "down", "nobody", "was", "hurt", "at", "3.5", "o'clock", ".", "!", "\n"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from precis.errors import UserError
 from precis.evaluation.sacrebleu_scores import bleu
+from precis_text.errors import UserError
 
 _PREDICTIONS = [
     "The Anchor is a cheap pub near the river.",

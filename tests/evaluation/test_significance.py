@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precis.errors import UserError
 from precis.evaluation.significance import OVER_RUNS, Bootstrap
+from precis_text.errors import UserError
 
 _VALUES = st.lists(st.floats(0, 100), min_size=1, max_size=60).map(np.array)
 

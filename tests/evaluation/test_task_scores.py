@@ -17,12 +17,12 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from scipy import stats
 from sklearn import metrics
 
-from precis.errors import UserError
-from precis.evaluation.answers import answer_f1, exact_match
-from precis.evaluation.labels import accuracy, f1_of, matthews, pearson, spearman
+from precis.evaluation.label_metrics import accuracy, f1_of, matthews, pearson, spearman
 from precis.evaluation.meteor import Meteor
 from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
 from precis.evaluation.scoring import Scorer
+from precis.evaluation.squad_metrics import answer_f1, exact_match
+from precis_text.errors import UserError
 
 WORDS = (
     "the",

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precis.errors import UserError
 from precis.evaluation.text_statistics import (
     STATISTICS,
     Source,
     extractive_fragments,
     shape_statistics,
 )
+from precis_text.errors import UserError
 
 _DOCUMENT = "The old mill burned down last night. Nobody was hurt, the fire brigade said."
 _WORDS = st.lists(st.sampled_from("abcd"), max_size=14)

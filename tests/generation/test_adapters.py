@@ -6,10 +6,10 @@ import huggingface_hub
 import pytest
 from tiny_models import save
 
-from precis.errors import UserError
 from precis.generation.adapters import BasePlace, find_parts, write_base
-from precis.generation.loading import load_model
+from precis.generation.model_loader import load_model
 from precis.tuning import Prefix, attach, method
+from precis_text.errors import UserError
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import torch
 from lean_cases import Called, Uncaptured, config, inputs, model, prophet, prophet_documents, prophet_settings
 from transformers import PreTrainedModel
 
-from precis.generation.lean.linear import AsGiven, BFloat16, Weights
-from precis.generation.lean.loop import LeanLoop
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.generation.fast.fast_decoder import FastDecoder
+from precis.generation.fast.packed_linear import AsGiven, BFloat16, Weights
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 
 TOKENS = 16
 
@@ -31,7 +31,7 @@ def written(way: str, kind: str, dtype: torch.dtype, weights: Weights) -> tuple[
     asked = config(**options) if kind == "zcodepp" else prophet_settings(**options)
     given = inputs(1) if kind == "zcodepp" else prophet_documents(1)
     given = {name: value[:1] for name, value in given.items()}
-    loop = LeanLoop(made(kind, dtype), weights, capture=Called() if way == "static" else Uncaptured())
+    loop = FastDecoder(made(kind, dtype), weights, capture=Called() if way == "static" else Uncaptured())
     if way == "drafts":
         return given["input_ids"], torch.tensor([loop.draft(given["input_ids"], asked).tokens])
     return given["input_ids"], torch.tensor(loop(given, asked))

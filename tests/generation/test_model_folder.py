@@ -13,9 +13,9 @@ from tiny_models import save
 from torch import Tensor
 from transformers import GenerationConfig
 
-from precis.errors import UserError
-from precis.files import SEAL, seal, write_folder
-from precis.generation.loading import load_model, model_config
+from precis.generation.model_loader import load_model, model_config
+from precis.storage.atomic import SEAL, seal, write_folder
+from precis_text.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import torch
 from tiny_models import KINDS, documents, our_tokenizer, tiny
 from transformers import PreTrainedModel
 
-from precis.data.text.marks import join_parts, mark_units
-from precis.decoding import GenerationSettings
-from precis.errors import UserError
-from precis.generation.settings import generation_config
+from precis.generation.generation_settings import generation_config
 from precis.generation.summarizer import Summarizer
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.tuning import Prefix, attach, method
+from precis_text.control_characters import join_parts, mark_units
+from precis_text.decoding_settings import GenerationSettings
+from precis_text.errors import UserError
 
 SHORT = GenerationSettings(max_tokens=12)
 DOCUMENTS = documents(7)

@@ -20,9 +20,8 @@ from transformers import PreTrainedModel
 from typer.main import get_command
 
 from precis.cli import main
-from precis.cli.app import app
-from precis.decoding import GenerationSettings
-from precis.generation.decoding import Drafting
+from precis.cli.application import app
+from precis.generation.decoder_batches import Drafting
 from precis.generation.summarizer import Summarizer
 from precis.models import (
     ProphetNetConfig,
@@ -30,6 +29,7 @@ from precis.models import (
     ZCodePPConfig,
     ZCodePPForConditionalGeneration,
 )
+from precis_text.decoding_settings import GenerationSettings
 
 _STEPS = 20
 _TERMINAL = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}

@@ -9,8 +9,8 @@ from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 
 from precis.generation.summarizer import Summarizer
 from precis.models.outputs import predicting_states
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 
 
 class ThirdConfig(ZCodePPConfig):

@@ -6,7 +6,7 @@ import pytest
 from tiny_models import our_tokenizer
 
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
-from precis.phases.trainable import new_config
+from precis.phases.train.trainable_model import new_config
 from precis.recipes.catalogue import model_of, recipe
 
 TINY = {

@@ -6,7 +6,7 @@ from small_models import seq2seq
 from tiny_models import our_tokenizer
 from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 STREAMS = ("zcodepp-streams", "prophetnet")
 

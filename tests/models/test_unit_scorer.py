@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from precis.errors import UserError
 from precis.models.unit_scorer import UNIT_FACTS, UnitScorer, UnitScorerShape, sines
+from precis_text.errors import UserError
 
 
 def test_units_of_other_documents_and_padding_change_no_score() -> None:

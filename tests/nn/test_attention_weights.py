@@ -4,7 +4,7 @@ import torch
 
 from precis.nn.attention import attend, t5_attention
 from precis.nn.attention_weights import AttentionWeights, in_order, observed, watched
-from precis.nn.prefix import PrefixColumns
+from precis.nn.prefix_columns import PrefixColumns
 
 
 def states(*shape):

@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from precis.errors import UserError
 from precis.nn.attention import DisentangledSelfAttention, t5_attention
 from precis.nn.blocks import (
     DecoderLayer,
@@ -17,6 +16,7 @@ from precis.nn.blocks import (
     Memory,
 )
 from precis.nn.score_bias import DenseBias
+from precis_text.errors import UserError
 
 
 def states(*shape, seed=0):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import DynamicCache, EncoderDecoderCache
 
-from precis.models.zcodepp.config import ZCodePPConfig, build_decoder
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_decoder
 from precis.nn.attention_weights import AttentionWeights
 from precis.nn.streams import whole_target
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from precis.errors import UserError
 from precis.nn.attention import attend
 from precis.nn.normalizers import Gumbel, Softmax, TopP
+from precis_text.errors import UserError
 
 LOWEST = torch.finfo(torch.float32).min
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from precis.models.zcodepp.config import ZCodePPConfig, build_encoder
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_encoder
 from precis.nn import packed
 from precis.nn.layer_plan import Global, Local
 from precis.nn.packed import Packing

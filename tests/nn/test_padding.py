@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis.nn.disentangled import bias as disentangled
 from precis.nn.padding import host_mask, is_padded, mask_if_padded
 

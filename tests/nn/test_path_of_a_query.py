@@ -7,7 +7,7 @@ import torch
 from walks import modules_entered, told_way
 
 from precis.nn.attention import attend
-from precis.nn.disentangled import kernels
+from precis.nn.disentangled import cpp_loader
 from precis.nn.score_bias import DenseBias
 from tests.nn.disentangled.inputs import make_bias, random_inputs
 
@@ -22,7 +22,7 @@ def query(learnt: bool = False) -> Callable[[], object]:
 
 
 def test_by_the_kernel_it_passes_the_modules_that_the_architecture_lists() -> None:
-    if not kernels.is_ready("disentangled"):
+    if not cpp_loader.is_ready("disentangled"):
         pytest.skip("no C++ kernel here, or it is switched off")
     way = modules_entered(query())
     assert way == told_way("A query.")
@@ -33,7 +33,7 @@ def test_by_the_kernel_it_passes_the_modules_that_the_architecture_lists() -> No
 def test_without_the_kernel_it_passes_the_modules_that_the_architecture_lists(
     monkeypatch: pytest.MonkeyPatch, learnt: bool
 ) -> None:
-    monkeypatch.setenv(kernels.COMPILE, "0")
+    monkeypatch.setenv(cpp_loader.COMPILE, "0")
     way = modules_entered(query(learnt))
     assert way == told_way("without it, in training" if learnt else "without it, in inference")
     assert len(way) <= MOST

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import DynamicCache, EncoderDecoderCache
 
-from precis.models.prophetnet.config import ProphetNetConfig, build_stream_decoder
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig, build_stream_decoder
 from precis.nn.streams import whole_target
 from tests.nn.test_transformer import SHAPE
 

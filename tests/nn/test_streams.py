@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from precis.nn.attention import attend
-from precis.nn.attention_paths import OwnKeys
+from precis.nn.attention_rows import OwnKeys
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.streams import Sight, StateBucketBias, StreamLayout, ahead, attenuated, sight, whole_target
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from precis.models.prophetnet.config import ProphetNetConfig, build_post_norm_encoder
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig, build_post_norm_encoder
 from precis.nn.transformer import AbsolutePositions
 
 SHAPE = {

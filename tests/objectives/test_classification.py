@@ -5,7 +5,7 @@ import torch
 from small_models import classifier
 
 from precis.data.batches.corruption import IGNORE
-from precis.data.batches.labelled import LabelledBatch
+from precis.data.batches.labelled_texts import LabelledBatch
 from precis.objectives.classification import Classification
 
 IDS = torch.arange(5, 29).view(4, 6)

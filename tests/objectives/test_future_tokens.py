@@ -6,7 +6,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from precis.errors import UserError
 from precis.models import (
     ProphetNetConfig,
     ProphetNetForConditionalGeneration,
@@ -15,6 +14,7 @@ from precis.models import (
 )
 from precis.objectives.future_tokens import Alphas, Attenuated, FutureTokens
 from precis.objectives.sequence_to_sequence import SequenceToSequence
+from precis_text.errors import UserError
 
 NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from models.zcodepp.test_pretraining import blocks
-from models.zcodepp.test_pretraining import model as pretraining_model
+from models.zcodepp.test_replaced_token_detection import blocks
+from models.zcodepp.test_replaced_token_detection import model as pretraining_model
 from objectives.test_future_tokens import Pairs, prophet, zcodepp
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode

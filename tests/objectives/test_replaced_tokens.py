@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from models.zcodepp.test_pretraining import DELTA, TABLE, Blocks, blocks, model, moved
+from models.zcodepp.test_replaced_token_detection import DELTA, TABLE, Blocks, blocks, model, moved
 from torch import Tensor, nn
 
-from precis.errors import DivergedError
-from precis.models.zcodepp.pretraining import PreTrainingOutput, ZCodePPForPreTraining
+from precis.models.zcodepp.replaced_token_detection import PreTrainingOutput, ZCodePPForPreTraining
 from precis.objectives.losses import InTurn, Loss, Objective
 from precis.objectives.replaced_tokens import ReplacedTokensAndSpans, replaced_token_loss
 from precis.training import TrainSettings, train
+from precis_text.errors import DivergedError
 
 OBJECTIVE = ReplacedTokensAndSpans()
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification, DebertaV2Model
 
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.deberta import copy_deberta, deberta_settings
-from precis.models.zcodepp.encoder import ZCodePPEncoder, ZCodePPForSequenceClassification
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.deberta_weights import copy_deberta, deberta_settings
+from precis.models.zcodepp.zcodepp_encoder import ZCodePPEncoder, ZCodePPForSequenceClassification
 
 SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]
 # (batch, length, padded positions of the first row)

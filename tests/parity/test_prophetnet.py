@@ -15,9 +15,9 @@ import torch
 from transformers import ProphetNetConfig as TheirConfig
 from transformers import ProphetNetForConditionalGeneration as Theirs
 
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.prophetnet.weights import config_from_transformers, from_transformers
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
+from precis.models.prophetnet.prophetnet_weights import config_from_transformers, from_transformers
 
 NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import T5Config, T5Model
 
-from precis.models.zcodepp.config import ZCodePPConfig, build_decoder
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_decoder
 
 
 def copy_linear(ours, theirs):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from precis.data.pairs.schemes import prefix_of
+from precis.data.pairs.dataset_adapters import prefix_of
 from precis.data.tasks.tasks import TASKS
-from precis.studies.ngrams import QUESTIONS
-from precis.studies.scales import (
+from precis_experiments.ngram_study import QUESTIONS
+from precis_experiments.scales import (
     CORPORA,
     DIALOGUES,
     FACTS,

@@ -12,8 +12,8 @@ import pytest
 from datasets import Dataset, DatasetDict, Features, List, Value
 
 from precis.data.tasks.tasks import task
-from precis.errors import UserError
-from precis.phases.ground import find_sets, read_set
+from precis.phases.train.grounding import find_sets, read_set
+from precis_text.errors import UserError
 
 TEXT, NUMBER = Value("string"), Value("float32")
 ON_HUB: dict[str, Features] = {

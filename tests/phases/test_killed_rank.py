@@ -11,7 +11,7 @@ import pytest
 from devices import ON_THE_CPU
 from tiny_models import documents, our_tokenizer
 
-from precis.data.packs.packing import pack
+from precis.data.packs.pack_writer import pack
 from precis.training.callbacks import read_metrics
 
 _SMALL = (

@@ -8,15 +8,15 @@ import pytest
 from tiny_models import save
 
 from precis.cli import main
-from precis.data.mixing import BySize
+from precis.data.mixing_shares import BySize
 from precis.data.packs.text_sources import read_texts
-from precis.data.text.tokenizer import load_tokenizer
-from precis.errors import UserError
-from precis.phases.ground import ground
-from precis.phases.pack import make_pack
-from precis.phases.pretrain import pretrain, resolve_pretraining
-from precis.phases.vocabulary import make_shared_tokenizer
-from precis.recipes.plans import resolve_grounding
+from precis.data.text.unigram_tokenizer import load_tokenizer
+from precis.phases.data.corpus_packing import make_pack
+from precis.phases.train.grounding import ground
+from precis.phases.train.pretraining import pretrain, resolve_pretraining
+from precis.phases.train.tokenizer_training import make_shared_tokenizer
+from precis.recipes.planning import resolve_grounding
+from precis_text.errors import UserError
 
 pytestmark = pytest.mark.filterwarnings("ignore:the texts give only")
 GERMAN = ["brücke", "fluß", "größe", "übung", "straße", "mädchen"]
@@ -90,7 +90,7 @@ def test_a_shared_vocabulary_reads_its_corpora_at_their_shares(texts: Path, tmp_
             mixture=BySize(temperature=temperature),
             vocab_size=400,
             characters=4_000,
-            tell=lines.append,
+            notify=lines.append,
         )
         return [int(line.split(": ")[1].split()[0].replace(",", "")) for line in lines]
 
@@ -147,7 +147,7 @@ def pretrained(texts: Path, words: Path) -> tuple[Path, list[str]]:
         mixture=BySize(temperature=2),
         out=texts / "phase1",
         callbacks=[],
-        tell=told.append,
+        notify=told.append,
     )
     return texts / "phase1", told
 
@@ -176,7 +176,7 @@ def test_phase_2_repeats_the_smaller_set_in_both_languages_and_each_is_scored_in
         temperature=2,
         out=texts / "grounded",
         callbacks=[],
-        tell=told.append,
+        notify=told.append,
     )
     assert done.model is not None
     small = next(line for line in told if line.startswith("klexikon_de: "))

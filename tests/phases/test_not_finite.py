@@ -12,22 +12,22 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_models import documents, our_tokenizer, save
 
-from precis.data.packs.packing import pack
+from precis.data.packs.pack_writer import pack
 from precis.data.synthetic.corpus import make_pairs
-from precis.errors import DivergedError, RunError
 from precis.generation.adapters import ADAPTER_FOLDER
-from precis.phases.finetune import finetune
-from precis.phases.ground import ground
-from precis.phases.pretrain import PRETRAINING_FOLDER, pretrain, resolve_pretraining
-from precis.phases.session import MODEL_FOLDER
-from precis.phases.sources import find_sources
-from precis.phases.tune import tune
-from precis.recipes.plans import few_shot, resolve_grounding, resolve_run
-from precis.recipes.tuning import TunePlan, resolve_tuning
+from precis.phases.data.run_pairs import find_sources
+from precis.phases.train.finetuning import finetune
+from precis.phases.train.grounding import ground
+from precis.phases.train.prefix_tuning import tune
+from precis.phases.train.pretraining import PRETRAINING_FOLDER, pretrain, resolve_pretraining
+from precis.phases.train.training_session import MODEL_FOLDER
+from precis.recipes.planning import few_shot, resolve_grounding, resolve_run
+from precis.recipes.prefix_recipes import TunePlan, resolve_tuning
+from precis.storage.checkpoint_folder import write_sealed
 from precis.training.checkpoint import MODEL_FILE
-from precis.training.sealed import write_sealed
 from precis.training.updates import Updater
 from precis.tuning import Prefix
+from precis_text.errors import DivergedError, RunError
 
 BRIEF = {
     "train.steps": 4,

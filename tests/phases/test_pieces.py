@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from tiny_models import documents, our_tokenizer
 from torch.testing import assert_close
 
-from precis.data.packs.packing import pack
+from precis.data.packs.pack_writer import pack
 from precis.training.callbacks import read_metrics
 
 _SMALL = (

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from precis.errors import UserError
-from precis.recipes.runs import PRECISION, native_precision
+from precis.recipes.run_plan import PRECISION, native_precision
+from precis_text.errors import UserError
 
 # what makes torch and oneDNN on a new processor compute like one without AVX-512
 OLD_PROCESSOR = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
@@ -26,7 +26,7 @@ def test_a_processor_that_multiplies_in_bf16_is_not_asked_where_torch_will_not()
     program = (
         "import torch; torch.cuda.is_available = lambda: False\n"
         "torch.cpu._is_avx512_bf16_supported = lambda: True\n"
-        "from precis.recipes.runs import native_precision; print(native_precision())"
+        "from precis.recipes.run_plan import native_precision; print(native_precision())"
     )
     environment = {name: value for name, value in os.environ.items() if name != PRECISION} | OLD_PROCESSOR
     command = [sys.executable, "-c", program]

@@ -9,28 +9,28 @@ import pytest
 import torch
 from tiny_models import bert_tokenizer, documents, our_tokenizer
 
-from precis.data.batches.bucketed import Batch, in_order
-from precis.data.batches.tokenized import TokenizedPairs
-from precis.data.packs.packing import pack
+from precis.data.batches.length_buckets import Batch, in_order
+from precis.data.batches.token_arrays import TokenizedPairs
+from precis.data.packs.pack_writer import pack
 from precis.data.pairs.pair import Pair
-from precis.data.text.tokenizer import load_tokenizer, without_start
-from precis.errors import UserError
-from precis.generation.settings import generation_config
+from precis.data.text.unigram_tokenizer import load_tokenizer, without_start
+from precis.generation.generation_settings import generation_config
 from precis.models import ProphetNetForConditionalGeneration, ZCodePPForConditionalGeneration
-from precis.models.zcodepp.pretraining import ZCodePPForPreTraining
-from precis.objectives.pretraining import SpansAlone
+from precis.models.zcodepp.replaced_token_detection import ZCodePPForPreTraining
+from precis.objectives.pretraining_objectives import SpansAlone
 from precis.objectives.sequence_to_sequence import SequenceToSequence
-from precis.phases.check_data import write_synthetic
-from precis.phases.finetune import finetune
-from precis.phases.pair_training import pair_objective
-from precis.phases.pretrain import pretrain, resolve_pretraining
-from precis.phases.sources import find_sources
-from precis.phases.trainable import load_trainable, new_config, new_trainable
+from precis.phases.data.pair_checks import write_synthetic
+from precis.phases.data.run_pairs import find_sources
+from precis.phases.train.finetuning import finetune
+from precis.phases.train.pair_training import pair_objective
+from precis.phases.train.pretraining import pretrain, resolve_pretraining
+from precis.phases.train.trainable_model import load_trainable, new_config, new_trainable
 from precis.recipes.catalogue import RECIPES, model_of, recipe, shaped_config
-from precis.recipes.plans import resolve_run
-from precis.recipes.prophetnet import prophetnet_decoding
-from precis.recipes.runs import ProphetNetShape
+from precis.recipes.planning import resolve_run
+from precis.recipes.prophetnet_recipes import prophetnet_decoding
+from precis.recipes.run_plan import ProphetNetShape
 from precis.training.callbacks import read_metrics
+from precis_text.errors import UserError
 
 TRAINING = {
     "train.steps": 3,

@@ -10,9 +10,9 @@ from safetensors import SafetensorError
 from tiny_models import our_tokenizer, save
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.errors import RunError, UserError
-from precis.phases.pack import make_pack
+from precis.phases.data.corpus_packing import make_pack
 from precis.phases.run_folder import check_seals, damaged, save_tokenizer, write_folder
+from precis_text.errors import RunError, UserError
 
 
 def full_disk(place: Path) -> None:

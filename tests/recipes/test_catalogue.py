@@ -7,9 +7,8 @@ import pytest
 from tiny_models import save
 from transformers import PreTrainedConfig
 
-from precis.errors import UserError
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.zcodepp.config import ZCodePPConfig
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.recipes.catalogue import (
     FEW,
     RECIPES,
@@ -20,7 +19,8 @@ from precis.recipes.catalogue import (
     recipe_to_finetune,
     recipe_to_ground,
 )
-from precis.recipes.runs import RunPlan
+from precis.recipes.run_plan import RunPlan
+from precis_text.errors import UserError
 
 _LAYERS = {"encoder_layers": 1, "decoder_layers": 1}
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from precis.errors import UserError
 from precis.recipes.catalogue import recipe
 from precis.recipes.overrides import (
     check_on_pairs,
@@ -11,8 +10,9 @@ from precis.recipes.overrides import (
     with_changes,
     with_overrides,
 )
-from precis.recipes.plans import grounding, resolve_run
+from precis.recipes.planning import grounding, resolve_run
 from precis.training import Highest, Lowest
+from precis_text.errors import UserError
 
 MICRO = recipe("zcodepp-micro")
 

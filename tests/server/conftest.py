@@ -10,7 +10,7 @@ from tiny_models import tiny
 
 from precis.generation.summarizer import Summarizer
 from precis.server.engine import Ask
-from precis.server.makers import Makers
+from precis.server.served_model import Makers
 
 
 def tiny_makers() -> Makers:

@@ -7,7 +7,7 @@ import pytest
 
 from precis.generation.summarizer import NOTHING
 from precis.server.engine import Ask, Engine
-from precis.server.limits import Limits, Refused
+from precis.server.limits import ApiError, Limits
 
 
 class Counting:
@@ -112,7 +112,7 @@ def test_a_fault_is_answered_to_the_document_that_has_it_alone() -> None:
     finally:
         engine.stop(seconds=10)
     assert [found[0], found[1], found[3]] == [NOTHING] * 3
-    assert isinstance(found[2], Refused)
+    assert isinstance(found[2], ApiError)
     assert (found[2].status, len(faults), listener.reasons) == (500, 1, ["internal_error"])
 
 

@@ -1,6 +1,6 @@
-"""A short form of `python -m benchmarks.service.fuzz`."""
+"""A short form of `python -m faults.service.fuzz`."""
 
-from benchmarks.service.fuzz import fuzz
+from faults.service.fuzz import fuzz
 
 
 def test_requests_made_from_the_schema_never_break_it(service) -> None:

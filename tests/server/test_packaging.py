@@ -6,8 +6,8 @@ from pathlib import Path
 
 import typer
 
-from precis.cli.commands import Commands
-from precis.cli.serve import serve
+from precis.cli.commands.serve_command import serve
+from precis.cli.framework.command_class import Commands
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "packaging" / "Dockerfile").read_text().replace("\\\n", " ")

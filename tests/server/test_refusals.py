@@ -1,9 +1,9 @@
-"""A short form of `python -m benchmarks.service.refusals`."""
+"""A short form of `python -m faults.service.refusals`."""
 
 import httpx
 import pytest
 
-from benchmarks.service.refusals import Excess, excesses, refuse
+from faults.service.refusals import Excess, excesses, refuse
 
 
 @pytest.mark.parametrize("excess", list(excesses("tiny")), ids=lambda excess: excess.name)

@@ -14,7 +14,7 @@ from tiny_models import documents
 
 from precis.server.limits import Limits
 from precis.server.schemas import SummarizeAnswer
-from precis.server.work import plain
+from precis.server.service import plain
 
 
 def post(service, value, path="/v1/summarize", **options):

@@ -13,10 +13,10 @@ from torch import nn
 from training import tiny
 from training.tiny import Witness
 
-from precis.errors import UserError
 from precis.objectives.losses import Loss
+from precis.storage.checkpoint_folder import write_sealed
 from precis.training import Highest, load_weights
-from precis.training.sealed import write_sealed
+from precis_text.errors import UserError
 
 
 def _scripted(values: list[float], metric: str = "loss") -> Any:

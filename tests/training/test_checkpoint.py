@@ -10,11 +10,11 @@ import pytest
 from safetensors import SafetensorError
 from training import tiny
 
-from precis.errors import RunError, UserError
+from precis.storage.checkpoint_folder import check_seal
 from precis.training import TrainSettings, checkpoint, load_weights
 from precis.training.checkpoint import Checkpoints, RunState
 from precis.training.optimizer import build_optimizer
-from precis.training.sealed import check_seal
+from precis_text.errors import RunError, UserError
 
 
 def _save(checkpoints: Checkpoints, *steps: int, best: int | None = None) -> None:

@@ -17,11 +17,11 @@ from torch import nn
 from training import tiny
 from training.tiny import Witness
 
-from precis.errors import DivergedError, RunError
 from precis.objectives.losses import Loss
 from precis.training import Highest, JsonLines, Lowest, load_weights
 from precis.training.callbacks import read_metrics
-from precis.training.tensors import not_finite
+from precis.training.state_tensors import not_finite
+from precis_text.errors import DivergedError, RunError
 
 
 def _poisoned(*bad: int) -> Any:

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 from training.tiny import TinyModel
 
-from precis.errors import UserError
 from precis.training import TrainSettings
 from precis.training.optimizer import build_optimizer, decay_groups
+from precis_text.errors import UserError
 
 
 def test_biases_and_norms_are_exempt_from_decay_and_a_tied_parameter_is_listed_once() -> None:

@@ -17,13 +17,13 @@ from devices import ON_THE_CPU, keep_to_the_cpu
 from torch import Tensor, nn
 from training import tiny
 
-from precis.errors import UserError
 from precis.nn import vocabulary_scores
 from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import InTurn, Loss, smoothed_cross_entropy
 from precis.training import JsonLines, load_weights
 from precis.training.callbacks import read_metrics
 from precis.training.processes import main_process_first, sharding_is_asked_for, wait_for_everyone
+from precis_text.errors import UserError
 
 SETTINGS: dict[str, Any] = {"steps": 6, "gradient_accumulation": 2, "log_every": 1, "validate_every": 3}
 #: What `accelerate launch` sets for FSDP2.

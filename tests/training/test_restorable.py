@@ -11,11 +11,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from training import tiny
 
-from precis.errors import UserError
+from precis.storage.checkpoint_folder import check_seal, to_json
 from precis.training import TrainSettings, load_weights
 from precis.training.checkpoint import Checkpoints, RunState, restore
 from precis.training.optimizer import build_optimizer
-from precis.training.sealed import check_seal, to_json
+from precis_text.errors import UserError
 
 Change = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 

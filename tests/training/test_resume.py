@@ -16,9 +16,10 @@ import pytest
 from training import tiny
 from training.kills import Harness, Make, differences
 
-from precis.errors import RunError, UserError
-from precis.lock import locked
-from precis.training import JsonLines, TrainSettings, sealed
+from precis.storage import checkpoint_folder
+from precis.storage.locks import locked
+from precis.training import JsonLines, TrainSettings
+from precis_text.errors import RunError, UserError
 
 
 def small_run() -> Mapping[str, Any]:
@@ -161,14 +162,14 @@ def test_a_checkpoint_that_cannot_be_read_stops_the_run_and_is_not_deleted(
     options: dict[str, Any] = {"validate": rising, "validate_every": 8}  # the best: step 8
     tiny.run(tmp_path, **options)
     before = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
-    real = sealed._sha256
+    real = checkpoint_folder._sha256
 
     def sha256(path: Path) -> str:
         if path.parent.name == f"step-{step:08d}":
             raise OSError(5, "Input/output error")
         return real(path)
 
-    monkeypatch.setattr(sealed, "_sha256", sha256)
+    monkeypatch.setattr(checkpoint_folder, "_sha256", sha256)
     with pytest.raises(RunError, match=rf"step-{step:08d} cannot be read \(\[Errno 5\].*nothing was deleted"):
         tiny.run(tmp_path, **options)
 

@@ -11,10 +11,10 @@ from torch import nn
 from training import tiny
 from training.tiny import Witness
 
-from precis.errors import UserError
 from precis.objectives.losses import Loss
 from precis.training import Highest, JsonLines
 from precis.training.callbacks import read_metrics
+from precis_text.errors import UserError
 
 
 @pytest.mark.parametrize(

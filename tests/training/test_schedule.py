@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from training import tiny
 
-from precis.errors import UserError
 from precis.recipes.overrides import with_overrides
 from precis.training import TrainSettings
 from precis.training.schedule import LinearDecay, StableThenDecay, learning_rate_at
-from precis.training.settings import refuse_other_settings
+from precis.training.training_settings import refuse_other_settings
+from precis_text.errors import UserError
 
 
 @pytest.mark.parametrize(

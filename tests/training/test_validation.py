@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from training import tiny
 
-from precis.errors import UserError
 from precis.training import mean_loss
 from precis.training.validation import evaluating
+from precis_text.errors import UserError
 
 
 def test_the_mean_is_over_targets_and_not_over_batches() -> None:

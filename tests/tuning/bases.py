@@ -13,10 +13,10 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from precis.models.prophetnet.config import ProphetNetConfig
-from precis.models.prophetnet.model import ProphetNetForConditionalGeneration
-from precis.models.zcodepp.config import ZCodePPConfig
-from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis.tuning import Attachment, MethodSettings, Prefix, Tuning, attach
 
 KINDS = ("bart", "mbart", "pegasus", "t5", "zcodepp", "prophetnet")

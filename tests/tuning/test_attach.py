@@ -12,11 +12,11 @@ from transformers import PreTrainedModel, T5GemmaConfig, T5GemmaForConditionalGe
 from transformers.models.t5gemma import T5GemmaModuleConfig
 from tuning.bases import KINDS, LAYERS, LENGTH, SEGMENTS, attach_loud, base, logits, plain
 
-from precis.errors import UserError
 from precis.nn.normalizers import TopP
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, attached, method
 from precis.tuning.discourse import Layer, Tuning, Uniform
 from precis.tuning.prefix import ALL_SITES, Site, TopLayers
+from precis_text.errors import UserError
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,6 @@ import torch
 from conformance import random_batch
 from tuning.bases import LAYERS, attach_loud, base, logits, plain
 
-from precis.errors import UserError
 from precis.nn.normalizers import Gumbel, Softmax, TopP
 from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, Tuning, attach, method
 from precis.tuning.discourse import (
@@ -23,6 +22,7 @@ from precis.tuning.discourse import (
     expected_parts,
 )
 from precis.tuning.prefix import Site
+from precis_text.errors import UserError
 
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=8)
 
@@ -204,8 +204,8 @@ def test_given_segments_that_do_not_fit_are_refused(segments, words):
 @pytest.mark.parametrize("plan", [None, 4])
 def test_chunks_of_fusion_in_encoder_keep_the_documents_segments(plan):
     """A document of two chunks: the second one's queries belong to the second segment, not to both."""
-    from precis.models.zcodepp.config import ZCodePPConfig
-    from precis.models.zcodepp.model import ZCodePPForConditionalGeneration
+    from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+    from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 
     torch.manual_seed(0)
     config = ZCodePPConfig(

@@ -10,9 +10,9 @@ import torch
 from conformance import random_batch
 from tuning.bases import OPTIONS, SEGMENTS, attach_loud, base, logits
 
-from precis.errors import UserError
 from precis.tuning import NoPrefix, Prefix, method
 from precis.tuning.prefix import Reparametrized
+from precis_text.errors import UserError
 
 peft = pytest.importorskip("peft")
 
@@ -185,4 +185,6 @@ def test_without_peft_the_extra_that_has_it_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "precis.tuning.peft_method")
     with pytest.raises(UserError, match=r"pip install 'precis-summarizer\[peft\]'"):
         importlib.import_module("precis.tuning.peft_method")
-    assert 'peft = ["peft>=' in Path(__file__).parents[2].joinpath("pyproject.toml").read_text()
+    assert (
+        'peft = ["peft>=' in Path(__file__).parents[2].joinpath("packages/precis/pyproject.toml").read_text()
+    )

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from precis.errors import UserError
 from precis.tuning.prefix import (
     AllLayers,
     Direct,
@@ -16,6 +15,7 @@ from precis.tuning.prefix import (
     SiteShape,
     TopLayers,
 )
+from precis_text.errors import UserError
 
 SHAPE = SiteShape(layers=12, heads=2, head_width=4)
 

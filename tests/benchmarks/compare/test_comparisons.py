@@ -11,7 +11,7 @@ from benchmarks.compare.comparisons import Bench, Comparison, Figure, LongCells,
 from benchmarks.compare.contenders import BenchSettings, Cell, Contender
 from benchmarks.compare.growth import growths, marginal_costs
 from benchmarks.compare.results import Failure, Measured, Memory, Results, Sample
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 LENGTHS = (100, 200, 400)
 SETTINGS = BenchSettings(rounds=3)

@@ -9,14 +9,14 @@ from benchmarks.compare.contenders import BenchSettings, Cell, Contender
 from benchmarks.compare.harness import measure, rotated
 from benchmarks.compare.process import ContenderError, Worker
 from benchmarks.compare.results import Memory, Sample
-from precis.nn.disentangled.kernels import COMPILE
+from precis.nn.disentangled.cpp_loader import COMPILE
 
 CONTENDERS = """
 import os
 import signal
 import sys
 
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 def make(*, name, cell, log):
     def one_pass():
@@ -68,7 +68,7 @@ def test_contenders_take_turns_in_processes_of_their_own(contender, tmp_path, mo
         contender("five", missing="this CPU has no bf16"),
     ]
     told = []
-    results = measure(contenders, CELLS, SETTINGS, tell=told.append)
+    results = measure(contenders, CELLS, SETTINGS, notify=told.append)
     lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     small = [name for name, cell, *_ in lines if cell == "small"]
     assert small == ["one", "two", *("one", "two"), *("two", "one"), *("one", "two")]  # warm-up, three rounds
@@ -149,7 +149,7 @@ def played(monkeypatch):
         contenders = [Contender(name=n, make="", environment=cells) for n, cells in behaviour.items()]
         kept = []
         settings = BenchSettings(rounds=2, memory=memory)
-        results = measure(contenders, CELLS, settings, tell=lambda _: None, keep=kept.append)
+        results = measure(contenders, CELLS, settings, notify=lambda _: None, keep=kept.append)
         return results, kept
 
     return run

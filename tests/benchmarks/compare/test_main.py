@@ -11,7 +11,7 @@ from outcomes import Run, runner
 from benchmarks.compare import harness, report
 from benchmarks.compare.__main__ import Subject, main
 from benchmarks.compare.results import Failure, Measured, Results, Sample
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 SUBJECTS = [subject.value for subject in Subject if subject is not Subject.everything]
 
@@ -30,7 +30,7 @@ class Measuring:
     error: Exception = field(default_factory=lambda: OSError("no space left"))
     slow: list[float] = field(default_factory=list)
 
-    def __call__(self, contenders: Any, cells: Any, settings: Any, *, tell: Any, keep: Any) -> Results:
+    def __call__(self, contenders: Any, cells: Any, settings: Any, *, notify: Any, keep: Any) -> Results:
         self.settings.append(settings)
         ours = self.slow.pop(0) if self.slow else 1.0
         found = [

@@ -12,7 +12,7 @@ from benchmarks.compare.contenders import KEEP_BLOCKS
 from benchmarks.compare.kernel import OURS
 from benchmarks.compare.peers import NAMES, Size, build, states_of
 from precis.nn import packed
-from precis.nn.disentangled.kernels import COMPILE
+from precis.nn.disentangled.cpp_loader import COMPILE
 
 
 @pytest.mark.parametrize("backward", [False, True])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from precis.data.batches.bucketed import Batch, on_device
+from precis.data.batches.length_buckets import Batch, on_device
 from precis.data.batches.pretraining_batches import PreTrainingBatch
 
 

@@ -13,7 +13,7 @@ from precis.data.batches.corruption import (
     mask_tokens,
     sentence_scores,
 )
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 CLS, SEP, PAD, MASK, SENTINEL = 1, 2, 0, 999, 1000
 WORDS = CorruptionIds(pad=PAD, cls=CLS, sep=SEP, mask=MASK, first_sentinel=SENTINEL, sentinels=100)

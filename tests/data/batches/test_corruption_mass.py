@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from precis.data.batches.corruption import CorruptionIds, mass_spans
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 CLS, SEP, MASK = 1, 2, 999
 WORDS = range(300, 900)

@@ -10,7 +10,7 @@ from restored_spans import restore_spans
 
 from precis.data.batches.corruption import CorruptionIds
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatch, PreTrainingBatches
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 WORDS = CorruptionIds(pad=0, cls=1, sep=2, mask=599, first_sentinel=600, sentinels=100)
 

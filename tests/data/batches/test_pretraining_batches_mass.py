@@ -5,7 +5,7 @@ import torch
 
 from precis.data.batches.corruption import CorruptionIds
 from precis.data.batches.pretraining_batches import MassBatches
-from precis.phases.memory_plan import RandomRows
+from precis.phases.train.memory_plan import RandomRows
 
 VOCABULARY = 400
 WORDS = CorruptionIds(pad=0, cls=1, sep=2, mask=299, first_sentinel=300, sentinels=100, pieces=range(4, 299))

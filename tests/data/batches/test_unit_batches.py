@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from precis.data.batches.unit_batches import UnitBatches, UnitDocuments
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 
 def documents(sizes: list[int]) -> UnitDocuments:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from precis.data.packs.mixture import Mixture, Order, PackedRows
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 
 class Numbers:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tiny_models import our_tokenizer
 
+from precis.data.packs.pack_writer import pack
 from precis.data.packs.packed_text import PackedText
-from precis.data.packs.packing import pack
-from precis.data.text.tokenizer import train_tokenizer
-from precis.errors import UserError
+from precis.data.text.unigram_tokenizer import train_tokenizer
+from precis_text.errors import UserError
 
 
 @pytest.fixture

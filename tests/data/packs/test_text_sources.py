@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from precis.data.packs.text_sources import TextReport, read_texts, text_files
-from precis.errors import UserError
-from precis.files import write_folder
+from precis.storage.atomic import write_folder
+from precis_text.errors import UserError
 
 
 def test_files_of_every_kind_are_read_in_order(tmp_path: Path) -> None:

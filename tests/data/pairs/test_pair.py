@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
-from precis.data.rows.row import Row
 from precis.evaluation.sacrebleu_scores import bleu
+from precis_text.row import Row
 
 
 def read(**values: Any) -> Pair:

@@ -8,12 +8,12 @@ import datasets
 import pytest
 
 from precis.data.pairs.pair import Pair
+from precis.data.pairs.pair_reader import ReadReport, read_pairs
 from precis.data.pairs.question_generation import DU, TITLES, ZHAO, question_rows
-from precis.data.pairs.sources import ReadReport, read_pairs
-from precis.data.rows.row import Row
-from precis.data.text.marks import join_parts
-from precis.errors import UserError
-from precis.phases.sources import find_part, find_sources, splits_of
+from precis.phases.data.run_pairs import find_part, find_sources, splits_of
+from precis_text.control_characters import join_parts
+from precis_text.errors import UserError
+from precis_text.row import Row
 
 PASSAGE = "The mill in Arlen burned down in 1904. It was built in 1871."
 

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from precis.data.pairs.pair import Columns, Pair
-from precis.data.pairs.sources import read_pairs, splits_on_hub
+from precis.data.pairs.pair_reader import read_pairs, splits_on_hub
 from precis.data.rows.hub import hub_hint, hub_name
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 
 class TestHub:

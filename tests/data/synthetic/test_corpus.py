@@ -29,8 +29,8 @@ from precis.data.synthetic.grammar import (
     scenario,
     table,
 )
-from precis.data.synthetic.words import COUNT_WORDS, figure, person, town
-from precis.errors import UserError
+from precis.data.synthetic.names_and_numbers import COUNT_WORDS, figure, person, town
+from precis_text.errors import UserError
 
 PASSING = read_scenarios("reports").passing
 SCENARIOS = [story for story, _ in (*reports(), *dialogues())]

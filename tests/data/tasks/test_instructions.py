@@ -8,7 +8,7 @@ import pytest
 
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.instructions import GENERAL, KINDS, VERSION, wording_for
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 UNIFORMS = [n / 50 for n in range(50)]
 

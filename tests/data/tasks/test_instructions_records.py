@@ -11,7 +11,7 @@ from precis.data.tasks import instructions
 from precis.data.tasks.instructions import KINDS, Records
 from precis.data.tasks.instructions import _build as build_kind
 from precis.data.tasks.tasks import _build as build_task
-from precis.errors import UserError
+from precis_text.errors import UserError
 
 TASK = """
 [first]

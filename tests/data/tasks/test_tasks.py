@@ -12,15 +12,15 @@ from typing import Any
 import datasets
 import pytest
 
+from precis.data.pairs.dataset_adapters import LAYOUTS
 from precis.data.pairs.pair import Pair
-from precis.data.pairs.schemes import LAYOUTS
-from precis.data.pairs.sources import ReadReport, available_splits
+from precis.data.pairs.pair_reader import ReadReport, available_splits
 from precis.data.tasks.instructions import KINDS
 from precis.data.tasks.tasks import TASKS, Task, folder_of, resolve, task
-from precis.data.text.marks import join_parts
-from precis.decoding import GenerationSettings
-from precis.errors import UserError
-from precis.phases.sources import ColumnNames, find_sources
+from precis.phases.data.run_pairs import ColumnNames, find_sources
+from precis_text.control_characters import join_parts
+from precis_text.decoding_settings import GenerationSettings
+from precis_text.errors import UserError
 
 # Rows in the shape that the hub gives them, written for this test.
 _TRIPLES = {

@@ -6,13 +6,13 @@ import pytest
 from tiny_models import our_tokenizer, tiny
 from transformers import PreTrainedTokenizerBase
 
-from precis.data.batches.tokenized import TokenizedPairs
+from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.encoding import encode_documents
-from precis.data.text.marks import SEPARATOR, join_parts, main_part, readable
-from precis.data.text.tokenizer import train_tokenizer
-from precis.errors import UserError
-from precis.generation.reading import DocumentEncoder, pieces
+from precis.data.text.unigram_tokenizer import train_tokenizer
+from precis.generation.input_plan import DocumentEncoder, pieces
+from precis_text.control_characters import SEPARATOR, join_parts, main_part, readable
+from precis_text.errors import UserError
 
 ANSWER, PASSAGE = "the old mill", "Bob says that [SEP] the old mill burned. Ann was not there."
 BOTH = join_parts(ANSWER, PASSAGE)

@@ -5,8 +5,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from precis.data.text.encoding import decode_summary, encode_summaries, sentence_mark
-from precis.generation.reading import line_end_ids
-from precis.generation.settings import control_tokens
+from precis.generation.generation_settings import control_tokens
+from precis.generation.input_plan import line_end_ids
 
 NAMES = ["[PAD]", "[unused0]", "[X_SEP]", "[UNK]", "[SEP]", "one", "two", "three"]
 

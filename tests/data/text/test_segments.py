@@ -4,9 +4,8 @@ import pytest
 from tiny_models import our_tokenizer
 from transformers import BertTokenizerLegacy
 
-from precis.data.batches.tokenized import TokenizedPairs
+from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
-from precis.data.text.marks import unit_starts
 from precis.data.text.segments import (
     Paragraphs,
     Sentences,
@@ -16,7 +15,8 @@ from precis.data.text.segments import (
     segments_of_units,
     token_units,
 )
-from precis.errors import UserError
+from precis_text.control_characters import unit_starts
+from precis_text.errors import UserError
 
 TEXT = "The mill closed. Dr. Ames left on Monday!  Nobody knew why.\n\nA year later it reopened."
 CHAT = "Mia: are you in?\nTom: yes\nand the dog too\nMia: good: see you"

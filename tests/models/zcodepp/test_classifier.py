@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from conformance import random_batch
 from small_models import classifier, seq2seq
 
-from precis.models.zcodepp.encoder import ZCodePPEncoderModel
+from precis.models.zcodepp.zcodepp_encoder import ZCodePPEncoderModel
 
 IDS = torch.arange(5, 23).reshape(3, 6)
 

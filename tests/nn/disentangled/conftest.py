@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis.nn.disentangled import bands, holding, operands, recompute
+from precis.nn.disentangled import bands, inputs, recompute, saved_scores
 
 
 @pytest.fixture
@@ -11,5 +11,5 @@ def small_blocks(monkeypatch):
     for module in (bands, recompute):
         monkeypatch.setattr(module, "_BLOCK", 12)
         monkeypatch.setattr(module, "_SCORES", 2 * 12 * 40 * 2)
-    monkeypatch.setattr(operands, "_TILE", 7)
-    monkeypatch.setattr(holding, "_SCORES", 2 * 40 * 40)
+    monkeypatch.setattr(inputs, "_TILE", 7)
+    monkeypatch.setattr(saved_scores, "_SCORES", 2 * 40 * 40)

@@ -3,7 +3,7 @@
 import torch
 
 from precis.nn.disentangled.bias import DisentangledBias
-from precis.nn.disentangled.operands import Operands
+from precis.nn.disentangled.inputs import Operands
 from precis.nn.relative_positions import LogBuckets, OffsetRows
 from tests.nn.definition import attention_weights
 

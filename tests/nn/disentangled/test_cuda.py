@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from precis.models.zcodepp.config import ZCodePPConfig, build_encoder
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_encoder
 from precis.nn import packed
 from precis.nn.attention import attend
 from precis.nn.disentangled import bias as route
@@ -11,8 +11,8 @@ from precis.nn.disentangled import flash, flex
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.disentangled.flash import attend_flash
 from precis.nn.disentangled.flex import attend_flex
-from precis.nn.disentangled.holding import attend_openly
 from precis.nn.disentangled.recompute import attend_recomputing
+from precis.nn.disentangled.saved_scores import attend_openly
 from precis.nn.relative_positions import LogBuckets
 from tests.nn.definition import attention_weights
 from tests.nn.disentangled import inputs as shared

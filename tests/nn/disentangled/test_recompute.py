@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from precis.nn.disentangled.holding import attend_keeping, attend_openly
 from precis.nn.disentangled.recompute import attend_recomputing
+from precis.nn.disentangled.saved_scores import attend_keeping, attend_openly
 from tests.nn.disentangled.inputs import operands, padding, plain, random_inputs
 
 learning = pytest.mark.parametrize("learn", [attend_recomputing, attend_keeping, attend_openly])

@@ -1,0 +1,72 @@
+"""Scores of whole test sets in a study's results, for pooling and comparing runs later.
+
+A result keeps each score and its values on resampled rows, with the same draws for every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precis.evaluation.rouge import Rouge
+from precis.evaluation.score_report import Corpus
+from precis.evaluation.significance import Bootstrap
+from precis.evaluation.squad_metrics import MeanScore
+from precis.evaluation.task_scores import rouge_types, task_scorers
+from precis_experiments.experiment import Key, Runs
+from precis_experiments.resumable_steps import Result
+
+
+def score_texts(
+    metrics: Sequence[str],
+    texts: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    language: str = "en",
+) -> Result:
+    """Score texts in a language by a task's metrics; return JSON values.
+
+    Raises:
+        UserError: a metric is unknown, or `texts` is empty.
+    """
+    found: dict[str, Corpus] = {
+        name: scorer(texts, references) for name, scorer in task_scorers(metrics).items()
+    }
+    if types := rouge_types(metrics):
+        rouge = Rouge.suited((), language=language, types=types)
+        for name, examples in rouge.score(texts, references).items():
+            found[name] = MeanScore(signature=rouge.signature, examples=examples)
+    drawn = Bootstrap()
+    return {
+        "scores": {name: score.score for name, score in found.items()},
+        "resampled": {
+            name: [round(float(value), 3) for value in drawn.resampled(score.resampled, len(texts))]
+            for name, score in found.items()
+        },
+        "signatures": {name: score.signature for name, score in found.items()},
+    }
+
+
+def corpus_cells(runs: Runs[Key], metrics: Sequence[str]) -> list[str]:
+    """Return the interval of each metric over runs and test rows."""
+    return [_cell([_one(run, metric) for run in runs.values()]) for metric in metrics]
+
+
+def corpus_gains(runs: Runs[Key], others: Runs[Key], metrics: Sequence[str]) -> list[str]:
+    """Return the gain of `runs` over `others` in each metric, paired by key and row; empty without common keys."""
+    common = [key for key in runs if key in others]
+    if not common:
+        return []
+    return [_cell([_one(runs[key], m) - _one(others[key], m) for key in common]) for m in metrics]
+
+
+def _one(run: Result, metric: str) -> NDArray[np.float64]:
+    """Return the score, followed by its value on each draw of rows."""
+    return np.array([run["scores"][metric], *run["resampled"][metric]])
+
+
+def _cell(runs: Sequence[NDArray[np.float64]]) -> str:
+    figures = np.stack(runs)
+    return str(Bootstrap().corpus_runs_interval(figures[:, 0].tolist(), figures[:, 1:]))

@@ -1,0 +1,207 @@
+"""`precis reproduce`: reproduce a table of a paper at a chosen scale."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from precis.cli.framework.command_class import described
+from precis.cli.framework.options import ModeName, PrecisionName, Threads, begin
+from precis.phases.output_folders import existing_folder
+from precis_text.errors import UserError
+
+if TYPE_CHECKING:
+    from precis_experiments.experiment import Experiment
+    from precis_experiments.small_model import Writing
+
+
+class PaperTable(StrEnum):
+    """The tables that can be reproduced."""
+
+    fewshot = "zcodepp-fewshot"
+    ablation = "zcodepp-ablation"
+    prophetnet = "prophetnet"
+    prefix = "discourse-prefix"
+    facts = "structure-to-text"
+    glue = "glue"
+    default_model = "default-model"
+
+
+_WITH_MODEL = (PaperTable.default_model, PaperTable.facts, PaperTable.glue)
+
+
+class ScaleName(StrEnum):
+    """The scales of `precis_experiments.scales` as a choice on the command line."""
+
+    smoke = "smoke"
+    micro = "micro"
+    mini = "mini"
+
+
+@described(
+    "reproduce",
+    rich_help_panel="Data and experiments",
+    epilog=(
+        "Example:  precis reproduce zcodepp-fewshot --scale micro --data DIR --out runs/fewshot\n\n"
+        "To resume, repeat the command: finished steps do not run again. Commands in several terminals, or on "
+        "several machines that share the folder, share the work. OUT/table.md shows the results so far. The micro "
+        "scale takes some hours on two CPU cores; mini is for a GPU; smoke takes a few minutes and tests the "
+        "pipeline.\n\n"
+        "DIR contains the folders samsum, e2e, pretrain_wikinews and so on; docs/guide/reproduce.md lists those that "
+        "each table needs at each scale, and their columns. Missing pretrain_* folders are skipped and recorded. "
+        "Processes that share the work need the same absolute DIR and hardware that computes in the same precision."
+    ),
+)
+def reproduce(
+    table: Annotated[PaperTable, typer.Argument(help="The table.", show_default=False)],
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data",
+            help="Folder with one folder per data set (samsum, ...); see docs/guide/reproduce.md.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for all results.", show_default=False)],
+    scale: Annotated[ScaleName, typer.Option("--scale", help="Size of the experiments.")] = ScaleName.micro,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            help="For default-model, structure-to-text and glue: the pre-trained model to start from.",
+        ),
+    ] = None,
+    mode: Annotated[
+        ModeName,
+        typer.Option(
+            "--mode",
+            help="For default-model: extract trains it to select sentences; abstract also to write (hours).",
+        ),
+    ] = ModeName.extract,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps",
+            min=1,
+            help=(
+                "For default-model --mode abstract: total steps of training to write; may be changed when resuming."
+            ),
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds",
+            min=1,
+            help="Use seeds 0 to N-1 instead of the scale's; N may grow later. Intervals pool them.",
+            show_default=False,
+        ),
+    ] = None,
+    precision: Annotated[
+        PrecisionName | None,
+        typer.Option(
+            "--precision", help="Number format. Default: bf16 if the hardware supports it natively."
+        ),
+    ] = None,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs), as in OUT/table.tex.")
+    ] = False,
+    threads: Threads = None,
+) -> None:
+    """Run the experiments behind a table of a paper, at a scale of your choice, and print it next to the paper's.
+
+    default-model builds the model included with precis, from a pre-trained one and openly licensed pairs.
+    """
+    existing_folder(data)
+    is_default = table is PaperTable.default_model
+    _check_together(table, model=model, mode=mode, steps=steps, is_table=seeds is not None or latex)
+    if precision is not None:
+        from precis.recipes.run_plan import PRECISION
+
+        os.environ[PRECISION] = precision.value
+    from precis.cli.framework.console import note
+
+    begin(threads)
+    if model is not None and is_default:
+        _make_default_model(model, data, out, _writing(mode, scale, steps))
+        return
+    from precis_experiments.experiment import LATEX_FILE, TABLE_FILE
+    from precis_experiments.initial_model import begin_with
+    from precis_experiments.resumable_steps import Interrupted
+    from precis_experiments.scales import with_seeds
+
+    study = _experiment(table)
+    size = study.scales[scale.value]
+    if model is not None:
+        size = begin_with(size, model)
+    if seeds is not None:
+        size = with_seeds(size, seeds)
+    try:
+        text = study(size, data=data, out=out, notify=note)
+    except Interrupted:
+        note("repeat the command to resume")
+        raise typer.Exit(130) from None
+    print((out / LATEX_FILE).read_text() if latex else text)
+    print(f"written: {out / TABLE_FILE}, {out / LATEX_FILE}", file=sys.stderr if latex else sys.stdout)
+
+
+def _check_together(
+    table: PaperTable, *, model: str | None, mode: ModeName, steps: int | None, is_table: bool
+) -> None:
+    """Refuse options that belong to another table."""
+    if table is PaperTable.default_model and is_table:
+        raise UserError("default-model is a model, not a table; omit --seeds and --latex")
+    if (table in _WITH_MODEL) != (model is not None):
+        names = f"{', '.join(_WITH_MODEL[:-1])} and {_WITH_MODEL[-1]}"
+        raise UserError(f"{names} need a pre-trained --model; the other tables do not take one")
+    if table is not PaperTable.default_model and mode is not ModeName.extract:
+        raise UserError(f"--mode {mode} is only for default-model; omit it")
+    if steps is not None and mode is not ModeName.abstract:
+        raise UserError("--steps is only for default-model --mode abstract; omit it")
+
+
+def _experiment(table: PaperTable) -> Experiment[Any]:
+    """Return the experiments of a table."""
+    from precis_experiments.glue_study import glue
+    from precis_experiments.ngram_study import prophetnet
+    from precis_experiments.prefix_study import discourse_prefix
+    from precis_experiments.structure_study import structure_to_text
+    from precis_experiments.zcodepp_studies import ablation, fewshot
+
+    known: tuple[Experiment[Any], ...] = (
+        fewshot,
+        ablation,
+        prophetnet,
+        discourse_prefix,
+        structure_to_text,
+        glue,
+    )
+    return {study.name: study for study in known}[table.value]
+
+
+def _writing(mode: ModeName, scale: ScaleName, steps: int | None) -> Writing | None:
+    """Return the plan that trains the default model to write; None for extract."""
+    from precis_experiments.small_model import WRITING
+
+    if mode is ModeName.extract:
+        return None
+    known = WRITING[scale.value]
+    train = replace(known.ground.train, steps=steps or known.ground.train.steps)
+    return replace(known, ground=replace(known.ground, train=train))
+
+
+def _make_default_model(model: str, data: Path, out: Path, writing: Writing | None) -> None:
+    from precis.cli.framework.console import note
+    from precis_experiments.small_model import RELEASE, RELEASE_FOLDER, default_model
+
+    done = default_model(RELEASE, data=data, start=model, out=out, writing=writing, notify=note)
+    if done.model is None:
+        note("repeat the command to resume")
+        raise typer.Exit(130)
+    print(f"written: {out / RELEASE_FOLDER}")

@@ -1,0 +1,259 @@
+"""An experiment as a list of named steps, which any number of processes can share and resume.
+
+Each step has its own folder and writes `result.json` when it is done. A step with a result is never run again, and an
+interrupted step resumes as its own training does. These files are the whole state.
+
+A process that works on a step holds a lock on its folder; the system releases the lock when the process ends, however
+it ends. So the same command can run in a second terminal, or on another machine that shares the folder. Its file system
+must have POSIX locks, as NFS version 4 does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from precis.messages import Notify
+from precis.phases.output_folders import claim_folder
+from precis.phases.run_folder import versions
+from precis.recipes.run_plan import native_precision
+from precis.storage.atomic import write_file
+from precis.storage.locks import HeldError, locked
+from precis_text.bounded_io import read_json
+from precis_text.config import Settings
+from precis_text.errors import UserError
+
+RESULT_FILE = "result.json"
+STUDY_FILE = "study.json"
+_SPENT_FILE = "spent.json"
+
+Result = dict[str, Any]
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error
+    """A step received a signal to stop; start the study again."""
+
+
+@final
+@dataclass(frozen=True)
+class Step:
+    """One piece of work.
+
+    Attributes:
+        needs: earlier steps that must have results before this one can start.
+        run: takes the step's folder and returns JSON values, or raises `Interrupted`.
+        tidy: removes files from the folder that are no longer needed after the result is written; before that, an
+            interrupted step resumes from them.
+    """
+
+    name: str
+    run: Callable[[Path], Result]
+    tidy: Callable[[Path], None] = lambda _: None
+    needs: tuple[str, ...] = ()
+
+
+@final
+class Study:
+    """The folder of an experiment."""
+
+    def __init__(self, folder: Path, settings: Settings, *, name: str, data: Path | None = None) -> None:
+        """Use the folder for this experiment on the data sets in `data`.
+
+        More or fewer seeds are the same experiment: each has its own steps.
+
+        Raises:
+            UserError: it contains another experiment, or this one with other settings or precision.
+        """
+        self.folder = claim_folder(folder, is_ours=lambda place: (place / STUDY_FILE).is_file())
+        place = None if data is None else str(data.resolve())
+        record = json.loads(json.dumps({"study": name, "settings": settings.to_dict(), "data": place}))
+        record["precision"] = native_precision()
+        path = folder / STUDY_FILE
+        if path.exists():
+            before = {"precision": record["precision"], **_read_study(path)}
+            if _without_seeds({key: before.get(key) for key in record}) != _without_seeds(record):
+                raise UserError(
+                    f"{folder} contains {before.get('study')} with other settings, data or precision; "
+                    "name another folder with --out"
+                )
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_file(path, json.dumps({**record, "versions": versions()}, indent=2) + "\n")
+
+    def place(self, step: str) -> Path:
+        """Return the folder of a step."""
+        return self.folder / "steps" / step
+
+    def result(self, step: str) -> Result | None:
+        """Return the result of a step, or None if it is not done."""
+        path = self.place(step) / RESULT_FILE
+        if not path.exists():
+            return None
+        found: Result = read_json(path)
+        return found
+
+    def work(
+        self,
+        steps: Iterable[Step],
+        notify: Notify,
+        *,
+        show: Callable[[Mapping[str, Result]], None] = lambda _: None,
+        poll_seconds: float = 5.0,
+    ) -> Mapping[str, Result]:
+        """Do the remaining steps in order, concurrently with other processes; return all results by name.
+
+        A process takes the first step that is not done, that no other process works on, and whose needs are met. If
+        there is none, it waits for the others.
+
+        Args:
+            show: called with the results so far after every step that this process finishes, and at the end.
+            poll_seconds: seconds between two checks of the folder while waiting.
+
+        Raises:
+            Interrupted: a step received a signal to stop.
+            UserError: this is one of several processes of one run.
+        """
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise UserError(
+                "a study does not run under torchrun; start the same command several times instead"
+            )
+        listed = list(steps)
+        _check_needs(listed)
+        self._tidy(listed)
+        waiting: tuple[str, ...] = ()
+        while True:
+            results = self._results(listed)
+            left = [(number, step) for number, step in enumerate(listed, start=1) if step.name not in results]
+            if not left:
+                show(results)
+                return results
+            if self._take_one(left, results, notify, total=len(listed)):
+                show(self._results(listed))
+                waiting = ()
+                continue
+            names = tuple(step.name for _, step in left)
+            if names != waiting:
+                notify(f"waiting for other processes: {len(left)} of {len(listed)} steps are left")
+                waiting = names
+            time.sleep(poll_seconds)
+
+    def _results(self, steps: Iterable[Step]) -> dict[str, Result]:
+        found = {step.name: self.result(step.name) for step in steps}
+        return {name: result for name, result in found.items() if result is not None}
+
+    def _take_one(
+        self,
+        left: Iterable[tuple[int, Step]],
+        results: Mapping[str, Result],
+        notify: Notify,
+        *,
+        total: int,
+    ) -> bool:
+        """Do the first step that can be done now; return whether there was one."""
+        for number, step in left:
+            if not results.keys() >= set(step.needs):
+                continue
+            with self._held(step) as is_ours:
+                # Another process may have finished it after we read the results and before we got the lock.
+                if is_ours and self.result(step.name) is None:
+                    notify(f"[{number}/{total}] {step.name}")
+                    self._do(step)
+                    step.tidy(self.place(step.name))
+                    return True
+        return False
+
+    def _tidy(self, steps: Iterable[Step]) -> None:
+        """Remove files that a killed process left behind."""
+        for step in steps:
+            if self.result(step.name) is not None:
+                with self._held(step) as is_ours:
+                    if is_ours:
+                        step.tidy(self.place(step.name))
+
+    @contextmanager
+    def _held(self, step: Step) -> Iterator[bool]:
+        """Hold the step's folder for this process only; yield False if another process holds it."""
+        place = self.place(step.name)
+        place.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(place))
+            except HeldError:
+                yield False
+                return
+            yield True
+
+    def _do(self, step: Step) -> None:
+        place = self.place(step.name)
+        spent = _read_spent(place)
+        began, cpu = time.perf_counter(), _cpu_seconds()
+        try:
+            found = step.run(place)
+        finally:  # an interrupted try counts too; a killed one leaves no record
+            spent = {
+                "seconds": spent["seconds"] + time.perf_counter() - began,
+                "cpu_seconds": spent["cpu_seconds"] + _cpu_seconds() - cpu,
+            }
+            write_file(place / _SPENT_FILE, json.dumps(spent) + "\n")
+        found = {**found, **spent}
+        write_file(place / RESULT_FILE, json.dumps(found, indent=2) + "\n")
+
+
+def _without_seeds(record: Any) -> Any:
+    """Return a record without its seeds."""
+    if not isinstance(record, dict):
+        return record
+    return {key: _without_seeds(value) for key, value in record.items() if not key.endswith("seeds")}
+
+
+def _read_study(path: Path) -> dict[str, Any]:
+    try:
+        found = read_json(path)
+    except UserError:
+        found = None
+    if not isinstance(found, dict) or "study" not in found:
+        raise UserError(f"{path} was not written by precis; name another folder with --out")
+    return found
+
+
+def missing_steps(steps: Iterable[Step], results: Mapping[str, Result]) -> str:
+    """Return a line that names the steps without a result, followed by an empty one; "" if all are done."""
+    names = [step.name for step in steps]
+    left = [name for name in names if name not in results]
+    if not left:
+        return ""
+    return f"Unfinished: {len(names) - len(left)} of {len(names)} steps are done. Missing: {', '.join(left)}.\n\n"
+
+
+def _check_needs(steps: Iterable[Step]) -> None:
+    """Check that steps need earlier steps only, so that one can always be done."""
+    earlier: set[str] = set()
+    for step in steps:
+        unknown = set(step.needs) - earlier
+        if unknown:
+            raise ValueError(f"step {step.name!r} needs {sorted(unknown)}, but no earlier step has this name")
+        if step.name in earlier:
+            raise ValueError(f"two steps have the name {step.name!r}")
+        earlier.add(step.name)
+
+
+def _read_spent(place: Path) -> dict[str, float]:
+    path = place / _SPENT_FILE
+    if not path.exists():
+        return {"seconds": 0.0, "cpu_seconds": 0.0}
+    spent: dict[str, float] = read_json(path)
+    return spent
+
+
+def _cpu_seconds() -> float:
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )

@@ -1,0 +1,185 @@
+"""Commands in forked children: killed at a moment, or on a disk that fills up at an offset.
+
+The parent imports everything once, so that a child starts in milliseconds. It never computes anything itself, since
+PyTorch's threads do not survive a fork.
+"""
+
+import builtins
+import errno
+import io
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_DISK_OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir")
+_MODULES = (
+    "torch._dynamo matplotlib.figure matplotlib.backends.backend_agg accelerate tensorboard "
+    "precis.phases.train.finetuning precis.phases.train.grounding precis.phases.train.pretraining "
+    "precis.phases.train.prefix_tuning precis.phases.train.tokenizer_training precis.phases.data.corpus_packing "
+    "precis.phases.measure.model_scores precis.phases.data.pair_checks precis.phases.use.summarization "
+    "precis.phases.use.prophetnet_conversion precis.cli.application precis.training.curves scipy.stats"
+)
+PATIENCE = 300.0
+
+
+def import_everything() -> None:
+    """What the commands need; what is not installed is left out."""
+    import importlib
+    from contextlib import suppress
+
+    import torch
+
+    torch.set_num_threads(1)
+    for name in _MODULES.split():
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended: its exit code (negative: the signal), what it said, disk operations or bytes, seconds."""
+
+    code: int
+    said: str
+    count: int
+    seconds: float
+
+
+def run(
+    line: Sequence[str],
+    log: Path,
+    *,
+    prepare: Callable[[], Callable[[], int]],
+    kill_after: float | None = None,
+) -> Ended:
+    """Run a command line in a forked child.
+
+    Args:
+        prepare: called in the child before the command; gives what counts, which is asked at the end.
+        kill_after: seconds until SIGKILL.
+    """
+    reader, writer = os.pipe()
+    began = time.perf_counter()
+    child = os.fork()
+    if child == 0:
+        _in_child(line, log, writer, prepare)
+    os.close(writer)
+    code = _wait(child, PATIENCE if kill_after is None else kill_after)
+    with os.fdopen(reader, "rb") as pipe:
+        told = pipe.read()
+    return Ended(code, log.read_text(errors="replace"), int(told or 0), time.perf_counter() - began)
+
+
+def _wait(child: int, seconds: float) -> int:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _in_child(line: Sequence[str], log: Path, writer: int, prepare: Callable[[], Callable[[], int]]) -> None:
+    code = 70
+    try:
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+        from precis.cli import main
+
+        count = prepare()
+        code = main(list(line))
+        os.write(writer, str(count()).encode())
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:  # even where the log is full: above this stands the parent's code, which removes its folders
+            os._exit(code)
+
+
+def dying_before(number: int | None) -> Callable[[], Callable[[], int]]:
+    """Count the disk operations of the process, and die before the given one."""
+
+    def prepare() -> Callable[[], int]:
+        done = 0
+
+        def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
+            def perform(*arguments: Any, **options: Any) -> Any:
+                nonlocal done
+                done += 1
+                if done == number:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return operation(*arguments, **options)
+
+            return perform
+
+        for name in _DISK_OPERATIONS:
+            setattr(os, name, counted(getattr(os, name)))
+        return lambda: done
+
+    return prepare
+
+
+def full_after(limit: int | None, folder: Path) -> Callable[[], Callable[[], int]]:
+    """Let everything that Python writes below `folder` count, and fail with ENOSPC beyond `limit` bytes in all.
+
+    Libraries that write by themselves (safetensors, tokenizers) meet a limit on the size of a file instead.
+    """
+
+    def prepare() -> Callable[[], int]:
+        written = 0
+
+        class Raw(io.FileIO):
+            def write(self, data: Any) -> int:
+                nonlocal written
+                size = memoryview(data).nbytes
+                if not str(self.name).startswith(str(folder)) and not isinstance(self.name, int):
+                    return int(super().write(data) or 0)
+                if limit is not None and written + size > limit:
+                    part = max(0, limit - written)
+                    written = limit
+                    if part:
+                        return int(super().write(memoryview(data).cast("B")[:part]) or 0)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                written += size
+                return int(super().write(data) or 0)
+
+        _open_through(Raw, folder)
+        return lambda: written
+
+    return prepare
+
+
+def _open_through(raw: type[io.FileIO], folder: Path) -> None:
+    usual = builtins.open
+
+    def opened(file: Any, mode: str = "r", buffering: int = -1, *rest: Any, **options: Any) -> Any:
+        ours = isinstance(file, int) or str(file).startswith(str(folder))
+        if not ours or not set(mode) & set("wax+") or (isinstance(file, int) and file < 3):
+            return usual(file, mode, buffering, *rest, **options)
+        binary = raw(file, mode.replace("b", "").replace("t", ""))
+        if "b" in mode and buffering == 0:
+            return binary
+        buffered: Any = io.BufferedRandom(binary) if "+" in mode else io.BufferedWriter(binary)
+        if "b" in mode:
+            return buffered
+        names = ("encoding", "errors", "newline")
+        given = dict(zip(names, rest, strict=False)) | {k: v for k, v in options.items() if k in names}
+        return io.TextIOWrapper(buffered, **({"encoding": "utf-8"} | given))
+
+    builtins.open = opened  # type: ignore[assignment]
+    io.open = opened  # type: ignore[assignment]
+    Path.open = lambda self, mode="r", buffering=-1, *r, **o: opened(str(self), mode, buffering, *r, **o)  # type: ignore[assignment,method-assign,misc]
+    os.fdopen = opened  # type: ignore[assignment]

@@ -1,0 +1,194 @@
+"""The report as one HTML file: no scripts, no other files, plots as SVG in light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from precis_judge.report_tables import agreement_table, anchor, judge_table, pair_table, system_table
+from precis_judge.study_report import CriterionResult, JudgingReport, figure, percent
+from precis_judge.tables import Table
+from precis_judge.verdict_statistics import Estimate, PairResult
+
+_STYLE = """
+:root { color-scheme: light dark; --ground:#f6f6f3; --card:#fff; --ink:#1d1f21; --soft:#5b6066; --line:#d9dad6;
+  --first:#1f5fae; --tie:#b9bcc0; --second:#c2703d; --warn:#fff3d0; --on:#fff; }
+@media (prefers-color-scheme: dark) { :root { --ground:#15171a; --card:#1e2125; --ink:#e7e8ea; --soft:#a3a9b0;
+  --line:#363b41; --first:#86b7f3; --tie:#565c63; --second:#e39a6b; --warn:#3b3215; --on:#10141a; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
+main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
+h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 0 0 .6rem; }
+h3 { font-size: 1rem; margin: 1.1rem 0 .3rem; }
+p { margin: .3rem 0; } .soft { color: var(--soft); }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem;
+  margin-top: 1rem; }
+.warn { background: var(--warn); } .warn ul { margin: 0; padding-left: 1.2rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; min-width: 34rem;
+  font-size: .93rem; }
+th, td { text-align: left; padding: .32rem .8rem .32rem 0; border-bottom: 1px solid var(--line);
+  overflow-wrap: break-word; max-width: 20rem; vertical-align: top; }
+td.n, th.n { text-align: right; white-space: nowrap; }
+svg { display: block; width: 100%; max-width: 56rem; height: auto; overflow: visible; }
+svg text { fill: var(--ink); font: 13px system-ui, sans-serif; } svg .soft { fill: var(--soft); }
+svg .axis { stroke: var(--line); } svg .zero { stroke: var(--soft); stroke-dasharray: 4 3; }
+svg .bar { stroke: var(--first); stroke-width: 3; } svg .dot { fill: var(--first); }
+svg .f { fill: var(--first); } svg .t { fill: var(--tie); } svg .s { fill: var(--second); }
+svg .in { fill: var(--on); } svg .tie { fill: var(--ink); }
+.key span { display: inline-block; margin-right: 1.1rem; } .key i { display: inline-block; width: .8em; height: .8em;
+  border-radius: 2px; margin-right: .4em; }
+.f { background: var(--first); } .t { background: var(--tie); } .s { background: var(--second); }
+details { margin-top: .6rem; } blockquote { margin: .5rem 0; padding-left: .8rem; border-left: 3px solid var(--line);
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+"""
+_WIDTH, _LABEL, _VALUE, _ROW = 860, 250, 150, 34
+_NUMBERS = set("0123456789-<")
+_CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def report_page(report: JudgingReport) -> str:
+    """Return the page. Text by users or judges is escaped."""
+    return "\n".join(_parts(report)) + "\n"
+
+
+def _parts(report: JudgingReport) -> Iterator[str]:
+    yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_CSP}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    title = f"Human verdicts: {escape(', '.join(report.systems))}"
+    yield f"<title>{title}</title><style>{_STYLE}</style></head><body><main><h1>{title}</h1>"
+    judges = len(report.judges)
+    yield (
+        f'<p class="soft">{escape(report.title)}. {report.verdicts:,} verdicts on {report.documents:,} documents by '
+        f"{judges} judge{'s' if judges != 1 else ''}.</p>"
+    )
+    if report.remarks:
+        items = "".join(f"<li>{escape(one)}</li>" for one in report.remarks)
+        yield f'<section class="warn"><h2>Before you use the figures</h2><ul>{items}</ul></section>'
+    for one in report.criteria:
+        yield from _criterion(one)
+    for table in (pair_table(report), system_table(report), agreement_table(report), judge_table(report)):
+        yield f"<section><h2>{table.title}</h2>{_table(table)}<p class='soft'>{escape(table.reading)}</p></section>"
+    yield from _reasons(report)
+    yield "</main></body></html>"
+
+
+def _criterion(one: CriterionResult) -> Iterator[str]:
+    yield f'<section id="{anchor(one)}"><h2>{escape(one.name)}</h2><p class="soft">{escape(one.question)}</p>'
+    yield "<h3>Verdicts</h3>"
+    yield (
+        '<p class="key"><span><i class="f"></i>first system better</span><span><i class="t"></i>the same</span>'
+        '<span><i class="s"></i>second system better</span></p>'
+    )
+    yield _svg("Verdicts of each pair", len(one.pairs), _shares(one.pairs))
+    yield "<h3>Share for the first system, a tie counting half</h3>"
+    rates = [(_name(each), each.rate, f"{percent(each.rate)} %") for each in one.pairs]
+    yield _svg(
+        "Win rates with intervals", len(rates) + 1, _intervals(rates, (0.0, 1.0), 0.5, as_percent=True)
+    )
+    if len(one.strengths) > 2:
+        yield "<h3>Bradley-Terry strength</h3>"
+        rows = [(name, each, figure(each)) for name, each in one.strengths.items()]
+        ends = [
+            abs(end) for _, each, _ in rows for end in (each.value, each.low, each.high) if end is not None
+        ]
+        reach = max([1.0, *ends]) * 1.1
+        yield _svg("Strengths with intervals", len(rows) + 1, _intervals(rows, (-reach, reach), 0.0))
+    note = f" ({escape(one.alpha.note)})" if one.alpha.note else ""
+    yield f'<p class="soft">Agreement of judges (Krippendorff\'s alpha): {figure(one.alpha)}{note}</p></section>'
+
+
+def _name(pair: PairResult) -> str:
+    return f"{pair.first} : {pair.second}"
+
+
+def _svg(title: str, rows: int, content: Iterator[str]) -> str:
+    shape = f'viewBox="0 0 {_WIDTH} {rows * _ROW}" role="img" aria-label="{escape(title)}"'
+    return f'<div class="wide"><svg {shape} style="min-width:34rem">{"".join(content)}</svg></div>'
+
+
+def _label(text: str, y: float) -> str:
+    short = text if len(text) <= 34 else f"{text[:33]}…"
+    return f'<text x="0" y="{y + 4}">{escape(short)}<title>{escape(text)}</title></text>'
+
+
+def _shares(pairs: Sequence[PairResult]) -> Iterator[str]:
+    """Yield a bar per pair: wins, ties, losses, each with its number."""
+    for row, one in enumerate(pairs):
+        y, x = row * _ROW + _ROW / 2, float(_LABEL)
+        yield _label(_name(one), y)
+        whole = max(one.wins + one.ties + one.losses, 1)
+        for kind, ink, count in (("f", "in", one.wins), ("t", "tie", one.ties), ("s", "in", one.losses)):
+            width = (_WIDTH - _LABEL) * count / whole
+            yield f'<rect class="{kind}" x="{x:.1f}" y="{y - 11}" width="{width:.1f}" height="22"/>'
+            if width > 34:
+                yield f'<text class="{ink}" x="{x + width / 2:.1f}" y="{y + 5}" text-anchor="middle">{count:,}</text>'
+            x += width
+
+
+def _intervals(
+    rows: Sequence[tuple[str, Estimate, str]],
+    span: tuple[float, float],
+    zero: float,
+    *,
+    as_percent: bool = False,
+) -> Iterator[str]:
+    """Yield a dot with its interval per row, on an axis with a line at `zero`; an open end has an arrow."""
+    low, high = span
+    right = _WIDTH - _VALUE
+
+    def place(value: float) -> float:
+        return _LABEL + (right - _LABEL) * (min(max(value, low), high) - low) / (high - low)
+
+    bottom = len(rows) * _ROW
+    yield f'<line class="axis" x1="{_LABEL}" x2="{right}" y1="{bottom}" y2="{bottom}"/>'
+    yield f'<line class="zero" x1="{place(zero):.1f}" x2="{place(zero):.1f}" y1="0" y2="{bottom}"/>'
+    for step in range(5):
+        value = low + (high - low) * step / 4
+        text = f"{100 * value:.0f} %" if as_percent else f"{value:.1f}"
+        yield f'<text class="soft" x="{place(value):.1f}" y="{bottom + 18}" text-anchor="middle">{text}</text>'
+    for row, (name, one, said) in enumerate(rows):
+        y = row * _ROW + _ROW / 2
+        yield _label(name, y)
+        yield f'<text x="{_WIDTH}" y="{y + 5}" text-anchor="end">{escape(said)}</text>'
+        if one.value is None and one.low is None and one.high is None:
+            continue
+        ends = place(low if one.low is None else one.low), place(high if one.high is None else one.high)
+        yield f'<line class="bar" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y}" y2="{y}"/>'
+        for end, is_open, sign in ((ends[0], one.low is None, -1), (ends[1], one.high is None, 1)):
+            if is_open:
+                yield f'<path class="dot" d="M{end + 9 * sign:.1f} {y}l{-9 * sign} -6v12z"/>'
+        if one.value is not None:
+            yield f'<circle class="dot" cx="{place(one.value):.1f}" cy="{y}" r="6"/>'
+
+
+def _table(table: Table) -> str:
+    numeric = [
+        all(set(row[k][:1] or "-") <= _NUMBERS for row in table.rows) for k in range(len(table.header))
+    ]
+
+    def cells(tag: str, row: Sequence[str]) -> str:
+        kinds = (' class="n"' if is_number else "" for is_number in numeric)
+        return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in zip(kinds, row, strict=True))
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
+    head = f"<thead><tr>{cells('th', table.header)}</tr></thead>"
+    return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'
+
+
+def _reasons(report: JudgingReport) -> Iterator[str]:
+    if not report.reasons:
+        return
+    yield f"<section><h2>Reasons</h2><details><summary>{len(report.reasons):,} reasons by the judges</summary>"
+    for one in report.criteria:
+        mine = [reason for reason in report.reasons if reason.criterion == one.key]
+        if mine:
+            yield f"<h3>{escape(one.name)}</h3>"
+        for each in mine:
+            against = f" over {each.other}" if each.other else ""
+            yield (
+                f'<p class="soft">{escape(each.better + against)} · document {escape(each.document)} · '
+                f"{escape(each.judge)}</p><blockquote>{escape(each.text)}</blockquote>"
+            )
+    yield "</details></section>"

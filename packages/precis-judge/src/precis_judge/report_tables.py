@@ -1,0 +1,85 @@
+"""The report's tables, shared by the terminal and the page."""
+
+from __future__ import annotations
+
+from precis_judge.study_report import CriterionResult, JudgingReport, figure, p_text, percent
+from precis_judge.tables import Table
+
+
+def pair_table(report: JudgingReport) -> Table:
+    """Return the results of every pair of systems by every criterion."""
+    return Table(
+        title="Pairs",
+        reading=(
+            "Rate: share of verdicts for the first system in percent, a tie counting half; 95% interval over documents "
+            "and judges. p: exact binomial test over documents, without ties."
+        ),
+        header=("criterion", "systems", "wins", "losses", "ties", "rate", "p"),
+        rows=tuple(
+            (
+                one.name,
+                f"{each.first} against {each.second}",
+                *(f"{count:,}" for count in (each.wins, each.losses, each.ties)),
+                percent(each.rate),
+                p_text(each.p_documents),
+            )
+            for one in report.criteria
+            for each in one.pairs
+        ),
+    )
+
+
+def system_table(report: JudgingReport) -> Table:
+    """Return the strengths, a row per system."""
+    return Table(
+        title="Systems",
+        reading=(
+            "Bradley-Terry strength: log-odds to win against the average system, with 95% interval over documents and "
+            "judges. A strength 1 higher than another means 73 wins in 100."
+        ),
+        header=("system", *(one.name for one in report.criteria)),
+        rows=tuple(
+            (name, *(figure(one.strengths[name]) for one in report.criteria)) for name in report.systems
+        ),
+    )
+
+
+def agreement_table(report: JudgingReport) -> Table:
+    """Return Krippendorff's alpha, a row per criterion."""
+    return Table(
+        title="Agreement of judges",
+        reading="Krippendorff's alpha, ordinal, with 95% interval: 1 is full agreement, 0 is chance.",
+        header=("criterion", "alpha", "remark"),
+        rows=tuple((one.name, figure(one.alpha), one.alpha.note) for one in report.criteria),
+    )
+
+
+def judge_table(report: JudgingReport) -> Table:
+    """Return the quality of each judge's work."""
+    return Table(
+        title="Judges",
+        reading=(
+            "In percent of answers, with exact 95% intervals. Same again: on repeated pages. Gold: rated the planted "
+            "summary worse. Left: chose the left side, without ties."
+        ),
+        header=("judge", "pages", "same again", "gold", "left", "seconds per page"),
+        rows=tuple(
+            (
+                one.judge,
+                f"{one.done:,} of {one.pages:,}",
+                *(percent(each) for each in (one.again, one.gold, one.left)),
+                "-" if one.seconds is None else f"{one.seconds:.0f}",
+            )
+            for one in report.judges
+        ),
+    )
+
+
+def tables(report: JudgingReport) -> list[Table]:
+    """Return all four tables, the results first."""
+    return [pair_table(report), system_table(report), agreement_table(report), judge_table(report)]
+
+
+def anchor(one: CriterionResult) -> str:
+    """Return the id of a criterion's section on the page."""
+    return f"criterion-{one.key}"

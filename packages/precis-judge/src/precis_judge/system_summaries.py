@@ -1,0 +1,217 @@
+"""Documents and their summaries by several systems, from files of predictions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from precis.data.pairs.pair import Pair
+from precis.data.rows.row_files import read_rows
+from precis.evaluation.predictions import is_predictions
+from precis_text.bounded_io import is_folder, stat_or_none
+from precis_text.control_characters import readable
+from precis_text.errors import UserError
+from precis_text.row import Row, counted, invalid_text, named
+
+REFERENCE = "reference"
+_TEXT_COLUMNS = ("summary", "prediction")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedDocument:
+    """A source document and its summary by each system: system -> summary."""
+
+    id: str
+    document: str
+    summaries: Mapping[str, str]
+
+
+def prediction_files(places: Sequence[Path]) -> dict[str, Path]:
+    """Return system -> file. A folder of `precis evaluate --out` gives the files in its `predictions/`.
+
+    Raises:
+        UserError: a place contains no file, two files have the same name, or one has the name of the references.
+    """
+    found: dict[str, Path] = {}
+    for place in places:
+        for file in _files(place):
+            if file.stem in found:
+                raise UserError(
+                    f"{file}: {found[file.stem]} has the same name {file.stem!r}, and the file name is the name of "
+                    "the system; rename one"
+                )
+            if file.stem == REFERENCE:
+                raise UserError(f"{file}: {REFERENCE!r} is the name of the human references; rename the file")
+            found[file.stem] = file
+    return found
+
+
+def _files(place: Path) -> list[Path]:
+    if not is_folder(place):
+        if stat_or_none(place) is None:
+            raise UserError(f"{place} does not exist; name a file of predictions")
+        return [place]
+    files = sorted((place / "predictions").glob("*.jsonl"))
+    if not files:
+        raise UserError(
+            f"{place} does not contain predictions/*.jsonl; name a file, or a folder of precis evaluate --out"
+        )
+    return files
+
+
+def judged_documents(
+    files: Mapping[str, Path], pairs: Sequence[Pair] | None, *, with_reference: bool = False
+) -> list[JudgedDocument]:
+    """Return every document with the summary of every system.
+
+    Args:
+        files: system -> its predictions: those of `precis evaluate`, JSON lines of rows, or text, one summary a line.
+        pairs: the documents, in the order of the predictions; if None, the rows contain them.
+        with_reference: treat the pairs' own summaries as a system called "reference".
+
+    Raises:
+        UserError: a file cannot be read, systems summarized different documents, or sources are missing.
+    """
+    if pairs is None:
+        if with_reference:
+            raise UserError(
+                "human references come with the documents; name the documents with --data or --task"
+            )
+        return _from_rows(files)
+    from precis.phases.measure.model_scores import (
+        given_predictions,  # loads torch, which an existing study does not need
+    )
+
+    systems = {
+        name: _by_id(file, pairs) if _has_rows(file) else given_predictions(file, pairs)
+        for name, file in files.items()
+    }
+    if with_reference:
+        systems[REFERENCE] = [_reference(pair, row) for row, pair in enumerate(pairs, start=1)]
+    return _unique(
+        JudgedDocument(
+            id=pair.id or f"row-{row + 1}",
+            document=readable(pair.document),
+            summaries={name: texts[row] for name, texts in systems.items()},
+        )
+        for row, pair in enumerate(pairs)
+    )
+
+
+def sample(documents: list[JudgedDocument], count: int | None, *, seed: int) -> list[JudgedDocument]:
+    """Draw `count` documents and keep their order; if `count` is None, return all.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    if count is None:
+        return documents
+    if count > len(documents):
+        raise UserError(f"--documents {count}: only {len(documents):,} are available; use at most that many")
+    chosen = random.Random(f"precis judge documents {seed}").sample(range(len(documents)), count)
+    return [documents[place] for place in sorted(chosen)]
+
+
+def _reference(pair: Pair, row: int) -> str:
+    if not pair.summary.strip():
+        raise UserError(f"pair {row} lacks a summary; --reference needs one in every pair")
+    return pair.summary
+
+
+def _has_rows(file: Path) -> bool:
+    return file.suffix == ".jsonl" and not is_predictions(file)
+
+
+def _unique(documents: Any) -> list[JudgedDocument]:
+    found: dict[str, JudgedDocument] = {}
+    for one in documents:
+        if one.id in found:
+            raise UserError(f"two documents have the id {named([one.id])}; give each its own")
+        found[one.id] = one
+    if not found:
+        raise UserError("the files contain no documents to judge; name other files")
+    return list(found.values())
+
+
+def _from_rows(files: Mapping[str, Path]) -> list[JudgedDocument]:
+    """Return the documents of JSON lines with id, document and summary; all files must have the same ones."""
+    documents: dict[str, str] = {}
+    summaries: dict[str, dict[str, str]] = {}
+    for name, file in files.items():
+        if not _has_rows(file):
+            raise UserError(f"{file} does not contain source documents; name them with --data or --task")
+        rows = _rows(file)
+        first = next(iter(files.values()))
+        _same_ids(file, rows, first, documents or rows)
+        summaries[name] = {}
+        for identity, row in rows.items():
+            document = _text(file, row, "document", hint="; or name the documents with --data")
+            if documents.setdefault(identity, document) != document:
+                raise UserError(
+                    f"{file}, {row.place}: {named([identity])} has a different document in {first}"
+                )
+            summaries[name][identity] = _summary(file, row)
+    return _unique(
+        JudgedDocument(
+            id=identity, document=text, summaries={name: summaries[name][identity] for name in files}
+        )
+        for identity, text in documents.items()
+    )
+
+
+def _by_id(file: Path, pairs: Sequence[Pair]) -> list[str]:
+    """Return the summaries of JSON lines in the order of the pairs, found by their ids."""
+    rows = _rows(file)
+    keys = [pair.id or f"row-{row + 1}" for row, pair in enumerate(pairs)]
+    missing = [key for key in keys if key not in rows]
+    if missing:
+        raise UserError(
+            f"{file} lacks the summaries of {counted(len(missing), 'document')}, the first is {named(missing[:1])}"
+        )
+    return [_summary(file, rows[key]) for key in keys]
+
+
+def _rows(file: Path) -> dict[str, Row]:
+    found: dict[str, Row] = {}
+    for row in read_rows(file):
+        if row.problem:
+            raise UserError(f"{file}, {row.place}: {row.problem}")
+        value = row.values.get("id")
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            raise UserError(f"{file}, {row.place}: 'id' must be a name or a number")
+        if str(value) in found:
+            raise UserError(
+                f"{file}, {row.place}: {named([str(value)])} appears a second time; use unique ids"
+            )
+        found[str(value)] = row
+    if not found:
+        raise UserError(f"{file} is empty; name a file with rows")
+    return found
+
+
+def _same_ids(file: Path, rows: Mapping[str, object], first: Path, wanted: Mapping[str, object]) -> None:
+    for one, other, keys in (
+        (file, first, wanted.keys() - rows.keys()),
+        (first, file, rows.keys() - wanted.keys()),
+    ):
+        if keys:
+            raise UserError(
+                f"{one} lacks a row with the id {named(sorted(keys)[:1])}, which {other} contains"
+            )
+
+
+def _summary(file: Path, row: Row) -> str:
+    column = next((name for name in _TEXT_COLUMNS if name in row.values), "summary")
+    return _text(file, row, column)
+
+
+def _text(file: Path, row: Row, column: str, *, hint: str = "") -> str:
+    value = row.values.get(column)
+    if not isinstance(value, str):
+        raise UserError(f"{file}, {row.place}: needs a text in {column!r}{hint}")
+    if problem := invalid_text(value):
+        raise UserError(f"{file}, {row.place}: {column!r}: {problem}")
+    return value

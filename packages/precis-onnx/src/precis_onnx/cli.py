@@ -1,0 +1,53 @@
+"""The command `precis-onnx FOLDER [FILE]`: one document to one summary."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from precis_onnx.onnx_summarizer import Summarizer
+from precis_text.errors import UserError
+
+_MOST_BYTES = 1 << 26
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0, or 2 for input that the user can fix."""
+    parser = argparse.ArgumentParser(
+        prog="precis-onnx", description="Summarize with a folder written by `precis export onnx`."
+    )
+    parser.add_argument("folder", type=Path, help="folder written by `precis export onnx`")
+    parser.add_argument(
+        "file", nargs="?", default="-", help="UTF-8 text file; - for standard input (default)"
+    )
+    cap = parser.add_mutually_exclusive_group()
+    cap.add_argument("--words", type=int, help="at most this many words")
+    cap.add_argument("--sentences", type=int, help="at most this many sentences")
+    parser.add_argument("--threads", type=int, default=0, help="cores to use (default: all)")
+    given = parser.parse_args(arguments)
+    try:
+        summarizer = Summarizer.from_folder(given.folder, threads=given.threads)
+        (summary,) = summarizer.summarize([_text(given.file)], words=given.words, sentences=given.sentences)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(summary.text)
+    if summary.truncated:
+        read, total = summary.tokens_read, summary.document_tokens
+        print(f"note: {read:,} of the document's {total:,} tokens were read", file=sys.stderr)
+    return 0
+
+
+def _text(file: str) -> str:
+    try:
+        with sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
+            content = source.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise UserError(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; give a shorter document")
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: is not valid UTF-8 at byte {error.start}; convert it") from error

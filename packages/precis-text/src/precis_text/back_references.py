@@ -1,0 +1,49 @@
+"""English sentences that depend on the one before them: "It is ready." says nothing by itself.
+
+The rules list first words and phrases, as extractive systems have long done; Edmundson (1969) gave such sentences a
+penalty. They also list words that point back from inside. Sentences of other languages rarely match.
+"""
+
+from __future__ import annotations
+
+import re
+
+from precis_text.words import unicode_words
+
+_WORDS = {
+    "it", "its", "this", "that", "these", "those", "he", "she", "they", "his", "her", "hers", "him", "their",
+    "theirs", "them", "such", "both", "neither", "either", "another", "others", "but", "however", "yet", "still",
+    "though", "then", "therefore", "thus", "so", "hence", "also", "too", "moreover", "furthermore", "instead",
+    "otherwise", "meanwhile", "nevertheless", "nonetheless", "besides", "similarly", "likewise", "accordingly",
+    "consequently", "and", "or", "nor", "here", "there", "specifically", "indeed", "finally", "second", "secondly",
+    "third", "thirdly", "lastly", "conversely", "afterwards", "subsequently", "rather", "again", "additionally",
+    "even",
+}  # fmt: skip
+_PHRASES = (
+    "for example", "for instance", "in addition", "in contrast", "by contrast", "on the other hand", "as a result",
+    "in other words", "because of this", "after that", "before that", "of these", "of those", "in this", "in that",
+    "at this", "at that", "one of them", "the same", "the other", "the former", "the latter", "in fact", "since then",
+    "until then", "by then", "as such", "to this end", "to that end", "to address this", "to do this", "to do so",
+    "in response", "in turn", "in particular", "if so", "if not", "of course", "by doing so", "doing so",
+    "more importantly", "on the contrary", "despite this", "for this reason", "for these reasons", "with this",
+    "from this", "by this", "under this", "under these", "because it", "because they", "since it", "since they",
+    "if it", "if they", "when it", "when they", "while it", "while they", "although it", "although they", "as it",
+    "as they", "all of these", "all of this", "all of them", "each of these", "each of them", "some of these",
+    "some of them", "many of these", "many of them", "most of these", "most of them", "none of these",
+    "none of them", "unlike this", "given this", "given these", "based on this", "based on these",
+    "as a consequence", "as mentioned", "as noted", "the reason", "the main reason", "the reasoning",
+    "the following", "the above",
+)  # fmt: skip
+_STARTS = tuple(f"{phrase} " for phrase in _PHRASES)
+_LONGEST = max(len(phrase.split()) for phrase in _PHRASES)
+_WITHIN = re.compile(r", (?:however|though|too|therefore|then)[,.;]", re.IGNORECASE)
+
+
+def leans(sentence: str) -> bool:
+    """Check whether a sentence starts with a word that points back, or contains one between commas."""
+    words = unicode_words(sentence.lower())
+    if not words:
+        return False
+    start = " ".join(words[:_LONGEST])
+    begins = words[0] in _WORDS or f"{start} ".startswith(_STARTS)
+    return begins or _WITHIN.search(sentence) is not None

@@ -1,0 +1,187 @@
+"""PDFs, by PDFium: paragraphs and headings of each page, without the lines that repeat on page after page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby, islice
+from typing import Any
+
+from precis_text.documents.passages import Passages, Writer, clean
+from precis_text.documents.pdf_lines import Line, PageText, page_text
+from precis_text.documents.pdf_paragraphs import Joiner, Paragraph, paragraphs_of
+from precis_text.documents.running_lines import running_lines
+from precis_text.errors import UserError
+
+_MOST_PAGES = 10_000
+_MOST_TEXT = 64_000_000  # characters
+_MOST_HEADINGS = 10_000
+_MOST_UNREADABLE = 0.1  # of the letters
+_CONTENTS = re.compile(r"(?:\s?\.){4,}\s*(?:\d+|[ivxl]+)$")  # a line of the table of contents
+_LOCKED = 4  # PDFium's error code for a missing password
+
+
+def read(content: bytes) -> Passages:
+    """Read a PDF. The places are its pages, and the headings of its outline or those that stand out.
+
+    Raises:
+        UserError: it is locked, damaged, or contains only images or unreadable letters.
+    """
+    from pypdfium2 import PdfDocument, PdfiumError
+
+    try:
+        document = PdfDocument(content)
+        try:
+            count = len(document)
+            if count > _MOST_PAGES:
+                raise UserError(f"has {count:,} pages, above the limit of {_MOST_PAGES:,}; split it")
+            pages = _pages(document, count)
+            titles = _titles(document)
+        finally:
+            document.close()
+    except PdfiumError as error:
+        if getattr(error, "err_code", None) == _LOCKED:
+            raise UserError(
+                "is locked; save it without a password, for instance with qpdf --decrypt LOCKED.pdf OPEN.pdf"
+            ) from None
+        raise UserError(f"is damaged: {_told(error)}; save or download it again") from None
+    return _written(pages, titles)
+
+
+def _pages(document: Any, count: int) -> list[PageText | None]:
+    """Return the text of each page; None for a damaged page."""
+    from pypdfium2 import PdfiumError
+
+    pages: list[PageText | None] = []
+    total = 0
+    for number in range(count):
+        try:
+            page = document[number]
+            try:
+                text = page_text(page, number)
+            finally:
+                page.close()
+        except PdfiumError:
+            pages.append(None)
+            continue
+        pages.append(text)
+        total += text.letters
+        if total > _MOST_TEXT:
+            raise UserError(f"contains more than {_MOST_TEXT:,} characters, the limit; split it")
+    return pages
+
+
+def _titles(document: Any) -> dict[int, list[str]]:
+    """Return the titles of the outline by their page, counted from 0."""
+    found: dict[int, list[str]] = {}
+    for entry in islice(document.get_toc(), _MOST_HEADINGS):
+        target = entry.get_dest()
+        page = None if target is None else target.get_index()
+        title = " ".join(clean(entry.get_title()).split())[:200]
+        if page is not None and page >= 0 and title:
+            found.setdefault(page, []).append(title)
+    return found
+
+
+def _written(found: list[PageText | None], titles: dict[int, list[str]]) -> Passages:
+    writer = Writer()
+    pages = [page or PageText([], 0, 0) for page in found]
+    _refuse_without_text(found, pages)
+    for what, numbers in (
+        ("is damaged", [number for number, page in enumerate(found, start=1) if page is None]),
+        ("lacks text", [number for number, page in enumerate(found, start=1) if page and not page.lines]),
+    ):
+        if numbers:
+            writer.notes.append(_named(numbers, what))
+    repeated = running_lines([page.lines for page in pages])
+    if repeated:
+        writer.notes.append("running heads and page numbers left out")
+    own = [[line for line in page.lines if line not in repeated] for page in pages]
+    own = _without_contents(own, writer)
+    joiner = Joiner(line for lines in own for line in lines)
+    paragraphs = paragraphs_of(own)
+    _write(writer, paragraphs, _headings(paragraphs, titles), joiner)
+    return writer.finished()
+
+
+def _refuse_without_text(found: list[PageText | None], pages: list[PageText]) -> None:
+    if not any(found):
+        raise UserError("is damaged: none of its pages can be read; save or download it again")
+    if not any(page.lines for page in pages):
+        count = "1 page" if len(pages) == 1 else f"{len(pages):,} pages"
+        remedy = "recognize its text first, for instance with ocrmypdf SCAN.pdf TEXT.pdf"
+        raise UserError(f"contains only images, no text, on {count}; {remedy}")
+    if sum(page.unreadable for page in pages) > _MOST_UNREADABLE * sum(page.letters for page in pages):
+        raise UserError(
+            "its fonts do not identify their letters; recognize its text first, for instance with "
+            "ocrmypdf --force-ocr IN.pdf OUT.pdf"
+        )
+
+
+def _named(numbers: list[int], what: str) -> str:
+    """Describe pages: "page 3 is damaged", "pages 2, 3 lack text"."""
+    if len(numbers) == 1:
+        return f"page {numbers[0]} {what}"
+    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
+    plural = what.replace("is ", "are ").replace("lacks ", "lack ")
+    return f"pages {', '.join(map(str, numbers[:5]))}{more} {plural}"
+
+
+def _without_contents(pages: list[list[Line]], writer: Writer) -> list[list[Line]]:
+    """Remove the lines of a table of contents, unless only those exist."""
+    rest = [[line for line in lines if not _CONTENTS.search(line.text)] for lines in pages]
+    if not any(rest) or sum(map(len, rest)) == sum(map(len, pages)):
+        return pages
+    writer.notes.append("table of contents left out")
+    return rest
+
+
+def _headings(paragraphs: Sequence[Paragraph], titles: dict[int, list[str]]) -> dict[int, str]:
+    """Return the headings by the index of the paragraph that they open.
+
+    With an outline, the headings are its titles: each is at the paragraph that starts with it, or else at the title
+    before it or at the start of its page. Without one, they are the paragraphs that stand out.
+    """
+    if not titles:
+        return {number: one.text for number, one in enumerate(paragraphs) if one.is_heading}
+    found: dict[int, str] = {}
+    waiting = sorted(titles, reverse=True)
+    for page, group in groupby(enumerate(paragraphs), key=lambda entry: entry[1].lines[0].page):
+        numbers = [number for number, _ in group]
+        place = numbers[0]
+        mine: list[str] = []  # also of earlier pages on which no paragraph starts
+        while waiting and waiting[-1] <= page:
+            mine += titles[waiting.pop()]
+        for title in mine:
+            words = r"\s+".join(re.escape(word) for word in title.split())
+            begins = re.compile(rf"(?:[\d.]+\s+)?{words}", re.IGNORECASE)
+            place = next(
+                (number for number in numbers if number >= place and begins.match(paragraphs[number].text)),
+                place,
+            )
+            found[place] = title
+    return found
+
+
+def _write(writer: Writer, paragraphs: Sequence[Paragraph], headings: dict[int, str], joiner: Joiner) -> None:
+    for number, paragraph in enumerate(paragraphs):
+        if number in headings:
+            writer.at(heading=headings[number])
+        is_short = paragraph.between == "\n" and number not in headings and number - 1 not in headings
+        between = "\n" if is_short else "\n\n"
+        before: Line | None = None
+        for page, group in groupby(paragraph.lines, key=lambda line: line.page):
+            lines = [*group]
+            if before is not None:
+                between = joiner.behind(before, lines[0])
+            writer.at(page=page + 1)
+            parted = lines[-1] is not paragraph.lines[-1]  # its hyphen is in the separator
+            text = joiner.text(lines)
+            writer.add(text[:-1] if parted and lines[-1].parted else text, between=between)
+            before = lines[-1]
+
+
+def _told(error: BaseException) -> str:
+    found = re.search(r"PDFium: ([^)]+?)\.?\)", str(error))
+    words = found.group(1) if found else str(error)
+    return words[:1].lower() + words[1:].rstrip(".")

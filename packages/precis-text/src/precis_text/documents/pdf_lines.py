@@ -1,0 +1,181 @@
+"""The lines of a PDF page with their places, sizes and weights, by PDFium.
+
+PDFium gives letters in the order of the file, and ends a line where the next letter is elsewhere. A hyphen that
+splits a word at the end of a line has its own mark.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from precis_text.documents.passages import clean
+
+_PARTED = (0x02, 0xFFFE)  # PDFium's marks of a hyphen at the end of a line; no line break follows
+_HYPHENS = "-\u00ad\u2010"
+# Names of bold fonts, including TeX's. The weight in a file is a guess from the stem width, and often wrong.
+_BOLD = re.compile(rb"bold|black|heavy|demi|medi$|^(?:[A-Z]{6}\+)?(?:CM|EC|SF)B(?:X|\d)", re.IGNORECASE)
+_MOST_NAME = 128  # bytes of a font's name
+_OWN = range(0xE000, 0xF900)  # private characters of one font
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text.
+
+    Attributes:
+        text: without white space around it, and without the hyphen of a word that is split at its end.
+        page: counted from 0.
+        left, right: its start and end, in points along the reading direction.
+        base: the baseline of its letters, in points; more is further up for the reader.
+        size: the size of its letters, in points.
+        direction: the reading direction, in degrees; 0 is to the right on a page that is not rotated.
+        is_bold: whether all of it is bold.
+        first_word: width of its first word, in points.
+        parted: the hyphen that splits a word at its end; "" if there is none.
+    """
+
+    text: str
+    page: int = 0
+    left: float = 0.0
+    right: float = 0.0
+    base: float = 0.0
+    size: float = 10.0
+    direction: int = 0
+    is_bold: bool = False
+    first_word: float = 0.0
+    parted: str = ""
+
+
+@dataclass(frozen=True)
+class PageText:
+    """The text of a page.
+
+    Attributes:
+        lines: in the order of the file.
+        letters: the number of characters that are not white space.
+        unreadable: the number of them that the font does not map to a letter.
+    """
+
+    lines: list[Line]
+    letters: int
+    unreadable: int
+
+
+def page_text(page: Any, number: int) -> PageText:
+    """Return the text of a page of `pypdfium2.PdfDocument`; `number` counts from 0."""
+    text_page = page.get_textpage()
+    try:
+        letters = _Letters(text_page)
+        lines = [letters.line(*found, number) for found in letters.runs()]
+        return PageText(lines, *letters.readable())
+    finally:
+        text_page.close()
+
+
+class _Letters:
+    """The letters of a page by their index in PDFium's list."""
+
+    def __init__(self, text_page: Any) -> None:
+        import pypdfium2.raw as pdfium
+
+        self._pdfium, self._raw = pdfium, text_page.raw
+        count = text_page.count_chars()
+        self.signs = [pdfium.FPDFText_GetUnicode(self._raw, number) for number in range(count)]
+
+    def readable(self) -> tuple[int, int]:
+        """Count the characters that are not white space, and those of them that the font does not identify."""
+        shown = [number for number, sign in enumerate(self.signs) if not chr(sign).isspace()]
+        unknown = (
+            self.signs[number] in _OWN or self._pdfium.FPDFText_HasUnicodeMapError(self._raw, number) == 1
+            for number in shown
+        )
+        return len(shown), sum(unknown)
+
+    def runs(self) -> Iterator[tuple[list[int], str]]:
+        """Yield the letters of each non-blank line, without white space around them, and the hyphen that ends it."""
+        line: list[int] = []
+        for number, sign in enumerate([*self.signs, 0x0A]):
+            if sign not in (0x0A, 0x0D, *_PARTED):
+                line.append(number)
+                continue
+            parted = "-" if sign in _PARTED else ""
+            while line and chr(self.signs[line[-1]]).isspace():
+                line.pop()
+            if len(line) > 1 and chr(self.signs[line[-1]]) in _HYPHENS and not parted:
+                parted = chr(self.signs[line.pop()])
+            while line and chr(self.signs[line[0]]).isspace():
+                line.pop(0)
+            if line:
+                yield line, parted
+            line = []
+
+    def line(self, letters: list[int], parted: str, page: int) -> Line:
+        """Build the line of these letters."""
+        text = clean(_decoded([self.signs[number] for number in letters]))
+        if parted and not text[-1:].isalnum():
+            text, parted = text + parted, ""
+        probes = (letters[0], letters[len(letters) // 2], letters[-1])
+        shapes = [self._shape(number) for number in probes]
+        direction = shapes[0][1]
+        word = next(
+            (k for k, number in enumerate(letters) if chr(self.signs[number]).isspace()), len(letters)
+        )
+        left, base = self._span(letters[0], direction)[0], self._base(letters[0], direction)
+        return Line(
+            text=text,
+            page=page,
+            left=left,
+            right=self._span(letters[-1], direction)[1],
+            base=base,
+            size=median(size for size, _ in shapes) or 1.0,
+            direction=direction,
+            is_bold=all(self._is_bold(number) for number in probes),
+            first_word=self._span(letters[word - 1], direction)[1] - left,
+            parted=parted,
+        )
+
+    def _shape(self, number: int) -> tuple[float, int]:
+        """Return the size in points and the direction in degrees of a letter."""
+        matrix = self._pdfium.FS_MATRIX()
+        size = self._pdfium.FPDFText_GetFontSize(self._raw, number)
+        if not self._pdfium.FPDFText_GetMatrix(self._raw, number, matrix):
+            return size, 0
+        scale = math.hypot(matrix.c, matrix.d) or 1.0
+        return size * scale, round(math.degrees(math.atan2(matrix.b, matrix.a))) % 360
+
+    def _span(self, number: int, direction: int) -> tuple[float, float]:
+        """Return the start and the end of a letter along the direction."""
+        left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+        self._pdfium.FPDFText_GetCharBox(self._raw, number, left, right, bottom, top)
+        along, _ = _axes(direction)
+        corners = [x.value * along[0] + y.value * along[1] for x in (left, right) for y in (bottom, top)]
+        return min(corners), max(corners)
+
+    def _base(self, number: int, direction: int) -> float:
+        x, y = ctypes.c_double(), ctypes.c_double()
+        self._pdfium.FPDFText_GetCharOrigin(self._raw, number, x, y)
+        _, up = _axes(direction)
+        return x.value * up[0] + y.value * up[1]
+
+    def _is_bold(self, number: int) -> bool:
+        name, flags = ctypes.create_string_buffer(_MOST_NAME), ctypes.c_int()
+        self._pdfium.FPDFText_GetFontInfo(self._raw, number, name, _MOST_NAME, flags)
+        return _BOLD.search(name.value) is not None
+
+
+def _axes(direction: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the unit vectors along a direction and up from it."""
+    cosine, sine = math.cos(math.radians(direction)), math.sin(math.radians(direction))
+    return (cosine, sine), (-sine, cosine)
+
+
+def _decoded(signs: list[int]) -> str:
+    """Convert characters to text; on Windows PDFium gives those beyond 16 bits in two halves."""
+    text = "".join(map(chr, signs))
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

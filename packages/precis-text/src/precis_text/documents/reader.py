@@ -1,0 +1,140 @@
+"""Read documents of every kind, with limits on time and memory, in a separate process (`worker`)."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from precis_text.bounded_io import MIB, size
+from precis_text.documents.file_kinds import BEGINNING, KINDS, DocumentFormat, kind_of
+from precis_text.documents.passages import Passages
+from precis_text.errors import UserError, missing_extra
+from precis_text.text_files import NotTextError, decode_text, other_kind
+from precis_text.text_lines import MAX_LINE
+
+MOST_BYTES = max(kind.most for kind in KINDS)
+_SECONDS, _MOST_SECONDS = 5.0, 240.0  # of processor time: base for any file, and limit for the largest
+_WAIT = 20  # wall-clock limit as a multiple of it, since other work may use the processor
+
+
+def read_content(content: bytes, *, name: str = "") -> Passages:
+    """Read a document: a text in UTF-8, or a file of a kind in `kinds.KINDS`.
+
+    Args:
+        name: the file's name, or "" if it has none.
+
+    Raises:
+        UserError: it is unsupported, empty, locked, damaged, or takes too much time or memory. The message states
+            the problem and the remedy, without the name.
+    """
+    kind = kind_of(name, content[:BEGINNING])
+    if kind is None:
+        return Passages(_plain_text(content, name))
+    if not content:
+        raise UserError("is empty")
+    if len(content) > kind.most:
+        raise UserError(f"is {kind.name} of more than {size(kind.most)}, the limit; split it")
+    for package in kind.needs:
+        if find_spec(package) is None:
+            raise UserError(
+                f"is {kind.name}, not plain text; {missing_extra('documents', wanted_by='reading it')}"
+            )
+    return _WORKER.read(kind, content)
+
+
+def _plain_text(content: bytes, name: str) -> str:
+    kind = other_kind(name, content[:BEGINNING])
+    if kind:
+        raise UserError(kind)
+    if len(content) > MAX_LINE:
+        raise UserError(f"is larger than {size(MAX_LINE)}, the limit for one text; split it")
+    try:
+        return decode_text(content)
+    except NotTextError as error:
+        raise UserError(str(error)) from None
+
+
+class _Worker:
+    """The reading process, started for the first document and restarted after it ends."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._one_at_a_time = threading.Lock()
+
+    def read(self, kind: DocumentFormat, content: bytes) -> Passages:
+        seconds = min(_MOST_SECONDS, _SECONDS + kind.seconds * len(content) / MIB)
+        request = {"module": kind.module, "size": len(content), "seconds": seconds}
+        with self._one_at_a_time:
+            process = self._started()
+            watch = threading.Timer(_WAIT * seconds, process.kill)
+            watch.start()
+            try:
+                answer = _ask(process, json.dumps(request).encode() + b"\n", content)
+            except BaseException:
+                self.end()
+                raise
+            finally:
+                watch.cancel()
+            if answer is None:
+                raise UserError(_why_ended(self.end(), seconds))
+        if "problem" in answer:
+            raise UserError(answer["problem"])
+        return Passages.from_dict(answer["passages"])
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
+            home = str(Path(__file__).parents[2])  # where precis is imported from
+            paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+            # -P: a module in the user's current folder must not replace one of ours
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "precis_text.documents.reading_process"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            )
+            self._owner = os.getpid()
+        return self._process
+
+    def end(self) -> int:
+        """End the process and return its exit code."""
+        process, self._process = self._process, None
+        if process is None or self._owner != os.getpid():
+            return 0
+        with suppress(OSError, ValueError, subprocess.TimeoutExpired):
+            process.communicate(timeout=1)
+        process.kill()
+        return process.wait()
+
+
+def _ask(process: subprocess.Popen[bytes], request: bytes, content: bytes) -> dict[str, Any] | None:
+    """Send a request and return the worker's answer; None if it ended instead."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(request + content)
+        process.stdin.flush()
+    except BrokenPipeError:
+        return None
+    line = process.stdout.readline()
+    return json.loads(line) if line.endswith(b"\n") else None
+
+
+def _why_ended(code: int, seconds: float) -> str:
+    is_late = code in (-signal.SIGKILL, *([-signal.SIGXCPU] if hasattr(signal, "SIGXCPU") else []))
+    why = f"takes more than {seconds:.0f} seconds to read" if is_late else f"crashed its reader (code {code})"
+    return f"{why}; it may be damaged or malicious, so give its text as plain text"
+
+
+_WORKER = _Worker()
+atexit.register(_WORKER.end)

@@ -1,0 +1,167 @@
+"""Chooses the units of an extract by their scores, without a model or torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import Protocol
+
+from precis_text.back_references import leans
+from precis_text.cohesion import asks, goes_on, is_part
+from precis_text.length import Cap, Length, Sentences, Tokens, Words
+from precis_text.sentences import split_sentences
+from precis_text.units import TextUnit
+from precis_text.words import length_in_words, unicode_words
+
+_SAME = 0.5  # largest share of a unit's word pairs that chosen units may contain
+_HALF = 0.5  # least worth that may fill the remaining room, relative to the unit that did not fit or the best
+_NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
+_FEWEST = 3  # fewest words of a unit that is not the only one
+_FEW = 5  # fewest words of a unit that keeps its full score
+_SHORT = 0.3  # factor on the score of a shorter unit
+_QUESTION = 0.5  # factor on the score of a question without its answer
+TOGETHER = 8192  # maximum tokens of an input; more would cost too much memory for the scores of global layers
+WINDOW = 1024  # units scored together
+# Factor on the expected words: a mean of logs is below the log of the mean, and too long costs less than too short.
+_GENEROUS = 1.25
+_LONGEST = 400  # maximum words of an extract without a requested length
+
+
+class Units(Protocol):
+    """A document's units and the number of tokens in each."""
+
+    @property
+    def units(self) -> Sequence[TextUnit]: ...
+
+    @property
+    def tokens(self) -> Sequence[int]: ...
+
+
+def expected_words(logs: Sequence[float]) -> float:
+    """Return the words of an extract without a limit, from the scorer's log of the words for each window."""
+    return min(_LONGEST, _GENEROUS * math.exp(max(logs)))
+
+
+def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequence[int]]]:
+    """Yield the units in inputs of at most `room` tokens; truncate longer units."""
+    piece: list[Sequence[int]] = []
+    for row in rows:
+        if piece and sum(map(len, piece)) + len(row) > room:
+            yield piece
+            piece = []
+        piece.append(row[:room])
+    if piece:
+        yield piece
+
+
+def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
+    """Return the indices of the units of highest worth that fit, in order; at least one.
+
+    Headings and parts of units are never chosen. A sentence that refers to the one before it needs that one chosen
+    first. A unit is skipped if most of its word pairs are chosen already, if it has only one or two words, or if it
+    does not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`,
+    the best units fill half of a cap, and units with at least half the worth of the best fill the other half. If no
+    unit fits, the best one is chosen and the caller truncates it.
+
+    Args:
+        scores: one for each unit, 0 to 1.
+        words: the length of the extract without a cap.
+    """
+    sizes = [length_in_words(unit.text) for unit in read.units]
+    costs = _costs(read, sizes, length.cap)
+    limit = words if length.cap is None else length.cap.count
+    worth = [_worth(*each) for each in zip(read.units, scores, sizes, strict=True)]
+    waiting = _Waiting(read.units, worth)
+    best = waiting.best
+    chosen: list[int] = []
+    seen: set[tuple[str, str]] = set()
+    spent = written = 0
+    least = 0.0
+    for place in waiting:
+        pairs = set(pairwise(unicode_words(read.units[place].text)))
+        is_said = bool(chosen and pairs) and len(pairs & seen) > _SAME * len(pairs)
+        over = spent + costs[place] - limit
+        if is_said or worth[place] < least or (chosen and sizes[place] < _FEWEST):
+            pass
+        elif length.cap is not None and over > 0:
+            least = max(least, worth[place] * (_HALF if chosen else _NEARLY))  # for its replacement
+        elif chosen and over > limit - spent and written >= length.min_words:
+            break  # with it, the length would be farther from the target
+        else:
+            chosen.append(place)
+            waiting.choose(place)
+            spent, written = spent + costs[place], written + sizes[place]
+            seen |= pairs
+            if _may_end(length, written, spent, words):
+                least = max(least, _HALF * worth[best])
+    return sorted(chosen) or [best]
+
+
+def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
+    """Return whether an extract is long enough: it has the expected words and half of the cap.
+
+    A cap in sentences is always filled.
+    """
+    if not isinstance(length.cap, Words | Tokens):
+        return False
+    return written >= max(words, length.min_words) and 2 * spent >= length.cap.count
+
+
+def _worth(unit: TextUnit, score: float, words: int) -> float:
+    """Return a unit's worth in a summary: its score, reduced for questions and for very short units."""
+    return score * (_QUESTION if asks(unit) else 1.0) * (_SHORT if words < _FEW else 1.0)
+
+
+class _Waiting:
+    """Queue of candidate units, best first. A unit that depends on the previous one joins once that is chosen."""
+
+    def __init__(self, units: Sequence[TextUnit], worth: Sequence[float]) -> None:
+        self._worth = worth
+        out = [unit.heading or is_part(unit) for unit in units]
+        self._leaning = [
+            place > 0 and not out[place] and (leans(unit.text) or goes_on(units[place - 1], unit))
+            for place, unit in enumerate(units)
+        ]
+        free = [place for place in range(len(units)) if not out[place] and not self._leaning[place]]
+        if not free:  # then all units except headings, or all
+            self._leaning = [False] * len(units)
+            free = [place for place, unit in enumerate(units) if not unit.heading] or [*range(len(units))]
+        self._heap = [(-worth[place], place) for place in free]
+        heapify(self._heap)
+
+    @property
+    def best(self) -> int:
+        """The unit of the highest worth, before iteration starts."""
+        return self._heap[0][1]
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the units, best first, and remove them."""
+        while self._heap:
+            yield heappop(self._heap)[1]
+
+    def choose(self, place: int) -> None:
+        """Record that a unit was chosen, and release the unit that depends on it."""
+        following = place + 1
+        if following < len(self._leaning) and self._leaning[following]:
+            heappush(self._heap, (-self._worth[following], following))
+
+
+def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
+    """Return each unit's cost in the cap's measure."""
+    if isinstance(cap, Sentences):
+        return [len(split_sentences(unit.text)) for unit in read.units]
+    return read.tokens if isinstance(cap, Tokens) else words
+
+
+def joined(document: str, units: Sequence[TextUnit]) -> str:
+    """Return units as one text: a line break between different lines, else the document's white space."""
+    text = units[0].text
+    for before, unit in pairwise(units):
+        if "\n" in document[before.stop : unit.start]:
+            text += "\n"
+        elif document[unit.start - 1].isspace():  # Chinese and Japanese have no spaces between sentences
+            text += " "
+        text += unit.text
+    return text

@@ -1,0 +1,117 @@
+"""The units of an extract: sentences, headings, list items and dialogue turns.
+
+The rules of `sentences` split a line of text into sentences. Three cases differ:
+
+- a turn ("Ann: Hello. Where are you?") is one unit, so that words keep their speaker; a long one is split;
+- a line about as wide as the widest around it was wrapped, so its line break ends nothing;
+- a blank line always ends a unit.
+
+Headings, titles and signatures are units too, but are marked: a summary does not use them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from precis_text.control_characters import unit_starts
+from precis_text.sentences import split_sentences
+
+TURN = re.compile(r"(?:[A-Z][a-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # "Ann: ", "Rt. Hon. Ann Lee: "
+_LONG_TURN = 60  # words
+_BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
+_LINE = re.compile(r"[^\n]+")
+_NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
+_FULL = 0.75  # least share of the widest line that a wrapped line fills
+_ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
+
+
+ENDED = re.compile(r"""[.!?…:;,。！？؟।][\])}"'”’»]*\s*$""")
+_IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
+_FEWEST_WORDS = 4  # in a line without an end mark that counts as part of a sentence
+_HEADING_LINES, _HEADING_WORDS = 3, 16  # at most, in a block of headings; words per unit
+
+
+@dataclass(frozen=True)
+class TextUnit:
+    """A unit: `document[start:stop]`, its text on one line, and whether it is a heading."""
+
+    text: str
+    start: int
+    stop: int
+    heading: bool = False
+
+
+def extraction_units(document: str) -> list[TextUnit]:
+    """Split a document into non-empty units, in order; together they contain all of its words."""
+    found = []
+    for block in _BLOCK.finditer(document):
+        units = [unit for start, text in _runs(block) for unit in _cut(text, start)]
+        found += [replace(unit, heading=True) for unit in units] if _is_heading(units) else units
+    return [replace(unit, heading=False) for unit in found] if all(unit.heading for unit in found) else found
+
+
+def _is_heading(units: list[TextUnit]) -> bool:
+    """Check whether a block is a heading, a title or a signature: few words and no sentence end."""
+    return len(units) <= _HEADING_LINES and all(
+        not ENDED.search(unit.text) and not TURN.match(unit.text) and len(unit.text.split()) <= _HEADING_WORDS
+        for unit in units
+    )
+
+
+def _runs(block: re.Match[str]) -> Iterator[tuple[int, str]]:
+    """Yield the pieces of a block that no sentence crosses, with their offsets: lines, wrapped ones together."""
+    lines = [*_LINE.finditer(block.group())]
+    widest = max(len(line.group().rstrip()) for line in lines)
+    start = 0
+    for line, following in pairwise([*lines, None]):
+        if following is not None and line is not None and _goes_on(line.group(), following.group(), widest):
+            continue
+        end = len(block.group()) if line is None else line.end()
+        yield block.start() + start, block.group()[start:end]
+        start = end if following is None else following.start()
+
+
+def _goes_on(line: str, following: str, widest: int) -> bool:
+    """Check whether a line was wrapped, so that its sentence may continue on the next one.
+
+    It is about as wide as the widest of its block, and the next one starts neither a turn nor an item. A small letter
+    starts neither, unless a sentence ends before it. A line of several words without an end mark was wrapped at any
+    width if a small letter follows.
+    """
+    if _was_cut(line, following):
+        return True
+    if not _NARROWEST <= widest <= _WIDEST or len(line.rstrip()) < _FULL * widest:
+        return False
+    if following.lstrip()[:1].islower() and not ENDED.search(line):
+        return True
+    return not (TURN.match(following) or _ITEM.match(following))
+
+
+def _was_cut(line: str, following: str) -> bool:
+    """Check whether a line break is inside a sentence, whatever the width of the line."""
+    return (
+        _IN_A_SENTENCE.search(line) is not None
+        and following.lstrip()[:1].islower()
+        and len(line.split()) >= _FEWEST_WORDS
+        and not TURN.match(following)
+        and _indent(line) == _indent(following)
+    )
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _cut(text: str, start: int) -> Iterator[TextUnit]:
+    """Yield the units of a piece that starts at `start` in the document."""
+    words = text.split()
+    if not words:
+        return
+    is_turn = TURN.match(text.lstrip()) and len(words) <= _LONG_TURN
+    sentences = [" ".join(words)] if is_turn else split_sentences(text)
+    begins = unit_starts(text, sentences)
+    for sentence, begin, end in zip(sentences, begins, (*begins[1:], len(text)), strict=True):
+        yield TextUnit(sentence, start + begin, start + begin + len(text[begin:end].rstrip()))

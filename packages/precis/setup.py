@@ -1,0 +1,86 @@
+"""What pyproject.toml cannot say: a wheel made where torch and GCC are brings the C++ kernels along, for each level of
+processors and for the torch that was there (CPU or CUDA). Elsewhere the wheel is pure and the kernels are built by
+whoever installs it, at first use. PRECIS_COMPILE=0 makes a pure wheel, PRECIS_COMPILE=1 insists on kernels."""
+
+import importlib.util
+import os
+import platform
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+DISENTANGLED = Path(__file__).parent / "src" / "precis" / "nn" / "disentangled"
+KERNELS = DISENTANGLED / "cpp"
+
+
+def compiling() -> ModuleType:
+    """`precis.nn.disentangled.cpp_build`, without the package that is about to be built."""
+    spec = importlib.util.spec_from_file_location("compiling", DISENTANGLED / "compiling.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class WithKernels(build_py):
+    """Builds what a wheel ships; an editable installation has its own in the user's cache."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            self.build_kernels(Path(self.build_lib) / KERNELS.relative_to(Path(__file__).parent / "src"))
+
+    def build_kernels(self, place: Path) -> None:
+        wish = os.environ.get("PRECIS_COMPILE", "").lower()
+        if wish in ("0", "false", "no", "off"):
+            return
+        tools = compiling()
+        try:
+            made = build_all(tools, place)
+        except tools.KernelError as problem:
+            if wish not in ("", "auto"):
+                raise SystemExit(f"PRECIS_COMPILE: no C++ kernels in this wheel ({problem})") from None
+            print(f"precis: a pure wheel, without C++ kernels ({problem})", file=sys.stderr)
+            return
+        print(f"precis: {made} C++ kernels are in this wheel", file=sys.stderr)
+
+
+def build_all(tools: ModuleType, place: Path) -> int:
+    """Every kernel for every level; gives their number."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise tools.KernelError("they are for x86-64 Linux")
+    try:
+        import torch
+    except ImportError:
+        raise tools.KernelError(
+            "torch is not there; install it and build with --no-build-isolation"
+        ) from None
+    tools.check_compiler()
+    wanted = {
+        place / tools.prebuilt(source, level, torch.__version__).relative_to(KERNELS): (source, level)
+        for source in sorted(KERNELS.glob("*.cpp"))
+        for level in tools.LEVELS
+    }
+    for old in set(place.glob("prebuilt/*.so")) - set(wanted):  # of an earlier build in this folder
+        old.unlink()
+    for library, (source, level) in wanted.items():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        if not library.exists():
+            tools.build(tools.command(source, level, Path(torch.__file__).parent), library)
+    return len(wanted)
+
+
+class Platform(bdist_wheel):
+    """Named for this platform where there are kernels inside, and for any Python 3: none of them knows Python."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        if any(Path(self.bdist_dir).rglob("prebuilt/*.so")):
+            self.root_is_pure = False
+            return "py3", "none", self.plat_name.replace("-", "_").replace(".", "_")
+        return super().get_tag()
+
+
+setup(cmdclass={"build_py": WithKernels, "bdist_wheel": Platform})

@@ -1,0 +1,256 @@
+"""Summarizes many documents with Ray Data, each exactly once, on one machine or several.
+
+    read -> blocks of a few documents -> workers, a model each -> parts/*.parquet -> summaries.jsonl or .parquet
+
+    OUT/settings.json           the settings of the summaries; a batch with other settings cannot resume here
+    OUT/attempts                documents in work, and documents of workers that died
+    OUT/parts, OUT/checkpoint   written by Ray: a part is committed with its ids, or removed on resuming
+    OUT/summaries.*             all summaries, moved into place at once
+
+Ray commits a part and its ids together. Committed ids are not read again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import socket
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+
+from precis.batch.batch_worker import ROWS, Worker
+from precis.batch.document_source import DocumentSource
+from precis.phases.output_folders import writing_to
+from precis.phases.use.input_documents import Reading
+from precis.phases.use.summary_job import SummaryJob
+from precis.storage.atomic import replacing, write_file
+from precis_text.bounded_io import read_json, stat_or_none
+from precis_text.errors import RunError, UserError, first_line
+
+SUMMARIES = ("summaries.jsonl", "summaries.parquet")
+_SETTINGS = "settings.json"
+_SPARE = 6  # Ray's processors besides the workers': without them reading, filtering and writing wait forever
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchRun:
+    """A batch of documents to summarize.
+
+    Attributes:
+        files: the result of `source.files_of`.
+        out: a folder for this batch only; all machines see it under this name.
+        summaries: one of `SUMMARIES`, in `out`.
+        workers: models at a time, each on a processor or a GPU; if None, one for each.
+        address: address of a Ray cluster; if None, this machine.
+        rows: documents that are committed together.
+    """
+
+    files: Sequence[str]
+    out: Path
+    making: SummaryJob
+    how: Reading = field(default_factory=Reading)
+    summaries: str = SUMMARIES[0]
+    workers: int | None = None
+    address: str | None = None
+    rows: int = 32
+
+    def run(self, watch: Callable[[int], object] = lambda _: None) -> Path:
+        """Summarize the remaining documents; return the file of all summaries.
+
+        Args:
+            watch: called now and then with the number of finished documents.
+
+        Raises:
+            UserError: the folder is in use for something else, or the batch was started with other settings.
+            RunError: the cluster failed. The same batch resumes where it stopped.
+        """
+        out = self.out.absolute()
+        with writing_to(out, doing="summarizing to"):
+            _agree(out / _SETTINGS, json.loads(json.dumps(self.making.made_by())))
+            done = out / self.summaries
+            other = next((name for name in SUMMARIES if name != done.name and stat_or_none(out / name)), None)
+            if other is not None:
+                raise UserError(f"{out / other} already exists; name another folder with --out")
+            if stat_or_none(done) is None:
+                (out / "attempts").mkdir(exist_ok=True)
+                with _cluster(self), _counting(out / "parts", watch):
+                    _summarize(self, out)
+                _assemble(out / "parts", done)
+            for left in ("parts", "checkpoint", "attempts"):
+                shutil.rmtree(out / left, ignore_errors=True)
+        return done
+
+
+def _agree(file: Path, made_by: dict[str, Any]) -> None:
+    if stat_or_none(file) is None:
+        write_file(file, json.dumps(made_by, indent=2) + "\n")
+    began = read_json(file)
+    for name in sorted({*began, *made_by}):
+        if began.get(name) != made_by.get(name):
+            was = f"was started with {name}={began.get(name)!r}, but now it is {made_by.get(name)!r}"
+            raise UserError(
+                f"{file.parent} {was}; resume with the same setting, or name another folder with --out"
+            )
+
+
+@contextmanager
+def _cluster(batch: BatchRun) -> Iterator[None]:
+    """Start Ray on this machine, or connect to a cluster; disable Ray's usage reports."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if batch.address is not None:
+        _refuse_unreachable(batch.address)
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # errors that a user can fix raise an exception
+    import ray
+    import ray.data
+
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    quiet = {"logging_level": "ERROR", "log_to_driver": False}
+    workers = batch.workers or os.cpu_count() or 1
+    here = {"address": "local", "num_cpus": workers + _SPARE, "include_dashboard": False}
+    try:
+        with _without_errors_of_c():
+            ray.init(**quiet, **(here if batch.address is None else {"address": batch.address}))
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise UserError(
+            f"--address {batch.address or 'local'}: Ray does not start: {first_line(error)}"
+        ) from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Refuse a machine that does not answer; Ray would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise UserError(
+                f"--address {address}: no cluster answers there ({error}); start one with ray start --head, or correct "
+                "the address"
+            ) from None
+
+
+@contextmanager
+def _without_errors_of_c() -> Iterator[None]:
+    """Silence standard error, also for Ray's C++ library, which prints its log level."""
+    sys.stderr.flush()
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+def _summarize(batch: BatchRun, out: Path) -> None:
+    import ray
+    from ray.data.checkpoint import CheckpointConfig
+
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    # Kept to the end: otherwise a kill between the last part and the final file would restart all work.
+    checkpoint = CheckpointConfig("id", str(out / "checkpoint"), delete_checkpoint_on_success=False)
+    checkpoint.checkpoint_actor_memory_bytes = 64 << 20
+    checkpoint.checkpoint_actor_pool_max_size = 2
+    context.checkpoint_config = checkpoint
+    on_gpu = (batch.making.device or "").startswith("cuda")
+    pool = ray.data.ActorPoolStrategy(min_size=1, max_size=_most_workers(batch, on_gpu=on_gpu))
+    source = DocumentSource(batch.files, batch.how)
+    # With fewer tasks than Ray prefers, it would split their blocks into single documents.
+    read = ray.data.read_datasource(source, override_num_blocks=len(source.get_read_tasks(1)))
+    made = read.repartition(target_num_rows_per_block=batch.rows).map_batches(
+        Worker,
+        fn_constructor_args=(batch.making, out / "attempts", uuid.uuid4().hex),
+        batch_size=None,
+        batch_format="pyarrow",
+        compute=pool,
+        **({"num_gpus": 1} if on_gpu else {"num_cpus": 1}),
+    )
+    try:
+        made.write_parquet(str(out / "parts"))
+    except (ray.exceptions.RayError, OSError, ValueError) as error:
+        raise RunError(f"{batch.out}: {_cause(error)}; repeat the command to resume") from error
+
+
+def _most_workers(batch: BatchRun, *, on_gpu: bool) -> int:
+    import ray
+
+    if batch.workers is not None:
+        return batch.workers
+    there = ray.cluster_resources().get("GPU" if on_gpu else "CPU", 1)
+    return max(1, int(there) - (0 if on_gpu else _SPARE))
+
+
+def _cause(error: BaseException) -> str:
+    """Return the last line of the deepest error; Ray wraps it in the worker's traceback."""
+    lines = [
+        line.strip() for line in str(getattr(error, "cause", None) or error).splitlines() if line.strip()
+    ]
+    return lines[-1] if lines else type(error).__name__
+
+
+@contextmanager
+def _counting(parts: Path, watch: Callable[[int], object]) -> Iterator[None]:
+    """Report every second the number of documents in the parts; open each part once."""
+    known: dict[Path, int] = {}
+    ended = threading.Event()
+
+    def count() -> None:
+        while not ended.wait(1):
+            for part in {*parts.glob("*.parquet")} - known.keys():
+                with suppress(OSError, arrow.ArrowInvalid):  # Ray is still writing it
+                    known[part] = parquet.read_metadata(part).num_rows
+            watch(sum(known.values()))
+
+    thread = threading.Thread(target=count, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _assemble(parts: Path, place: Path) -> None:
+    """Merge the rows of all parts into one file, each id once."""
+    seen: set[str] = set()
+    with replacing(place) as file:
+        writer = parquet.ParquetWriter(file, ROWS) if place.suffix == ".parquet" else None
+        for part in sorted(parts.glob("*.parquet")):
+            table = parquet.read_table(part).cast(ROWS)
+            # A machine that died while writing may have left the same rows twice.
+            new = [number for number, name in enumerate(table["id"].to_pylist()) if name not in seen]
+            table = table.take(new)
+            seen.update(table["id"].to_pylist())
+            if writer is not None:
+                writer.write_table(table)
+            else:
+                file.writelines(_line(row) for row in table.select(["id", "status", "record"]).to_pylist())
+        if writer is not None:
+            writer.close()
+
+
+def _line(row: dict[str, str]) -> bytes:
+    record = {"id": row["id"], "status": row["status"], **_without_id(json.loads(row["record"]))}
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+def _without_id(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with the row's id renamed, since `id` is that of the document in the batch."""
+    return {("row_id" if name == "id" else name): value for name, value in record.items()}

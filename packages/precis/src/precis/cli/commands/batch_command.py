@@ -1,0 +1,171 @@
+"""`precis batch`: summaries of many documents, on one machine or many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from precis.cli.commands.summarize_command import Device, MakingOptions, Recursive
+from precis.cli.framework.command_class import described
+from precis.cli.framework.options import DocumentColumn, UnitsColumn, begin
+from precis_text.errors import RunError
+
+if TYPE_CHECKING:
+    from precis.batch.summaries_check import Verification
+    from precis.phases.use.summary_job import SummaryJob
+
+
+class Format(StrEnum):
+    """The file format of the summaries."""
+
+    jsonl = "jsonl"
+    parquet = "parquet"
+
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help=(
+            "The files that precis summarize reads, and folders of them; on a cluster, all machines must have "
+            "them under the same path."
+        ),
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        help="Folder for the summaries. To resume an interrupted run, repeat the command.",
+        show_default=False,
+    ),
+]
+Formats = Annotated[Format, typer.Option("--format", help="summaries.jsonl or summaries.parquet.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        max=10_000,
+        help="Number of models in parallel, each on a core or, with --device cuda, a GPU. Default: one on each.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address", help="Address of a Ray cluster, such as auto or ray://HOST:10001. Default: this machine."
+    ),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Read the documents again at the end: each must have exactly one summary. Reports duplicate documents.",
+    ),
+]
+
+
+@described(
+    "batch",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis batch notes.jsonl --out summaries --words 60\n\n"
+        "precis batch reports -r --out summaries --workers 2 --verify\n\n"
+        "precis batch /shared/notes --out /shared/summaries --address auto --format parquet\n\n"
+        "A document that cannot be summarized gets the status error; the others continue."
+    ),
+)
+def batch(
+    *,
+    files: Files,
+    out: Out,
+    asked: MakingOptions,
+    format: Formats = Format.jsonl,  # noqa: A002  the name of the option
+    workers: Workers = None,
+    address: Address = None,
+    verify: Verify = False,
+    recursive: Recursive = False,
+    device: Device = None,
+    document_column: DocumentColumn = None,
+    units_column: UnitsColumn = None,
+) -> None:
+    """Summarize many documents, each exactly once, with Ray on one machine or a cluster."""
+    from importlib.util import find_spec
+
+    from precis.cli.framework.console import ProgressLine, leave_unfinished, note
+    from precis_text.errors import missing_extra
+
+    if find_spec("ray") is None:
+        raise missing_extra("batch", wanted_by="precis batch")
+    begin()
+    from precis.batch.batch_run import BatchRun
+    from precis.batch.document_source import files_of
+    from precis.phases.use.input_documents import Reading, read_documents, with_first
+
+    making = _on_every_machine(asked.making(device))  # refuses invalid options before reading
+    how = Reading(column=document_column, units=units_column, keep_going=True)
+    found = files_of(files, recursive=recursive, notify=note)
+    with_first(read_documents(found[:1], how))  # fails early on a missing column
+    work = BatchRun(
+        files=found,
+        out=out,
+        making=making,
+        how=how,
+        summaries=f"summaries.{format.value}",
+        workers=workers,
+        address=address,
+    )
+    try:
+        with ProgressLine() as progress:
+            done = work.run(lambda count: progress(f"{count:,} documents done", count, 0))
+    except KeyboardInterrupt:
+        leave_unfinished(is_main=True, restart=False)
+    note(f"{done}: every document has a row")
+    if verify:
+        from precis.batch.summaries_check import verify as compare
+
+        _tell(compare(done, found, how), done)
+
+
+def _on_every_machine(making: SummaryJob) -> SummaryJob:
+    """Return the job with absolute paths, and only the options that were given: the same on every worker."""
+
+    def absolute(place: str | None) -> str | None:
+        return place if place is None or not Path(place).exists() else str(Path(place).absolute())
+
+    asked = {
+        name: value for name, value in making.writing.items() if value is not None and value is not False
+    }
+    return replace(making, model=absolute(making.model), adapter=absolute(making.adapter), writing=asked)
+
+
+def _tell(verdict: Verification, place: Path) -> None:
+    """Report the verification.
+
+    Raises:
+        RunError: a document lacks a summary or has several, or a summary lacks a document.
+    """
+    from precis.cli.framework.console import note
+
+    if verdict.same:
+        first, other = verdict.same[0]
+        note(f"{len(verdict.same):,} documents are duplicates of another one (first: {other} of {first})")
+    if not verdict.holds:
+        parts = {
+            "documents lack a summary": verdict.missing,
+            "summaries lack a document": verdict.strange,
+            "summaries occur more than once": verdict.twice,
+        }
+        told = "; ".join(
+            f"{len(names):,} {what} (first: {names[0]})" for what, names in parts.items() if names
+        )
+        raise RunError(f"{place}: {told}")
+    note(
+        f"verified: {verdict.documents:,} documents, each with exactly one row; {verdict.failed:,} of them "
+        "have the status error"
+    )

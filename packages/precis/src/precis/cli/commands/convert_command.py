@@ -1,0 +1,64 @@
+"""`precis convert`: convert a released ProphetNet to a model folder."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from precis.cli.framework.command_class import described
+from precis.cli.framework.options import begin
+
+
+@described(
+    "convert",
+    rich_help_panel="Data and experiments",
+    epilog=(
+        "Examples:\n\n"
+        "precis convert cnndm.pt --tokenizer bert-base-uncased --out models/cnndm\n\n"
+        "precis convert FOLDER --out models/prophetnet"
+    ),
+)
+def convert(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A ProphetNet checkpoint of fairseq (.pt, .safetensors), or a ProphetNet folder of transformers.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the model to.", show_default=False)],
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenizer",
+            help=(
+                "The model's tokenizer: a folder or hub name (bert-base-uncased for the English models). "
+                "Default: the one in the folder, else none."
+            ),
+        ),
+    ] = None,
+) -> None:
+    """Convert a released ProphetNet to a model folder with safetensors; the weights do not change.
+
+    Opening a .pt file does not run any code in it.
+    """
+    from precis.cli.framework.console import note
+
+    begin()
+    from precis.phases.use.prophetnet_conversion import convert as run_convert
+
+    done = run_convert(source, out, tokenizer=tokenizer)
+    print(f"model: {out}, {done.parameters / 1e6:,.1f} M parameters, {done.streams} predicting streams")
+    if done.has_tokenizer:
+        print(f"next:  precis summarize FILE --model {shlex.quote(str(out))}")
+    else:
+        if done.tokenizer_problem is not None:
+            note(f"the tokenizer is left out: {done.tokenizer_problem}")
+        note(
+            f"{out}: lacks a tokenizer, which every other command needs; convert again with --tokenizer FOLDER "
+            "(bert-base-uncased for the English models)"
+        )

@@ -1,0 +1,200 @@
+"""`precis data`: inspect pairs before training on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from precis.cli.commands.pack_command import pack
+from precis.cli.framework.command_class import Commands
+from precis.cli.framework.options import DocumentColumn, SummaryColumn, TaskName, UnitsColumn, checked_seed
+from precis_text.errors import UserError
+
+if TYPE_CHECKING:
+    from precis.phases.data.pair_checks import DataCheck, Lengths, SplitCheck
+
+app = Commands(
+    help="List, check, show and generate pairs of document and summary; pack text for pre-training.",
+    no_args_is_help=True,
+)
+app.add(pack)
+
+Source = Annotated[
+    str | None,
+    typer.Argument(help="A file, a folder with split files, or hub:owner/name.", show_default=False),
+]
+
+
+@app.command("list")
+def list_tasks() -> None:
+    """List the tasks for --task: name, limits in tokens, and dataset on the hub."""
+    from rich import box
+    from rich.table import Table
+
+    from precis.cli.framework.console import show
+    from precis.data.tasks.tasks import TASKS
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for heading in ("task", "source", "target", "language", "hub", "what it is"):
+        table.add_column(heading, justify="right" if heading in ("source", "target") else "left")
+    for name, task in TASKS.items():
+        limits = str(task.max_source), str(task.max_target)
+        table.add_row(name, *limits, task.language, task.hub, task.description)
+    show(table)
+    print("source, target: maximum tokens of document and summary. Local files: --task NAME --data FOLDER.")
+    print("Instructions, for --instruction with a model for several tasks:")
+    for name, task in TASKS.items():
+        print(f"  {name:<{max(map(len, TASKS))}}  {task.instruction}")
+
+
+@app.command(
+    "check",
+    epilog="Example:  precis data check pairs       (exit code 2 if a row cannot be used, or splits share documents)",
+)
+def check(
+    source: Source = None,
+    task: TaskName = None,
+    document_column: DocumentColumn = None,
+    summary_column: SummaryColumn = None,
+    units_column: UnitsColumn = None,
+) -> None:
+    """Check every row: report bad rows, lengths, empty texts, duplicates, and leaks between splits.
+
+    For a model, adapter, pack or run, verify the checksums of all files.
+    """
+    from precis.phases.run_folder import check_seals, damaged
+
+    if (folders := check_seals(source)) is not None:
+        for folder in folders:
+            print(f"{folder.folder}: {folder.state if folder.damage is None else folder.damage}")
+        if damage := damaged(folders):
+            raise UserError(damage)
+        return
+    from precis.cli.framework.console import note
+    from precis.phases.data.pair_checks import check_data
+    from precis.phases.data.run_pairs import ColumnNames, find_part
+
+    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
+    checked = check_data(find_part(task_name=task, data=source, columns=columns))
+    for split in checked.splits:
+        _print_split(split)
+    _print_shared(checked)
+    for split in checked.splits:
+        for message in split.report.skipped:
+            note(f"bad row: {message}")
+        if split.report.skipped_count > len(split.report.skipped):
+            note(f"... and {split.report.skipped_count - len(split.report.skipped):,} more in {split.name}")
+    if wrong := _wrong(checked):
+        note(f"error: {'; '.join(wrong)}")
+        raise typer.Exit(2)
+
+
+def _wrong(checked: DataCheck) -> list[str]:
+    """Return what to fix: rows that cannot be used, and documents that two splits share."""
+    from precis_text.row import counted
+
+    wrong = []
+    if checked.bad_rows:
+        rows = counted(checked.bad_rows, "row")
+        wrong.append(
+            f"{rows} cannot be used; fix {'it' if checked.bad_rows == 1 else 'them'}, or use --skip-bad"
+        )
+    if checked.shared:
+        wrong.append("splits share documents (LEAK above); keep each in only one split")
+    return wrong
+
+
+def _print_split(split: SplitCheck) -> None:
+    from precis_text.row import counted
+
+    report = split.report
+    print(split.name)
+    empty = f", {report.empty_documents:,} of them without a document" if report.empty_documents else ""
+    print(f"  rows        {report.rows:,}: {report.kept:,} usable, {report.skipped_count:,} not{empty}")
+    print(f"  documents   {_lengths(split.documents)}")
+    print(f"  summaries   {_lengths(split.summaries)}; {split.references:.2g} per document")
+    print(
+        f"  duplicates  {counted(split.repeated_documents, 'document')} seen before, "
+        f"{split.repeated_pairs:,} with the same summary"
+    )
+    if split.longer_summaries:
+        are = "summary is" if split.longer_summaries == 1 else "summaries are"
+        print(f"  odd         {split.longer_summaries:,} {are} longer than the document")
+    if split.missing_marks:
+        print(
+            f'  odd         {counted(split.missing_marks, "pair")} with "nan", "NULL" or the like as a text'
+        )
+    if unread := report.told_unread():
+        print(f"  unread      {unread}")
+
+
+def _lengths(lengths: Lengths) -> str:
+    words = "word" if round(lengths.mean) == 1 else "words"
+    return (
+        f"{lengths.mean:,.0f} {words} on average, median {lengths.median:,.0f}, "
+        f"95% up to {lengths.percentile_95:,.0f}, longest {lengths.longest:,}"
+    )
+
+
+def _print_shared(checked: DataCheck) -> None:
+    if len(checked.splits) < 2:
+        return
+    for (first, second), count in checked.shared.items():
+        are = "document is" if count == 1 else "documents are"
+        print(f"LEAK: {count:,} {are} in {first} and in {second}")
+    if not checked.shared:
+        print("the splits do not share documents")
+
+
+@app.command("show", epilog="Example:  precis data show pairs --split dev --rows 2")
+def show_rows(
+    source: Source = None,
+    task: TaskName = None,
+    split: Annotated[
+        str | None, typer.Option("--split", help="Split to show. Default: test, if there are splits.")
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", help="Number of pairs.")] = 3,
+    document_column: DocumentColumn = None,
+    summary_column: SummaryColumn = None,
+    units_column: UnitsColumn = None,
+) -> None:
+    """Print a few pairs, as precis reads them."""
+    from precis.cli.framework.console import note
+    from precis.phases.data.pair_checks import first_pairs
+    from precis.phases.data.run_pairs import ColumnNames, find_part
+    from precis_text.control_characters import readable
+
+    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
+    part = find_part(task_name=task, data=source, split=split, columns=columns)
+    shown = first_pairs(part, rows, notify=note)
+    for number, pair in enumerate(shown, start=1):
+        title = f"--- {number}" + (f", id {pair.id}" if pair.id else "")
+        print(f"{title}, document of {len(pair.document.split()):,} words")
+        print(readable(pair.document.strip()))
+        for reference in pair.all_references:
+            print(f"--> summary of {len(reference.split()):,} words")
+            print(reference.strip())
+        print()
+
+
+@app.command(
+    "synthetic", epilog="Example:  precis data synthetic --out pairs --train 4000 --dev 200 --test 200"
+)
+def synthetic(
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for train.jsonl, dev.jsonl, test.jsonl.", show_default=False)
+    ],
+    train: Annotated[int, typer.Option("--train", help="Training pairs.")] = 10_000,
+    dev: Annotated[int, typer.Option("--dev", help="Validation pairs.")] = 500,
+    test: Annotated[int, typer.Option("--test", help="Test pairs.")] = 500,
+    seed: Annotated[
+        int, typer.Option("--seed", callback=checked_seed, help="The same seed gives the same pairs.")
+    ] = 0,
+) -> None:
+    """Write made-up short reports and dialogues with summaries, to try out precis."""
+    from precis.phases.data.pair_checks import write_synthetic
+
+    for file in write_synthetic(out, {"train": train, "dev": dev, "test": test}, seed=seed):
+        print(file)

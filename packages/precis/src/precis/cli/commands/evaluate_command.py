@@ -1,0 +1,298 @@
+"""`precis evaluate`: compare models with baselines, with intervals for all scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from precis.cli.commands.summarize_command import LongOption
+from precis.cli.framework.command_class import described
+from precis.cli.framework.options import (
+    Adapter,
+    CheckerFolder,
+    Data,
+    DocumentColumn,
+    LikelihoodModel,
+    ModeOption,
+    SkipBad,
+    SummaryColumn,
+    Threads,
+    UnitsColumn,
+    begin,
+)
+from precis.phases.output_folders import folder_to_be
+from precis_text.errors import UserError
+
+if TYPE_CHECKING:
+    from precis_text.decoding_settings import GenerationSettings
+
+
+class DecodingPreset(StrEnum):
+    """Decoding settings that replace the model's own, as a choice on the command line."""
+
+    task = "task"
+    prophetnet = "prophetnet"
+
+
+NO_BEAMS: list[int | None] = [None]  # one row, with the model's own beam width
+
+
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        help="Folder for predictions, scores and tables.",
+        show_default=False,
+        callback=folder_to_be,
+    ),
+]
+Model = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        help=(
+            "A run folder, a Hugging Face folder, or a hub name. Repeatable: each one is compared with the first."
+        ),
+    ),
+]
+Predictions = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--predictions",
+        help="Score this file: precis's .jsonl, or text with one summary per line. Repeatable.",
+    ),
+]
+Task = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        help=(
+            "A named task (see: precis data list). It sets the columns and, for a grounded model, the "
+            "instruction. Lengths and decoding are the model's own; see --decoding."
+        ),
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option("--split", help="Split to score on. Default: test, if there are splits."),
+]
+Beams = Annotated[
+    list[int] | None,
+    typer.Option("--beams", help="Beam width; 1 is greedy. Repeatable: one row of the table per width."),
+]
+LengthPenalty = Annotated[
+    float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (with beams).")
+]
+NoRepeatNgram = Annotated[
+    int | None,
+    typer.Option("--no-repeat-ngram", help="Allow each n-gram of this length only once; 0 turns this off."),
+]
+DecodingOption = Annotated[
+    DecodingPreset | None,
+    typer.Option(
+        "--decoding",
+        help=(
+            "Decoding settings that replace the model's own. task: those of --task. prophetnet: "
+            "those of the ProphetNet paper. The options above override them."
+        ),
+    ),
+]
+Baselines = Annotated[
+    bool | None,
+    typer.Option(
+        "--baselines/--no-baselines",
+        help="Add LEAD-k, LONGEST-k and an oracle; for labels, the most frequent one. Default: depends on the task.",
+    ),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", help="Number of pairs to score, from the start. Default: all.")
+]
+Bleu = Annotated[bool, typer.Option("--bleu", help="Add BLEU, computed by sacrebleu.")]
+Meteor = Annotated[
+    bool, typer.Option("--meteor", help="Add METEOR, computed by nltk; with synonyms if nltk finds WordNet.")
+]
+MeteorJar = Annotated[
+    Path | None,
+    typer.Option(
+        "--meteor-jar", help="Add METEOR, computed by this meteor-1.5.jar, as papers report it. Needs Java."
+    ),
+]
+RougeTokenizerOption = Annotated[
+    Literal["rouge-score", "unicode", "unicode-tr"] | None,
+    typer.Option(
+        "--rouge-tokenizer",
+        help="Word tokenizer for ROUGE. Default: rouge-score for English, unicode for other languages.",
+    ),
+]
+Stemmer = Annotated[
+    bool | None,
+    typer.Option(
+        "--stemmer/--no-stemmer",
+        help="Compare English word stems, as papers do. Default: for English only.",
+    ),
+]
+Faithful = Annotated[
+    bool,
+    typer.Option(
+        "--faithful",
+        help=(
+            "Mark names, numbers and negations of each summary that its document seems to lack. Marks are hints."
+        ),
+    ),
+]
+Instruction = Annotated[
+    str | None,
+    typer.Option(
+        "--instruction",
+        help="Text before each document. Default: the task's for a grounded model, else the one used in training.",
+    ),
+]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents per batch.")]
+
+
+@described(
+    "evaluate",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis evaluate --model runs/first --data pairs --out runs/first/evaluation\n\n"
+        "precis evaluate --model runs/first --model runs/second --data pairs --out scores\n\n"
+        "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
+        "precis evaluate --predictions old.txt --predictions new.txt --data test.jsonl --out scores\n\n"
+        "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores\n\n"
+        "To resume an interrupted evaluation, repeat the command."
+    ),
+)
+def evaluate(
+    out: Out,
+    model: Model = None,
+    adapter: Adapter = None,
+    mode: ModeOption = None,
+    predictions: Predictions = None,
+    task: Task = None,
+    data: Data = None,
+    split: Split = None,
+    beams: Beams = None,
+    length_penalty: LengthPenalty = None,
+    no_repeat_ngram: NoRepeatNgram = None,
+    decoding: DecodingOption = None,
+    baselines: Baselines = None,
+    limit: Limit = None,
+    bleu: Bleu = False,
+    meteor: Meteor = False,
+    meteor_jar: MeteorJar = None,
+    rouge_tokenizer: RougeTokenizerOption = None,
+    stemmer: Stemmer = None,
+    faithful: Faithful = False,
+    likelihood: LikelihoodModel = None,
+    checker: CheckerFolder = None,
+    long: LongOption = None,
+    instruction: Instruction = None,
+    batch_size: BatchSize = 16,
+    document_column: DocumentColumn = None,
+    summary_column: SummaryColumn = None,
+    units_column: UnitsColumn = None,
+    skip_bad: SkipBad = False,
+    threads: Threads = None,
+) -> None:
+    """Score models, or prediction files, and compare them with simple baselines.
+
+    Prints ROUGE, or the task's metrics, with 95% bootstrap intervals, and names the exact scorer of every result. If
+    there are several rows (models, files, decoding settings), it compares each with the first on the same examples,
+    with interval and p-value.
+    """
+    from precis.cli.framework.console import ProgressLine, note, show
+
+    models = model or []
+    _check_together(models, adapter, predictions)
+    begin(threads)
+    from precis.evaluation.meteor import MeteorTool
+    from precis.phases.data.run_pairs import ColumnNames, find_part
+    from precis.phases.measure.model_scores import (
+        Decoding,
+        evaluate_models,
+        given_systems,
+        joined,
+        make_report,
+        read_test_pairs,
+    )
+    from precis.phases.measure.support_models import load_judges, told_cut
+    from precis.phases.measure.task_metrics import scores_for
+
+    base = _settings(decoding, task) if decoding is not None else None
+    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
+    part = find_part(task_name=task, data=data, split=split, columns=columns)
+    pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, notify=note)
+    scores = scores_for(
+        task,
+        pairs,
+        tokenizer=rouge_tokenizer,
+        stemmer=stemmer,
+        with_bleu=bleu,
+        meteor=MeteorTool(jar=meteor_jar) if meteor_jar is not None else None,
+        with_meteor=meteor,
+        baselines=baselines,
+    )
+    judges = load_judges(likelihood, checker, notify=note)
+    if faithful or judges:
+        scores = replace(scores, faithful=judges)
+    given = given_systems(predictions or [], pairs)
+    written: dict[str, list[str]] = {}
+    if models:
+        with ProgressLine() as progress:
+            written = evaluate_models(
+                models,
+                pairs,
+                out=out,
+                adapter=adapter,
+                mode=None if mode is None else mode.value,
+                decodings=[
+                    Decoding(
+                        base=base, beams=width, length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram
+                    )
+                    for width in beams or NO_BEAMS
+                ],
+                batch_size=batch_size,
+                long=long.value if long is not None else None,
+                task=task,
+                instruction=instruction,
+                notify=progress.note,
+                progress=progress,
+            )
+    report = make_report(joined(written, given), pairs, scores, out=out)
+    told_cut(judges, note)
+    show(report.table())
+    print("", *report.remarks, "", sep="\n")  # not in the table, which would wrap a signature
+    if report.faithful:
+        show(report.faithful_table())
+    if report.differences:
+        show(report.differences_table())
+    print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")
+
+
+def _check_together(models: list[str], adapter: str | None, predictions: list[Path] | None) -> None:
+    if not models and not predictions:
+        raise UserError("give something to score: --model M, or --predictions FILE, or both")
+    if adapter is not None and not models:
+        raise UserError(f"--adapter {adapter} needs its base model; add --model")
+    if adapter is not None and len(models) > 1:
+        raise UserError(
+            f"--adapter {adapter} needs exactly one --model, but {len(models)} are given; name the adapter's run "
+            "folder as a separate --model, which includes its base"
+        )
+
+
+def _settings(decoding: DecodingPreset, task_name: str | None) -> GenerationSettings:
+    """Return the settings of a preset."""
+    from precis.data.tasks.tasks import task
+    from precis.recipes.prophetnet_recipes import prophetnet_decoding
+
+    if decoding is DecodingPreset.prophetnet:
+        return prophetnet_decoding(task_name)
+    if task_name is None:
+        raise UserError("--decoding task: name the task with --task (see: precis data list)")
+    return task(task_name).generation

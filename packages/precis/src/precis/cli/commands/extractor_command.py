@@ -1,0 +1,101 @@
+"""`precis extractor`: train a model to select sentences."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from precis.cli.commands.ground_command import Cap, Data, LeaveOut, mixture_asked
+from precis.cli.framework.command_class import described
+from precis.cli.framework.config_file import Config
+from precis.cli.framework.option_groups import OptionGroup
+from precis.cli.framework.options import (
+    Epochs,
+    LearningRate,
+    Restart,
+    RunFolder,
+    Seed,
+    SettingsList,
+    SkipBad,
+    Threads,
+    begin,
+    run_changes,
+)
+
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="Any encoder-decoder: a run folder, a model folder or a hub name. Its weights do not change.",
+        show_default=False,
+    ),
+]
+Tasks = Annotated[
+    list[str],
+    typer.Option(
+        "--tasks",
+        help="Pairs to train on, comma-separated: tasks, TASK=PLACE, files, folders of pairs. Repeatable.",
+        show_default=False,
+    ),
+]
+MaxSource = Annotated[
+    int | None,
+    typer.Option("--max-source", help="Maximum tokens per document in training. Default: 4096."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractSettings(OptionGroup):
+    """The training settings that are also options; `run_changes` reads them from the context."""
+
+    config: Config = None
+    settings: SettingsList = None
+    epochs: Epochs = None
+    learning_rate: LearningRate = None
+    max_source: MaxSource = None
+    seed: Seed = None
+    restart: Restart = False
+    threads: Threads = None
+
+
+@described(
+    "extractor",
+    rich_help_panel="Train a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis extractor --model runs/first --tasks pairs --out runs/chooses\n\n"
+        "precis extractor --model facebook/bart-base --tasks samsum,notes.jsonl --data DIR --out runs/bart\n\n"
+        "To resume an interrupted run, repeat the command."
+    ),
+)
+def extractor(
+    context: typer.Context,
+    *,
+    model: Model,
+    tasks: Tasks,
+    out: RunFolder,
+    data: Data = None,
+    cap: Cap = 10_000,
+    leave_out: LeaveOut = None,
+    skip_bad: SkipBad = False,
+    training: ExtractSettings,
+) -> None:
+    """Train a model to select sentences of a document, for `precis summarize --mode extract`.
+
+    Trains a small network on the hidden states of the model's encoder, which does not change. The new folder
+    contains the unchanged model and the trained network.
+    """
+    from precis.cli.framework.console import finish
+
+    begin(training.threads)
+    from precis.phases.train.extractor_training import train_extractor
+    from precis.recipes.overrides import as_asked
+    from precis.recipes.scorer_recipe import ExtractPlan
+
+    run = as_asked(ExtractPlan(), changes=run_changes(context), assignments=training.settings or [])
+    done = train_extractor(run, **mixture_asked(context))
+    commands = [f"precis summarize FILE --model {shlex.quote(str(out))} --words 60"]
+    finish(done, restart=training.restart, commands=commands)

@@ -1,0 +1,132 @@
+"""`precis ground`: Z-Code++'s second phase on pairs of many tasks."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Any
+
+import typer
+
+from precis.cli.framework.command_class import described, words_of
+from precis.cli.framework.options import (
+    RunFolder,
+    SkipBad,
+    Temperature,
+    TrainingSettings,
+    begin,
+    run_changes,
+)
+
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="Pre-trained model to start from: a run folder, a model folder or a hub name.",
+        show_default=False,
+    ),
+]
+Tasks = Annotated[
+    list[str],
+    typer.Option(
+        "--tasks",
+        help=(
+            "Training sets, comma-separated: tasks (see: precis data list), TASK=PLACE, files or folders "
+            "of pairs; all: every task with training files in --data (SQuAD once). Repeatable."
+        ),
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    str | None,
+    typer.Option("--data", help="Folder with one folder per task. Default: $PRECIS_DATA, else the hub."),
+]
+Cap = Annotated[
+    int, typer.Option("--cap", help="Maximum pairs per set, so that no set dominates the others.")
+]
+LeaveOut = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--leave-out", help="Sets to exclude from training, for honest zero-shot scores. Repeatable."
+    ),
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe",
+        help=(
+            "Training settings: zcodepp-micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base "
+            "or -large. Default: by the model's type and size."
+        ),
+    ),
+]
+
+
+@described(
+    "ground",
+    rich_help_panel="Train a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis ground --model runs/pretrain --tasks dialogsum,cnndm,aeslc --data DIR --out runs/grounded\n\n"
+        "precis ground --model runs/pretrain --tasks all --leave-out samsum --data DIR --out runs/grounded\n\n"
+        "precis ground --model facebook/bart-base --tasks xsum,aeslc=FOLDER,notes.jsonl --out runs/bart\n\n"
+        "To resume an interrupted run, repeat the command."
+    ),
+)
+def ground(
+    context: typer.Context,
+    *,
+    model: Model,
+    tasks: Tasks,
+    out: RunFolder,
+    data: Data = None,
+    cap: Cap = 10_000,
+    temperature: Temperature = None,
+    leave_out: LeaveOut = None,
+    recipe: Recipe = None,
+    skip_bad: SkipBad = False,
+    training: TrainingSettings,
+) -> None:
+    """Train a pre-trained model further on pairs of many tasks, with an instruction before each document.
+
+    The model then follows instructions, even for tasks that it was not trained on, and needs fewer
+    examples of a new task.
+    """
+    from precis.cli.framework.console import finish
+
+    begin(training.threads)
+    from precis.phases.train.grounding import ground as run_ground
+    from precis.recipes.overrides import check_on_pairs
+    from precis.recipes.planning import resolve_grounding
+
+    run = resolve_grounding(
+        recipe, start=model, changes=run_changes(context), assignments=training.assignments
+    )
+    check_on_pairs(run, several_sets=True)
+    done = run_ground(run, **mixture_asked(context), temperature=1.0 if temperature is None else temperature)
+    where = f" --data {shlex.quote(data)}" if data is not None else ""
+    name = shlex.quote(str(out))
+    commands = [
+        f"precis finetune --model {name} --task TASK{where} --examples 100 --out RUN",
+        f'precis summarize FILE --model {name} --instruction "Summarize the following dialogue:"',
+    ]
+    finish(done, restart=training.restart, commands=commands)
+
+
+def mixture_asked(context: typer.Context) -> dict[str, Any]:
+    """Return a command's arguments for a training run on pairs of many tasks, besides its plan."""
+    from precis.cli.framework.console import note
+
+    asked = {name: context.params[name] for name in ("out", "data", "cap", "skip_bad", "restart")}
+    return {
+        **asked,
+        "start": context.params["model"],
+        "tasks": _split(context.params["tasks"]),
+        "leave_out": _split(context.params["leave_out"] or []),
+        "command": words_of(context),
+        "notify": note,
+    }
+
+
+def _split(values: list[str]) -> list[str]:
+    """Split names at commas and repeated options."""
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]

@@ -1,0 +1,101 @@
+"""`precis data pack`: pack unlabelled text into a corpus for pre-training."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from precis.cli.framework.command_class import described
+from precis.cli.framework.options import SkipBad, begin
+from precis_text.errors import UserError
+
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns.",
+        show_default=False,
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the pack.", show_default=False)]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option("--tokenizer", help="Tokenizer to use. Default: train one on a sample of the texts."),
+]
+VocabSize = Annotated[
+    int | None,
+    typer.Option("--vocab-size", min=400, help="Vocabulary size of a new tokenizer. Default: 8000."),
+]
+DocumentColumn = Annotated[
+    str,
+    typer.Option(
+        "--document-column",
+        help="Column of the text. de+en: two columns of translations, packed as one document.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="Processes. Default: one per core, fewer for little text."),
+]
+DevShare = Annotated[
+    float, typer.Option("--dev-share", help="Share of the documents held out for validation.")
+]
+Restart = Annotated[bool, typer.Option("--restart", help="Replace an existing pack.")]
+
+
+@described(
+    "pack",
+    epilog=(
+        "Examples:\n\n"
+        "precis data pack books/ --out packs/books\n\n"
+        "precis data pack news.jsonl --document-column body --tokenizer packs/books/tokenizer --out packs/news\n\n"
+        "precis data pack captions.jsonl --document-column de+en --tokenizer tokenizers/both --out packs/de-en"
+    ),
+)
+def pack(
+    sources: Sources,
+    out: Out,
+    tokenizer: Tokenizer = None,
+    vocab_size: VocabSize = None,
+    document_column: DocumentColumn = "text",
+    workers: Workers = None,
+    dev_share: DevShare = 0.01,
+    skip_bad: SkipBad = False,
+    restart: Restart = False,
+) -> None:
+    """Tokenize unlabelled text for precis pretrain. Each file or row is a document; duplicates are dropped."""
+    if tokenizer is not None and vocab_size is not None:
+        raise UserError(
+            f"--vocab-size {vocab_size} is for a new tokenizer, but --tokenizer names one; omit one of them"
+        )
+    from precis.cli.framework.console import note
+
+    begin()
+    from precis.phases.data.corpus_packing import make_pack
+    from precis_text.row import counted
+
+    made = make_pack(
+        sources,
+        out,
+        tokenizer=tokenizer,
+        vocab_size=vocab_size or 8000,
+        column=document_column,
+        workers=workers,
+        dev_share=dev_share,
+        skip_bad=skip_bad,
+        restart=restart,
+        notify=note,
+    )
+    counts = made.counts
+    if made.skipped:
+        note(f"{counted(made.skipped_count, 'row')} skipped (first: {made.skipped[0]})")
+    if not made.is_new:
+        note(f"{out}: already contains these files, packed with these settings; nothing to do")
+    print(f"documents: {counts.documents:,}, {counts.tokens:,} tokens")
+    print(f"held out:  {counts.held_out:,}, {counts.held_out_tokens:,} tokens")
+    print(f"dropped:   {counts.duplicates:,} duplicates, {made.empty:,} empty, {made.skipped_count:,} bad")
+    print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {made.workers} processes")
+    print(f"tokenizer: {made.folder / 'tokenizer'}, {made.entries:,} entries")
+    print(f"next: precis pretrain --corpus {shlex.quote(str(made.folder))} --out runs/pretrain")

@@ -1,0 +1,130 @@
+"""`precis serve`: summaries over HTTP, and a web page."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from precis.cli.commands.summarize_command import Device, ModelToUse
+from precis.cli.framework.command_class import described
+from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
+from precis_text.errors import UserError
+
+_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+
+
+@described(
+    "serve",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis serve\n\n"
+        "precis serve --model runs/first --port 9000\n\n"
+        "precis serve --host 0.0.0.0 --keys keys.txt --requests-per-minute 60\n\n"
+        "Then open http://127.0.0.1:8000 in a browser."
+    ),
+)
+def serve(
+    model: ModelToUse = None,
+    adapter: Adapter = None,
+    mode: ModeOption = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on. Addresses beyond this machine need --keys.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free one.")
+    ] = 8000,
+    name: Annotated[
+        str, typer.Option("--name", help="Name of the model in requests.", show_default=True)
+    ] = "default",
+    keys: Annotated[
+        Path | None,
+        typer.Option("--keys", help="File of API keys: a name, a space and a secret on each line."),
+    ] = None,
+    requests_per_minute: Annotated[
+        int,
+        typer.Option(
+            "--requests-per-minute", min=0, help="Maximum requests per minute and key; 0: no limit."
+        ),
+    ] = 0,
+    max_body_mb: Annotated[
+        int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
+    ] = 4,
+    max_tokens: Annotated[
+        int,
+        typer.Option(
+            "--max-tokens",
+            min=16,
+            max=10_000_000,
+            help="Maximum tokens of a document, about four bytes each.",
+        ),
+    ] = 131_072,
+    queue_tokens: Annotated[
+        int,
+        typer.Option(
+            "--queue-tokens",
+            min=16,
+            max=100_000_000,
+            help="Maximum tokens of waiting documents; beyond that, 503.",
+        ),
+    ] = 524_288,
+    max_seconds: Annotated[
+        float,
+        typer.Option(
+            "--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."
+        ),
+    ] = 300.0,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, max=3600, help="Seconds to finish requests after SIGTERM.")
+    ] = 30.0,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")
+    ] = 8,
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Serve summaries over HTTP, with a web page.
+
+    Documents stay on this machine. Logs do not contain their text.
+    """
+    missing = [package for package in _NEEDED if find_spec(package) is None]
+    if missing:
+        raise UserError(
+            f"precis serve needs {missing[0]}, which is not installed: pip install 'precis-summarizer[serve]'"
+        )
+    from precis.cli.framework.console import note
+    from precis.generation.model_loader import named_device
+    from precis.server.client_keys import Keys
+    from precis.server.limits import Limits
+    from precis.server.served_model import Makers
+    from precis.server.server_run import Address, access_to
+    from precis.server.server_run import serve as run
+
+    address = Address(host=host, port=port, grace=grace)
+    access = access_to(address, None if keys is None else Keys.read(keys))
+    if keys is None and requests_per_minute:
+        raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
+    limits = Limits(
+        body=max_body_mb << 20,
+        tokens=max_tokens,
+        queue=queue_tokens,
+        seconds=max_seconds,
+        batch=batch_size,
+        per_minute=requests_per_minute,
+    )
+    model = model_to_use(model, adapter)
+    begin(threads)
+    load = partial(
+        Makers.load,
+        model,
+        name=name,
+        adapter=adapter,
+        device=None if device is None else named_device(device),
+        mode=None if mode is None else ModeName(mode).value,
+        batch=batch_size,
+    )
+    run(load, address=address, access=access, limits=limits, notify=note)

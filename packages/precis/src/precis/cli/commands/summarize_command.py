@@ -1,0 +1,316 @@
+"""`precis summarize`: documents in, summaries out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from precis.cli.framework.command_class import described
+from precis.cli.framework.option_groups import OptionGroup
+from precis.cli.framework.options import (
+    Adapter,
+    DocumentColumn,
+    ModeName,
+    ModeOption,
+    SkipBad,
+    Threads,
+    UnitsColumn,
+    begin,
+    model_to_use,
+)
+from precis.cli.framework.terminal_output import Screen
+from precis_text.errors import RunError
+
+if TYPE_CHECKING:
+    from precis.cli.framework.console import ProgressLine
+    from precis.generation.decoder_batches import Watch
+    from precis.phases.use.summaries_file import SummariesFile
+    from precis.phases.use.summary_job import SummaryJob
+
+
+class LongDocuments(StrEnum):
+    """`precis.generation.input_plan.Long` as a choice on the command line."""
+
+    fie = "fie"
+    chunk = "chunk"
+    truncate = "truncate"
+
+
+class ShortDocuments(StrEnum):
+    """`precis_text.length.Short` as a choice on the command line."""
+
+    keep = "keep"
+    write = "write"
+
+
+LongOption = Annotated[
+    LongDocuments | None,
+    typer.Option(
+        "--long",
+        help=(
+            "Handling of documents longer than the model's input. fie: read all of it with "
+            "fusion-in-encoder (Z-Code++ only). chunk: summarize chunks, then their summaries. truncate: "
+            "read only the start. Default: fie if the model supports it (up to 32,768 tokens), else chunk."
+        ),
+    ),
+]
+
+
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help=(
+            "Texts, PDFs, Word documents, web pages, EPUBs, e-mails, Markdown, subtitles, folders of these, or "
+            ".jsonl, .csv, .tsv, .parquet files with one document per row. If omitted or -: standard input."
+        ),
+        show_default=False,
+    ),
+]
+ModelToUse = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help=(
+            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
+            "folder has that name). Default: the small model included with precis."
+        ),
+    ),
+]
+Words = Annotated[
+    int | None, typer.Option("--words", help="Maximum number of words, in whole sentences if one fits.")
+]
+Sentences = Annotated[int | None, typer.Option("--sentences", help="Maximum number of sentences.")]
+Tokens = Annotated[int | None, typer.Option("--tokens", help="Maximum number of the model's tokens.")]
+MinWords = Annotated[
+    int | None,
+    typer.Option("--min-words", help="Approximate minimum number of words; also blocks repetitions."),
+]
+Short = Annotated[
+    ShortDocuments,
+    typer.Option(
+        "--short",
+        help=(
+            "Handling of documents no longer than their summary. keep: return the document unchanged. write: return "
+            "the model's output."
+        ),
+    ),
+]
+Beams = Annotated[
+    int | None,
+    typer.Option("--beams", help="Beam width; 1 is fastest. Default: the model's own."),
+]
+Draft = Annotated[
+    bool,
+    typer.Option(
+        "--draft",
+        help=(
+            "Draft tokens with the model's predicting streams (ProphetNet, Z-Code++ with future_tokens). The "
+            "text is that of --beams 1, written one document at a time, in fewer passes."
+        ),
+    ),
+]
+MaxSource = Annotated[
+    int | None,
+    typer.Option("--max-source", help="Maximum input tokens of the model. Default: the model's own."),
+]
+Instruction = Annotated[
+    str | None, typer.Option("--instruction", help="Text before each document. Default: the model's own.")
+]
+Support = Annotated[
+    bool,
+    typer.Option(
+        "--support",
+        help=(
+            "Show the source sentences of each summary sentence, and mark names, numbers and negations that the "
+            "document seems to lack. Marks are hints."
+        ),
+    ),
+]
+JsonLines = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object per document, with the tokens read.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        help=(
+            "Write to this file: JSON lines if it ends in .jsonl, else text. To resume an interrupted command, repeat "
+            "it."
+        ),
+    ),
+]
+KeepGoing = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going",
+        help="Continue if a document cannot be summarized; the exit code is then 1.",
+    ),
+]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read subfolders too.")]
+BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")]
+Device = Annotated[
+    str | None, typer.Option("--device", help="cpu, cuda or cuda:1. Default: the GPU if there is one.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakingOptions(OptionGroup):
+    """The options for the model and its summaries that `summarize` and `batch` share."""
+
+    model: ModelToUse = None
+    adapter: Adapter = None
+    mode: ModeOption = None
+    words: Words = None
+    sentences: Sentences = None
+    tokens: Tokens = None
+    min_words: MinWords = None
+    short: Short = ShortDocuments.keep
+    beams: Beams = None
+    long: LongOption = None
+    max_source: MaxSource = None
+    instruction: Instruction = None
+
+    def making(self, device: str | None, *, draft: bool = False) -> SummaryJob:
+        """Return the summarization job, without loading anything.
+
+        Raises:
+            UserError: a length or the beam width is invalid.
+        """
+        from precis.phases.use.summary_job import SummaryJob
+        from precis_text.decoding_settings import GenerationSettings
+        from precis_text.length import make_length
+
+        length = {name: getattr(self, name) for name in ("words", "sentences", "tokens", "min_words")}
+        make_length(**length)
+        GenerationSettings(beams=1 if self.beams is None else self.beams)
+        model_to_use(self.model, self.adapter)
+        writing = {
+            "instruction": self.instruction,
+            "long": None if self.long is None else self.long.value,
+            "beams": 1 if draft and self.beams is None else self.beams,
+            "draft": draft,
+            "max_source": self.max_source,
+        }
+        return SummaryJob(
+            model=self.model,
+            adapter=self.adapter,
+            device=device,
+            mode=None if self.mode is None else ModeName(self.mode).value,
+            length={**length, "short": self.short.value},
+            writing=writing,
+        )
+
+
+@described(
+    "summarize",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis summarize report.txt\n\n"
+        "precis summarize report.txt --words 60 --model runs/first\n\n"
+        "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
+        'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
+        "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
+        "Summaries go to standard output, the number of tokens read to standard error."
+    ),
+)
+def summarize(
+    *,
+    files: Files = None,
+    asked: MakingOptions,
+    draft: Draft = False,
+    support: Support = False,
+    json_lines: JsonLines = False,
+    out: Out = None,
+    keep_going: KeepGoing = False,
+    recursive: Recursive = False,
+    batch_size: BatchSize = 8,
+    device: Device = None,
+    document_column: DocumentColumn = None,
+    units_column: UnitsColumn = None,
+    skip_bad: SkipBad = False,
+    threads: Threads = None,
+) -> None:
+    """Summarize documents.
+
+    Nothing is truncated silently: each summary comes with the number of tokens read.
+    """
+    from precis.cli.framework.console import ProgressLine, note, refuse_terminal
+
+    sources = files or ["-"]
+    if "-" in sources:
+        refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
+    from precis.phases.use.input_documents import Reading, holds_many, read_documents, with_first
+
+    how = Reading(
+        column=document_column,
+        units=units_column,
+        recursive=recursive,
+        skip_bad=skip_bad,
+        keep_going=keep_going,
+    )
+    documents = with_first(read_documents(sources, how, notify=note))
+    begin(threads)  # after reading: importing the libraries takes seconds
+    from precis.phases.use.language_check import telling_others
+    from precis.phases.use.summaries_file import SummariesFile
+    from precis.phases.use.summarization import with_support
+    from precis.phases.use.summary_format import renderer
+
+    making = asked.making(device, draft=draft)
+    if asked.model is None:
+        documents = telling_others(documents, note)
+    writes = making.chosen_mode() == "abstract"
+    alone = len(sources) == 1 and not holds_many(sources[0])
+    file = None
+    if out is not None:
+        made_by = {**making.made_by(), "keep_going": keep_going, **({"support": True} if support else {})}
+        render = renderer(json_lines=json_lines or out.suffix == ".jsonl", alone=alone)
+        file = SummariesFile(out, made_by=made_by, render=render)
+    maker = making.load(keep_going=keep_going, batch_size=batch_size)
+    if maker.limit_is_assumed:
+        limit = f"{maker.max_source:,} tokens at once"
+        note(
+            f"this model does not declare an input limit; precis assumes {limit} (change it with --max-source)"
+        )
+    screen = Screen(alone=alone, json_lines=json_lines, max_source=maker.max_source)
+    with ProgressLine() as progress, file or screen as sink:
+        if sink.done:
+            note(f"{out}: already contains {sink.done:,} summaries")
+        heard: dict[str, Any] = {}
+        if sink is screen and screen.streams and writes:
+            heard["hear"] = partial(_hear, screen, progress)
+        results = maker.results(sink.left(documents), watch=_watch(progress, screen), **heard)
+        for result in with_support(results) if support else results:
+            progress.pause()
+            sink.append(result)
+        sink.finish()
+    if out is not None:
+        note(f"{out}: {sink.done:,} {'summary' if sink.done == 1 else 'summaries'}")
+    _refuse_failures(sink)
+
+
+def _watch(progress: ProgressLine, screen: Screen) -> Watch:
+    """Show the progress until the first output."""
+
+    def watch(done: int, known: int, written: int) -> None:
+        if not screen.begun:
+            progress(f"writing, {written} tokens" if written else "reading", done, known)
+
+    return watch
+
+
+def _hear(screen: Screen, progress: ProgressLine, _: int, beginning: str) -> None:
+    progress.pause()
+    screen.begin(beginning)
+
+
+def _refuse_failures(sink: SummariesFile | Screen) -> None:
+    """Raise, for exit code 1, if a document could not be summarized."""
+    if sink.failed:
+        which = "the only document" if sink.done == 1 else f"{sink.failed:,} of {sink.done:,} documents"
+        raise RunError(f"{which} could not be summarized (first: {sink.first_failure})")

@@ -1,0 +1,173 @@
+"""Checks of the options of every command: given once, not empty, and finite numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from precis.cli.framework.config_file import with_config
+from precis.cli.framework.option_groups import expanded
+from precis.cli.framework.options import settings_of
+from precis.cli.framework.panels import HelpPage, arranged
+from precis.cli.framework.usage_errors import shortened
+from precis_text.errors import UserError
+
+__all__ = ["CheckedCommand", "Commands", "described", "words_of"]
+
+# An empty text is a valid choice here: no instruction, no initial words.
+_MAY_BE_EMPTY = ("instruction", "initial_text")
+
+
+class CheckedCommand(HelpPage, TyperCommand):
+    """A command that refuses mistakes which the parser would accept silently.
+
+    It refuses several values for an option that takes one, since only the last would count. It also refuses a flag with
+    its opposite, an empty value (such as an unset shell variable), `nan` and infinite numbers.
+    Its help page shows the options in panels.
+    """
+
+    def __init__(self, name: str | None, *, params: list[Any] | None = None, **options: Any) -> None:
+        super().__init__(name, params=arranged(name or "", params or []), **options)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse, then check.
+
+        Raises:
+            UserError: a value is certainly a mistake.
+        """
+        if not ctx.resilient_parsing:
+            args = self._with_config(ctx, args)
+        typed = list(args)  # parsing empties the list
+        try:
+            rest = super().parse_args(ctx, args)  # shows the help page for --help
+        except typer.TyperException as error:
+            if getattr(error, "ctx", ctx) is None:  # the parser does not always set it
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+        if not ctx.resilient_parsing:
+            texts, _, order = self.make_parser(ctx).parse_args(list(typed))
+            for parameter in self.params:
+                _refuse_empty(parameter, texts.get(str(parameter.name)))
+                _refuse_infinite(parameter, ctx.params.get(str(parameter.name)))
+                if isinstance(parameter, TyperOption):
+                    _refuse_repeated(parameter, sum(one is parameter for one in order), typed)
+        return rest
+
+    def _with_config(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the words after those of the `--config` file, if the command has that option."""
+        options = {
+            spelling: one
+            for one in self.params
+            if isinstance(one, TyperOption)
+            for spelling in (*one.opts, *one.secondary_opts)
+        }
+        if "--config" not in options:
+            return args
+        deciding: dict[str, set[str]] = {}
+        for name, option in options.items():
+            for path in settings_of(str(option.name)):
+                deciding.setdefault(path, set()).add(name)
+        words = with_config(args, options, deciding, str(self.name))
+        ctx.meta[WORDS] = [str(self.name), *one_word_each(words, options)]
+        return words
+
+
+WORDS = "precis.words"
+"""The key of a context's `meta` for the words of its command line, one per option."""
+
+
+def words_of(context: typer.Context) -> list[str]:
+    """Return the command line that a run records: `precis`, the command, and one word per option, `--data=pairs`."""
+    return ["precis", *context.meta[WORDS]]
+
+
+def one_word_each(words: list[str], options: Mapping[str, TyperOption]) -> Iterator[str]:
+    """Yield the words of a command line, with each option and its value joined by an equals sign."""
+    rest = iter(words)
+    for word in rest:
+        option = options.get(word)
+        yield word if option is None or option.is_flag else f"{word}={next(rest, '')}"
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_DESCRIBED: dict[Callable[..., Any], tuple[str, dict[str, Any]]] = {}
+
+
+def described(name: str, **options: Any) -> Callable[[Function], Function]:
+    """Attach a command name and options of `Commands.command` to a function, for `Commands.add`."""
+
+    def keep(function: Function) -> Function:
+        _DESCRIBED[function] = name, options
+        return function
+
+    return keep
+
+
+class _Group(HelpPage, TyperGroup):
+    """A group of commands with a `HelpPage`."""
+
+
+class Commands(typer.Typer):
+    """A group whose commands are `CheckedCommand`s."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=_Group, **options)
+
+    def add(self, *functions: Callable[..., Any]) -> None:
+        """Register functions decorated with `described`, in this order."""
+        for function in functions:
+            name, options = _DESCRIBED[function]
+            self.command(name, **options)(function)
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        """Extend `typer.Typer.command`: an `OptionGroup` parameter expands to its options."""
+        register = super().command(name, **{"cls": CheckedCommand, **options})
+        return lambda function: register(expanded(function))
+
+
+def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
+    if count < 2 or option.multiple:
+        return
+    name = option.opts[0]
+    if option.is_flag:
+        opposites = [word for word in option.secondary_opts if word in typed]
+        if opposites and any(word in typed for word in option.opts):
+            raise UserError(f"{name} and {opposites[0]} are opposites; give one of them")
+        return  # repeating a flag is harmless
+    values = list(_values(option, typed))
+    times = "twice" if count == 2 else f"{count} times"
+    what = f": {' and '.join(map(shortened, values))}" if len(values) == count else ""
+    raise UserError(f"{name} is given {times}{what}; this command takes one")
+
+
+def _values(option: TyperOption, typed: list[str]) -> Iterator[str]:
+    """Yield the values of an option, as typed."""
+    for word, following in zip(typed, [*typed[1:], ""], strict=False):
+        if word == "--":
+            return
+        name, equals, value = word.partition("=")
+        if name in option.opts:
+            yield value if equals else following
+
+
+def _refuse_empty(parameter: Any, text: Any) -> None:
+    """Check the text itself: parsing has already turned an empty path into the current folder."""
+    texts = text if isinstance(text, list | tuple) else [text]
+    if parameter.name not in _MAY_BE_EMPTY and any(one == "" for one in texts):
+        raise UserError(f"{_name(parameter)} is empty; give it a value, or omit it")
+
+
+def _refuse_infinite(parameter: Any, value: Any) -> None:
+    for one in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(one, float) and not math.isfinite(one):
+            raise UserError(f"{_name(parameter)} {one}: must be a finite number")
+
+
+def _name(parameter: Any) -> str:
+    if isinstance(parameter, TyperArgument):
+        return str(parameter.metavar or parameter.name).rstrip(".").upper()
+    return str(parameter.opts[0])

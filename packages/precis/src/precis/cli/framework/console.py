@@ -1,0 +1,116 @@
+"""Console output: results go to standard output, messages to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import typer
+
+from precis_text.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from precis.training import Trained
+
+
+def note(text: str) -> None:
+    """Print a message, which is not a result, to standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def leave_unfinished(*, is_main: bool, restart: bool) -> NoReturn:
+    """End a command whose run was interrupted, and explain how to resume it."""
+    if is_main:
+        note(f"repeat the command{' without --restart' if restart else ''} to resume")
+    raise typer.Exit(130)
+
+
+def finish(done: Trained, *, restart: bool, commands: Sequence[str]) -> None:
+    """End a training command: print the closing summary of its run, or how to resume an interrupted one.
+
+    Args:
+        commands: suggestions for the next commands, the most useful first.
+    """
+    made = done.model or done.adapter
+    if made is None:
+        leave_unfinished(is_main=done.is_main, restart=restart)
+    if done.is_main:
+        from precis.phases.train.training_session import closing_lines
+
+        kind = "adapter" if done.model is None else "model"
+        print(*closing_lines(made, kind=kind, done=done, commands=commands), sep="\n")
+
+
+def writes_unicode() -> bool:
+    """Return whether standard output accepts every character; otherwise JSON is escaped."""
+    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def refuse_terminal(advice: str) -> None:
+    """Raise `UserError` if standard input is a terminal: users do not type documents."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        raise UserError(advice)
+
+
+def show(renderable: Any) -> None:
+    """Print a Rich table to standard output; 120 columns wide if that is not a terminal."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    console.print(renderable)
+
+
+class ProgressLine:
+    """A progress bar on standard error that can be hidden while printing; without a terminal it shows nothing.
+
+    Call it with a description, the amount done and the total; call `pause()` before printing.
+    """
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show the bar, or update it."""
+        if not sys.stderr.isatty():
+            return
+        if self._progress is None:
+            self._begin(what, total)
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, description=what, completed=done, total=total)
+
+    def pause(self) -> None:
+        """Hide the bar until the next call."""
+        if self._progress is not None:
+            self._progress.stop()
+        self._progress = self._task = None
+
+    def note(self, text: str) -> None:
+        """Hide the bar and print a message."""
+        self.pause()
+        note(text)
+
+    def _begin(self, what: str, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        # without redirection: Rich would wrap the summaries printed meanwhile
+        self._progress = Progress(
+            console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+        self._task = self._progress.add_task(what, total=total)
+        self._progress.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.pause()

@@ -1,0 +1,395 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from precis.cli.framework.config_file import Config
+from precis.cli.framework.option_groups import OptionGroup
+from precis_text.errors import UserError
+
+LikelihoodModel = Annotated[
+    str | None,
+    typer.Option(
+        "--likelihood",
+        help="Score each summary's likelihood given its document and its reference under this encoder-decoder "
+        "(BARTScore).",
+    ),
+]
+CheckerFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--checker",
+        help="Score how well the document supports each sentence, with the classifier in this folder.",
+    ),
+]
+
+
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        "--temperature",
+        help="Weight sets by size to the power 1/T. 1: by size; above 1, small sets count more (mT5: 3.33).",
+        show_default=False,
+    ),
+]
+
+
+def task_names(incomplete: str) -> list[str]:
+    """Return the names of tasks that start with `incomplete`, for shell completion."""
+    from precis.data.tasks.tasks import TASKS
+
+    return [name for name in TASKS if name.startswith(incomplete)]
+
+
+_SIZES = ("micro", "mini", "base", "large")
+RECIPE_NAMES = (
+    *(f"zcodepp-{size}" for size in ("few", "demo", "small", *_SIZES)),
+    *(f"prophetnet-{size}" for size in _SIZES),
+    "pretrained",
+    "pretrained-small",
+    "pretrained-few",
+)
+"""The recipes for pairs, listed because the catalogue imports torch, which is too slow for shell completion."""
+
+
+def recipe_names(incomplete: str) -> list[str]:
+    """Return the names of recipes that start with `incomplete`, for shell completion."""
+    return [name for name in RECIPE_NAMES if name.startswith(incomplete)]
+
+
+class PrecisionName(StrEnum):
+    """`TrainSettings.precision` as a choice on the command line."""
+
+    fp32 = "fp32"
+    bf16 = "bf16"
+
+
+class ModeName(StrEnum):
+    """`precis.generation.model_metadata.Mode` as a choice on the command line."""
+
+    abstract = "abstract"
+    extract = "extract"
+
+
+TaskName = Annotated[
+    str | None,
+    typer.Option(
+        "--task", help="A named task (see: precis data list); it sets the columns.", autocompletion=task_names
+    ),
+]
+TaskToTrain = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        help="A named task (see: precis data list); it sets columns, lengths and decoding.",
+        autocompletion=task_names,
+    ),
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        help=(
+            "Pairs: a .jsonl, .csv, .tsv or .parquet file (.gz and .xz too), a folder with train, dev and test files, "
+            "or hub:owner/name. With --task: the folder of the task's files."
+        ),
+    ),
+]
+Dev = Annotated[
+    str | None, typer.Option("--dev", help="File of validation pairs, if --data lacks a dev split.")
+]
+DocumentColumn = Annotated[str | None, typer.Option("--document-column", help="Column of the document.")]
+SummaryColumn = Annotated[str | None, typer.Option("--summary-column", help="Column of the summary.")]
+UnitsColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--units-column",
+        help="Column of a document's annotated units, in order, for --set units=marked.",
+    ),
+]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and report them.")]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help=(
+            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
+            "folder has that name)."
+        ),
+        show_default=False,
+    ),
+]
+InstructionToTrain = Annotated[
+    str | None,
+    typer.Option(
+        "--instruction",
+        help="Text before each document. Default: the task's for a grounded model, else none.",
+    ),
+]
+Adapter = Annotated[
+    str | None,
+    typer.Option("--adapter", help="An adapter for --model: a run folder of precis tune, or its adapter/."),
+]
+ModeOption = Annotated[
+    ModeName | None,
+    typer.Option(
+        "--mode",
+        help=(
+            "abstract: write a summary. extract: select sentences of the document, word for word (precis extractor "
+            "trains a model for it). Default: the mode of the model's last training."
+        ),
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, help="CPU threads. Default: one per core."),
+]
+RunFolder = Annotated[
+    Path, typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False)
+]
+SettingsList = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Change one setting of the recipe, such as train.learning_rate=3e-4. Repeatable."
+    ),
+]
+Epochs = Annotated[
+    float | None, typer.Option("--epochs", help="Passes over the training data. Default: the recipe's.")
+]
+Steps = Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")]
+PairsInBatch = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        help=(
+            "Pairs per batch, over all processes. Recipes may accumulate several batches per step "
+            "(train.gradient_accumulation)."
+        ),
+    ),
+]
+TokensInBatch = Annotated[
+    int | None, typer.Option("--batch-tokens", help="Tokens per batch, instead of pairs.")
+]
+LearningRate = Annotated[
+    float | None, typer.Option("--lr", help="Peak learning rate. Default: the recipe's.")
+]
+MaxSource = Annotated[
+    int | None,
+    typer.Option(
+        "--max-source",
+        help="Maximum document length in tokens; longer ones are truncated. Default: the task's, else the recipe's.",
+    ),
+]
+MaxTarget = Annotated[
+    int | None,
+    typer.Option(
+        "--max-target",
+        help="Maximum summary length in tokens. Default: the task's, else the recipe's.",
+    ),
+]
+_HIGHEST_SEED = 2**32 - 1  # the largest that all libraries accept
+
+
+def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | None:
+    """Return the seed, if all generators accept it.
+
+    Raises:
+        UserError: it is negative or too large.
+    """
+    if value is not None and not 0 <= value <= _HIGHEST_SEED:
+        raise UserError(f"{parameter.opts[0]} {value}: use 0 to {_HIGHEST_SEED}")
+    return value
+
+
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        callback=checked_seed,
+        help="Random seed for weights, data order and dropout. Default: 0.",
+    ),
+]
+SamplingSeed = Annotated[
+    int | None,
+    typer.Option(
+        "--sampling-seed",
+        callback=checked_seed,
+        help="Random seed for drawing the training pairs only. Default: --seed.",
+    ),
+]
+_MOVES = "Set it if the run may resume on another machine: a run keeps its original precision."
+Precision = Annotated[
+    PrecisionName | None,
+    typer.Option(
+        "--precision",
+        help=(
+            "Number format. Default: bf16 if the hardware supports it natively, else fp32; fp32 for prophetnet-base "
+            "and -large. " + _MOVES
+        ),
+    ),
+]
+TuningPrecision = Annotated[
+    PrecisionName | None,
+    typer.Option(
+        "--precision", help="Number format; bf16 is faster on newer CPUs and GPUs. Default: fp32. " + _MOVES
+    ),
+]
+ValidateEvery = Annotated[
+    int | None,
+    typer.Option(
+        "--validate-every", help="Steps between validations. Default: one epoch, at most a fifth of the run."
+    ),
+]
+Restart = Annotated[bool, typer.Option("--restart", help="Delete the run in --out and start again.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions(OptionGroup):
+    """The columns to read, and the handling of rows that cannot be used."""
+
+    document_column: DocumentColumn = None
+    summary_column: SummaryColumn = None
+    skip_bad: SkipBad = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(OptionGroup):
+    """The settings for training on pairs that are also options; `run_changes` reads them from the context."""
+
+    config: Config = None
+    settings: SettingsList = None
+    epochs: Epochs = None
+    steps: Steps = None
+    batch_size: PairsInBatch = None
+    batch_tokens: TokensInBatch = None
+    learning_rate: LearningRate = None
+    max_source: MaxSource = None
+    max_target: MaxTarget = None
+    seed: Seed = None
+    precision: Precision = None
+    validate_every: ValidateEvery = None
+    restart: Restart = False
+    threads: Threads = None
+
+    @property
+    def assignments(self) -> list[str]:
+        """The values of `--set`."""
+        return self.settings or []
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixTrainingSettings(TrainingSettings):
+    """The same settings for a prefix, with other defaults for learning rate and precision."""
+
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--lr",
+            help=(
+                "Peak learning rate. Default: 5e-5, for BART-large with prefix.keys=network. For a base of a "
+                "few million parameters use 0.001 to 0.003, or 0.1 to 0.3 with --set prefix.keys=direct."
+            ),
+        ),
+    ] = None
+    precision: TuningPrecision = None
+
+
+_RUN_SETTINGS = {
+    "epochs": "train.epochs",
+    "steps": "train.steps",
+    "batch_size": "batch_size",
+    "batch_tokens": "batch_tokens",
+    "block_length": "block_length",
+    "learning_rate": "train.learning_rate",
+    "max_source": "max_source",
+    "max_target": "max_target",
+    "seed": "train.seed",
+    "precision": "train.precision",
+    "validate_every": "train.validate_every",
+    "patience": "train.patience",
+}
+"""Parameter of the training commands -> the setting of a run that it changes."""
+
+
+_EITHER = {"epochs": "steps", "steps": "epochs", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
+"""Parameters that exclude each other."""
+
+
+def settings_of(parameter: str) -> tuple[str, ...]:
+    """Return the settings of a run that a parameter determines: its own, and the one that excludes it."""
+    names = (parameter, _EITHER.get(parameter, ""))
+    return tuple(_RUN_SETTINGS[name] for name in names if name in _RUN_SETTINGS) + (
+        ("train.select",) if parameter == "select" else ()
+    )
+
+
+def run_changes(context: typer.Context) -> dict[str, Any]:
+    """Return the settings, by dotted name, of the command's options.
+
+    Raises:
+        UserError: `--set` also changes one of them, or one that excludes it.
+    """
+    changes = given({path: context.params.get(name) for name, path in _RUN_SETTINGS.items()})
+    options = {one.name: one.opts[0] for one in context.command.params}
+    by_path = {path: name for name, path in _RUN_SETTINGS.items()}
+    for assignment in context.params.get("settings") or []:
+        path = assignment.partition("=")[0].strip()
+        name = by_path.get(path, "")
+        for other in (name, _EITHER.get(name, "")):
+            if _RUN_SETTINGS.get(other) in changes:
+                raise UserError(
+                    f"{options[other]} and --set {assignment} exclude each other; give one of them"
+                )
+    return changes
+
+
+def given(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop the settings that were not given."""
+    return {
+        path: value.value if isinstance(value, StrEnum) else value
+        for path, value in changes.items()
+        if value is not None
+    }
+
+
+def model_to_use(model: str | None, adapter: str | None) -> str:
+    """Return the given model; else the one included with precis, with a message.
+
+    Raises:
+        UserError: an adapter is given without a model, or the default model is not installed.
+    """
+    if model is not None:
+        return model
+    if adapter is not None:
+        raise UserError(f"--adapter {adapter} needs its base model; add --model")
+    from precis.cli.framework.console import note
+    from precis.extract.default_model import default_model
+
+    found = str(default_model())
+    note(
+        "no --model given: the model included with precis selects sentences of the document (--mode extract)"
+    )
+    return found
+
+
+def begin(threads: int | None = None) -> None:
+    """Import transformers without its messages, and limit torch to `threads`, if given."""
+    from precis.cli.framework.library_logging import quieten_transformers
+
+    quieten_transformers()
+    use_threads(threads)
+
+
+def use_threads(count: int | None) -> None:
+    """Limit torch to `count` threads, if given."""
+    if count is not None:
+        import torch
+
+        torch.set_num_threads(count)

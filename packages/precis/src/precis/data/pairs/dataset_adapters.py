@@ -1,0 +1,125 @@
+"""Sources whose rows are not pairs: `SCHEME:PLACE`, where PLACE is a file, a folder or `hub:owner/name`.
+
+    squad-qg:PLACE  squad-qg-zhao:PLACE    SQuAD's questions, see `question_generation`
+    squad-qa:PLACE                         SQuAD's answers, see `question_generation`
+    glue-cola:PLACE  glue-mnli:PLACE  ...  a task of GLUE, see `glue`; glue-mnli-mm: is scored on mismatched genres
+    persona:PLACE                          dialogue response, see `responses`
+    webnlg-seen:PLACE  webnlg-unseen:PLACE WebNLG's test rows of categories seen in training, or unseen
+
+WebNLG's challenge of 2017 trained on ten categories and tested on five more, which later releases also have in their
+training rows. Both schemes leave these out of train, and the three that were new in 2020.
+
+Except for question generation, the data lack a public test set, and papers report scores on the dev set. So the public
+dev set is the test split here. Rows for choosing checkpoints are held out of train, never taken from the dev set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from precis.data.pairs import question_generation
+from precis.data.pairs.glue import GLUE, glue_rows, read_glue_file
+from precis.data.pairs.question_generation import DU, ZHAO, Cut, answer_rows
+from precis.data.pairs.responses import response_rows
+from precis.data.rows.row_files import read_rows
+from precis_text.row import Row
+
+UNSEEN = (
+    *("Artist", "Athlete", "CelestialBody", "MeanOfTransportation", "Politician"),  # 2017
+    *("Film", "MusicalWork", "Scientist"),  # 2020
+)
+GLUE_FOLDER = "glue"  # a folder with files of several tasks, such as SST-2.train.jsonl
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The functions and names with which a scheme reads its files.
+
+    Attributes:
+        rows: converts rows to rows of pairs.
+        read: reads a file.
+        held: the published split to score on.
+        part: leaves rows out of a split, given its name.
+        prefix: precedes the name of a split in a folder of several tasks.
+    """
+
+    rows: Callable[[Iterable[Row]], Iterator[Row]]
+    read: Callable[[Path], Iterator[Row]] = read_rows
+    held: str = "dev"
+    part: Callable[[str, Iterable[Row]], Iterator[Row]] = lambda _, rows: iter(rows)
+    prefix: str = ""
+
+
+def _glue(name: str, *, held: str = "dev") -> Layout:
+    task = GLUE[name]
+    return Layout(
+        rows=partial(glue_rows, task=task),
+        read=partial(read_glue_file, task=task),
+        held=held,
+        prefix=f"{task.official}.",
+    )
+
+
+def _of_categories(split: str, rows: Iterable[Row], *, unseen: bool) -> Iterator[Row]:
+    """Yield training rows of seen categories only, or the test rows of seen categories, or of the others."""
+    wanted, read, kept = unseen and split != "train", 0, 0
+    for row in rows:
+        read += 1
+        category = row.values.get("category")
+        if row.problem or not isinstance(category, str):
+            kept += 1
+            yield Row(row.place, problem=row.problem or "lacks 'category', which tells seen from unseen")
+        elif (category in UNSEEN) == wanted:
+            kept += 1
+            yield row
+    if read and not kept:
+        what = "an unseen" if wanted else "a seen"
+        yield Row(f"all {read:,} rows", problem=f"none has {what} category")
+
+
+def _webnlg(*, unseen: bool) -> Layout:
+    return Layout(rows=iter, held="webnlg_test", part=partial(_of_categories, unseen=unseen))
+
+
+LAYOUTS: Mapping[str, Layout] = {
+    "squad-qa:": Layout(rows=answer_rows),
+    "persona:": Layout(rows=response_rows),
+    "webnlg-seen:": _webnlg(unseen=False),
+    "webnlg-unseen:": _webnlg(unseen=True),
+    **{f"glue-{name}:": _glue(name) for name in GLUE},
+    "glue-mnli:": _glue("mnli", held="matched"),
+    "glue-mnli-mm:": _glue("mnli", held="mismatched"),
+}
+
+
+def split_scheme(source: str) -> tuple[str, str]:
+    """Split a source into (scheme, place); the scheme is "" if the rows are pairs."""
+    for scheme in (DU, ZHAO, *LAYOUTS):
+        if source.startswith(scheme):
+            return scheme, source.removeprefix(scheme)
+    return "", source
+
+
+def prefix_of(scheme: str) -> str:
+    """Return the prefix of the names of splits in a folder of several tasks, or an empty string."""
+    return LAYOUTS[scheme].prefix if scheme in LAYOUTS else ""
+
+
+def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
+    """Return the splits of a source by name.
+
+    Args:
+        scheme: as `split_scheme` gives it.
+        place: the source without its scheme.
+        own: the splits of its files.
+
+    Raises:
+        UserError: questions lack both a test split and a list of articles from which to make it.
+    """
+    if scheme in (DU, ZHAO):
+        return question_generation.splits_cut(scheme, place, own)
+    train = {"train": Cut(split="train")} if "train" in own else {}
+    return {**train, "test": Cut(split=LAYOUTS[scheme].held)}

@@ -1,0 +1,380 @@
+"""Scores of models and baselines on the same examples: tables for the terminal, Markdown, and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from precis.data.pairs.pair import Pair
+from precis.evaluation.likelihood import FROM_DOCUMENT, FROM_REFERENCE, OF_REFERENCE
+from precis.evaluation.significance import Bootstrap, Interval, PairedTest
+from precis.evaluation.support_scores import MARK_COLUMNS, FaithfulScores
+from precis.storage.atomic import replacing, write_file
+from precis_text.errors import UserError
+
+Kind = Literal["model", "baseline", "bound"]
+REFERENCES = "references"  # the row for length, novelty and copying of the first references
+_DECIMALS = 4  # of scores on disk; more would be noise
+_METRICS = {
+    "rougeL": "ROUGE-L",
+    "rougeLsum": "ROUGE-Lsum",
+    "bleu": "BLEU",
+    "meteor": "METEOR",
+    "ter": "TER (less is better)",
+    "chrf": "chrF",
+    "exact_match": "exact match",
+    "answer_f1": "F1 of words",
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "matthews": "Matthews",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    **{f"rouge{n}": f"ROUGE-{n}" for n in range(1, 10)},
+}
+_SHAPE = {
+    "length": "words",
+    "novelty_1": "new 1-grams %",
+    "novelty_2": "new 2-grams %",
+    "novelty_3": "new 3-grams %",
+    "repetition": "repeated 3-grams %",
+    "coverage": "coverage",
+    "density": "density",
+    "compression": "compression",
+}
+_FAITHFUL = {
+    "marked": "with a mark %",
+    "other_language": "other language %",
+    FROM_DOCUMENT: "log p(summary | document)",
+    FROM_REFERENCE: "log p(summary | reference)",
+    OF_REFERENCE: "log p(reference | summary)",
+}
+_KINDS = {"model": "model", "baseline": "baseline", "bound": "bound (reads references)"}
+_STYLES = {"model": "bold", "baseline": "", "bound": "dim"}
+_TEST = "same examples; p: paired bootstrap, two-sided, not corrected for the number of comparisons"
+
+
+class Corpus(Protocol):
+    """A score of a whole test set, 0..100, which can be recomputed for any of its examples."""
+
+    @property
+    def score(self) -> float: ...
+
+    @property
+    def signature(self) -> str: ...
+
+    @property
+    def examples(self) -> NDArray[np.float64] | None:
+        """The score of each example by itself, (n,), or None if undefined."""
+
+    def resampled(self, rows: NDArray[np.int64]) -> float: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemScores:
+    """One row of the report.
+
+    Attributes:
+        kind: "model" for given systems, "baseline" for those without training, "bound" for those that read the
+            references.
+        metrics: ROUGE types (mean F1 * 100), then "bleu" and other requested ones, each with its interval.
+        statistics: means of `shape_statistics`.
+        empty: number of predictions without text; each scores 0.
+        examples: scores and statistics of each example, arrays (n,).
+        corpus: the metrics that are not means over examples, by name.
+    """
+
+    name: str
+    kind: Kind
+    metrics: Mapping[str, Interval]
+    statistics: Mapping[str, float]
+    empty: int
+    predictions: Sequence[str] = field(repr=False)
+    examples: Mapping[str, NDArray[np.float64]] = field(repr=False)
+    corpus: Mapping[str, Corpus] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Scores of all systems on the same pairs, with everything needed to reproduce them."""
+
+    systems: Sequence[SystemScores]  # models in the order given, then baselines
+    reference_statistics: Mapping[str, float]
+    signatures: Mapping[str, str]
+    intervals: Bootstrap
+    notes: Sequence[str]
+    pairs: Sequence[Pair] = field(repr=False)
+    faithful: Mapping[str, FaithfulScores] = field(
+        default_factory=dict, repr=False
+    )  # by system and REFERENCES
+
+    def system(self, name: str) -> SystemScores:
+        """Return a system by name; raise `UserError` if the name is unknown."""
+        for system in self.systems:
+            if system.name == name:
+                return system
+        raise UserError(
+            f"no system {name!r} in this report; it contains {', '.join(s.name for s in self.systems)}"
+        )
+
+    def compare(self, first: str, second: str) -> dict[str, PairedTest]:
+        """Compute the difference first - second of each metric on the same examples, its interval and p-value."""
+        a, b = self.system(first), self.system(second)
+        bootstrap, count = self.intervals, len(self.pairs)
+        return {
+            name: bootstrap.corpus_paired(a.corpus[name].resampled, b.corpus[name].resampled, count)
+            if name in a.corpus
+            else bootstrap.paired(a.examples[name], b.examples[name])
+            for name in a.metrics
+        }
+
+    @cached_property
+    def differences(self) -> dict[str, dict[str, PairedTest]]:
+        """Each further model minus the first, by name, from `compare`; baselines are left out."""
+        models = [system.name for system in self.systems if system.kind == "model"]
+        return {name: self.compare(name, models[0]) for name in models[1:]}
+
+    @property
+    def has_intervals(self) -> bool:
+        """True if there are several examples; with one, every resample is the same."""
+        return len(self.pairs) > 1
+
+    @property
+    def remarks(self) -> list[str]:
+        """The lines to print below the table: the notes, then the signatures."""
+        return [*self.notes, *self.signatures.values()]
+
+    @property
+    def _measures(self) -> list[str]:
+        return list(self.systems[0].metrics) if self.systems else []
+
+    def table(self) -> Table:
+        """Return the scores for the terminal: models in bold above the baselines; see `remarks`.
+
+        Each cell holds the score above its interval, so that five measures fit 80 columns.
+        """
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+        table.add_column("system", overflow="fold")
+        for measure in self._measures:
+            known = measure in _METRICS  # a user's own name may have any length
+            table.add_column(escape(title_of(measure)), justify="right", overflow="fold", no_wrap=known)
+        table.add_column("words", justify="right", overflow="fold")
+        for previous, system in zip([None, *self.systems], self.systems, strict=False):
+            if previous is not None and previous.kind == "model" != system.kind:
+                table.add_section()
+            cells = [
+                f"{i.mean:.1f}" + (f"\n[dim]{i.low:.1f}-{i.high:.1f}[/dim]" if self.has_intervals else "")
+                for i in system.metrics.values()
+            ]
+            name = f"{escape(system.name)}\n[dim]{system.kind}[/dim]"
+            table.add_row(name, *cells, f"{system.statistics['length']:.1f}", style=_STYLES[system.kind])
+        return table
+
+    def differences_table(self) -> Table:
+        """Return the `differences` for the terminal: one measure per line, with interval and p-value."""
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, caption_justify="left", caption=_TEST)
+        for heading in ("system", "measure"):
+            table.add_column(heading, overflow="fold")
+        for heading in (f"difference to {self.systems[0].name}", "p"):
+            table.add_column(escape(heading), justify="right", overflow="fold")
+        for row in self._difference_rows():
+            table.add_row(*map(escape, row))
+        return table
+
+    @cached_property
+    def faithful_intervals(self) -> dict[str, dict[str, Interval]]:
+        """The figures of `faithful` by system, with intervals over the examples that have one."""
+        return {
+            name: {
+                column: self.intervals.interval(known)
+                for column, values in scores.columns.items()
+                if len(known := values[np.isfinite(values)])
+            }
+            for name, scores in self.faithful.items()
+        }
+
+    def _faithful_rows(self) -> tuple[list[str], list[list[str]]]:
+        """Return headings, and one row per system."""
+        columns = list(dict.fromkeys(c for found in self.faithful_intervals.values() for c in found))
+        rows = []
+        for name, found in self.faithful_intervals.items():
+            cells = [_faithful_cell(found.get(column), several=self.has_intervals) for column in columns]
+            rows.append([name, *cells])
+        return [_FAITHFUL.get(column, column) for column in columns], rows
+
+    def faithful_table(self) -> Table:
+        """Return marks per summary and judges' scores, for the terminal."""
+        headings, rows = self._faithful_rows()
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+        table.add_column("system", overflow="fold")
+        for heading in headings:
+            table.add_column(escape(heading), justify="right", overflow="fold")
+        for row in rows:
+            cells = [cell.rstrip("]").replace(" [", "\n").replace(", ", "..") for cell in row[1:]]
+            table.add_row(escape(row[0]), *cells)
+        return table
+
+    def markdown(self) -> str:
+        """Return scores, shape of the summaries, differences, notes and signatures, for a file or a page."""
+        scores = [
+            [_named(system), _KINDS[system.kind]]
+            + [str(i) if self.has_intervals else f"{i.mean:.1f}" for i in system.metrics.values()]
+            + [str(system.empty)]
+            for system in self.systems
+        ]
+        shape = [[_named(system), *_shape_cells(system.statistics)] for system in self.systems]
+        shape.append([REFERENCES, *_shape_cells(self.reference_statistics)])
+        titles = [title_of(measure) for measure in self._measures]
+        parts = [
+            _markdown_table(["system", "kind", *map(_in_cell, titles), "empty"], scores),
+            _markdown_table(["system", *_SHAPE.values()], shape),
+        ]
+        if rows := [[_in_cell(cell) for cell in row] for row in self._difference_rows()]:
+            header = ["system", "measure", f"difference to {_in_cell(self.systems[0].name)}", "p"]
+            parts += [_markdown_table(header, rows), f"Differences: {_TEST}."]
+        if self.faithful:
+            headings, faithful = self._faithful_rows()
+            parts.append(
+                _markdown_table(
+                    ["system", *map(_in_cell, headings)], [[_in_cell(c) for c in row] for row in faithful]
+                )
+            )
+        parts.append("\n".join(f"- {note}" for note in self.notes))
+        parts.append("\n".join(f"- `{signature}`" for signature in self.signatures.values()))
+        return "\n\n".join(parts) + "\n"
+
+    def _difference_rows(self) -> list[tuple[str, str, str, str]]:
+        """Return system, measure, difference with its interval, p."""
+        rows = []
+        for name, tests in self.differences.items():
+            for measure, test in tests.items():
+                d = test.difference
+                interval = f" [{d.low:+.2f}, {d.high:+.2f}]" if self.has_intervals else ""
+                p = f"{test.p_value:.3f}" if self.has_intervals else "-"
+                rows.append((name, title_of(measure), f"{d.mean:+.2f}{interval}", p))
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dictionary: per system the metrics (mean, low, high), statistics and empties;
+        differences of the models; signatures; notes. With one example, low, high and p_value are None.
+        """
+        return {
+            "examples": len(self.pairs),
+            "systems": {
+                system.name: {
+                    "kind": system.kind,
+                    "metrics": {name: self._interval_dict(i) for name, i in system.metrics.items()},
+                    "statistics": _rounded(system.statistics),
+                    "empty": system.empty,
+                }
+                for system in self.systems
+            },
+            "differences_to_first": {
+                name: {
+                    measure: self._interval_dict(test.difference, p_value=test.p_value)
+                    for measure, test in tests.items()
+                }
+                for name, tests in self.differences.items()
+            },
+            "reference_statistics": _rounded(self.reference_statistics),
+            **(
+                {
+                    "faithful": {
+                        system: {column: self._interval_dict(i) for column, i in found.items()}
+                        for system, found in self.faithful_intervals.items()
+                    }
+                }
+                if self.faithful
+                else {}
+            ),
+            "signatures": dict(self.signatures),
+            "intervals": self.intervals.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def _interval_dict(self, interval: Interval, **others: float) -> dict[str, float | None]:
+        values = _rounded({"mean": interval.mean, "low": interval.low, "high": interval.high, **others})
+        return {
+            name: value if self.has_intervals or name == "mean" else None for name, value in values.items()
+        }
+
+    def write(self, folder: str | Path) -> None:
+        """Write `scores.json`, `table.md` and `examples.jsonl` (all scores, one example per line).
+
+        A kill leaves each file either old or new. All values are computed first, so an error writes nothing.
+        """
+        markdown = self.markdown()
+        scores = json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / "examples.jsonl") as file:
+            for example in self._examples():
+                file.write((json.dumps(example, ensure_ascii=False) + "\n").encode())
+        write_file(folder / "table.md", markdown)
+        write_file(folder / "scores.json", scores + "\n")
+
+    def _examples(self) -> Iterator[dict[str, Any]]:
+        for row, pair in enumerate(self.pairs):
+            systems = {
+                system.name: {
+                    "prediction": system.predictions[row],
+                    **_rounded({name: values[row] for name, values in system.examples.items()}),
+                    **self._faithful_example(system.name, row),
+                }
+                for system in self.systems
+            }
+            yield {"row": row + 1, "id": pair.id, "references": list(pair.all_references), "systems": systems}
+
+    def _faithful_example(self, system: str, row: int) -> dict[str, Any]:
+        """Return the marks and figures of one summary, if they were requested."""
+        if system not in self.faithful:
+            return {}
+        found = self.faithful[system]
+        judged = {n: values[row] for n, values in found.columns.items() if n not in MARK_COLUMNS}
+        kept = {
+            name: None if np.isnan(value) else round(float(value), _DECIMALS)
+            for name, value in judged.items()
+        }
+        return {**kept, "support": found.supports[row].to_dict()}
+
+
+def _faithful_cell(interval: Interval | None, *, several: bool) -> str:
+    if interval is None:
+        return "-"
+    return f"{interval.mean:.2f}" + (f" [{interval.low:.2f}, {interval.high:.2f}]" if several else "")
+
+
+def title_of(measure: str) -> str:
+    """Return the name of a measure: "ROUGE-L". A user's scorer keeps its name."""
+    return _METRICS.get(measure, measure)
+
+
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(float(value), _DECIMALS) for name, value in values.items()}
+
+
+def _in_cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _named(system: SystemScores) -> str:
+    escaped = _in_cell(system.name)
+    return f"**{escaped}**" if system.kind == "model" else escaped
+
+
+def _shape_cells(statistics: Mapping[str, float]) -> list[str]:
+    return [f"{statistics[name]:.2f}" if name == "coverage" else f"{statistics[name]:.1f}" for name in _SHAPE]
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rule = ["---" if name in ("system", "kind", "measure") else "---:" for name in header]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])

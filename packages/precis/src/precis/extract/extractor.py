@@ -1,0 +1,245 @@
+"""Summarizes documents by choosing their units word for word: sentences, or turns of a dialogue.
+
+    document -> units -> encoder, once -> scorer (`precis.models.unit_scorer`) -> the best units that fit, in order
+
+An extract invents nothing, but may lack the context that its units refer to. Without a limit it has about as many
+words as the scorer expects of a summary of the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self, TypedDict, Unpack
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.batches.unit_batches import filled
+from precis.data.text.encoding import portions
+from precis.extract.scorer_files import load_scorer
+from precis.extract.unit_encoder import ReadUnits, UnitReader, UnitTokens
+from precis.generation.decoder_batches import Watch
+from precis.generation.input_plan import assumed_limit, input_limit
+from precis.generation.model_loader import LoadedModel, load_model
+from precis.generation.summarizer import NOTHING, Summary, kept
+from precis.models.unit_scorer import UnitScorer
+from precis_text.control_characters import main_part, unmarked
+from precis_text.errors import UserError
+from precis_text.length import Length, Short, Tokens, make_length, trim
+from precis_text.selection import TOGETHER, WINDOW, choose, expected_words, joined
+from precis_text.unit_features import unit_facts
+
+AHEAD = 8 * TOGETHER
+"""Approximate characters of documents read together, which give the tokens of one or two passes."""
+
+_UNITS = 4 * WINDOW  # units in a pass of the scorer, padding included
+
+
+class ExtractOptions(TypedDict, total=False):
+    """The options of `Extractor.stream`."""
+
+    words: int | None
+    sentences: int | None
+    tokens: int | None
+    min_words: int | None
+    short: Short
+    skip_empty: bool
+    watch: Watch | None
+
+
+class Extractor:
+    """An extractive summarizer with the methods of `precis.generation.summarizer.Summarizer`.
+
+    Args:
+        model: any encoder-decoder; its decoder is not used.
+        tokenizer: the model's tokenizer.
+        scorer: trained on the hidden states of its encoder.
+        max_source: the longest input in tokens that it was trained on; if None, the limit of model and tokenizer.
+
+    Examples:
+        >>> extractor = Extractor.from_pretrained("runs/news")
+        >>> (summary,) = extractor.summarize(["Ann sings in the hall. Bob listens to her. It rains."], sentences=1)
+        >>> summary.mode
+        'extract'
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        scorer: UnitScorer,
+        *,
+        max_source: int | None = None,
+    ) -> None:
+        declared = input_limit(model.config, tokenizer, trained=max_source)
+        self.limit_is_assumed = declared is None
+        self.max_source = assumed_limit(model.config) if declared is None else declared
+        self.scorer = scorer.to(model.device)
+        self._read = UnitReader(model, tokenizer, max_source=self.max_source)
+
+    @classmethod
+    def from_pretrained(cls, model: str | Path, *, device: str | torch.device | None = None) -> Self:
+        """Load a model trained for extraction; see `precis.generation.model_loader.load_model`.
+
+        Raises:
+            UserError: if it cannot be loaded, or was not trained for extraction.
+        """
+        return cls.of(load_model(model, device=device))
+
+    @classmethod
+    def of(cls, loaded: LoadedModel) -> Self:
+        """Use a loaded model trained for extraction.
+
+        Raises:
+            UserError: if it was not trained for extraction.
+        """
+        if loaded.folder is None:
+            raise UserError(
+                f"{loaded.source}: only models in a folder can choose sentences; use --mode abstract"
+            )
+        scorer = load_scorer(loaded.folder, states=loaded.model.config.hidden_size)
+        return cls(loaded.model, loaded.tokenizer, scorer, max_source=loaded.use.max_source)
+
+    def summarize(self, documents: Sequence[str], **options: Unpack[ExtractOptions]) -> list[Summary]:
+        """Return the extracts of `documents`, in their order. Options are those of `stream`."""
+        if isinstance(documents, str):
+            raise UserError("summarize takes a list of documents; for a single one write [document]")
+        return list(self.stream(documents, **options))
+
+    def stream(
+        self,
+        documents: Iterable[str],
+        *,
+        words: int | None = None,
+        sentences: int | None = None,
+        tokens: int | None = None,
+        min_words: int | None = None,
+        short: Short = "keep",
+        skip_empty: bool = False,
+        watch: Watch | None = None,
+    ) -> Iterator[Summary]:
+        """Yield the extracts in the order of the documents. Options are those of `Summarizer.stream`.
+
+        Raises:
+            UserError: if a document lacks tokens (the error gives its number), or an option is invalid.
+        """
+        length = make_length(
+            words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
+        )
+        done = 0
+        for window in portions(_own_texts(documents), len, most=AHEAD):
+            found = self._read.tokenize(window)
+            if None in found and not skip_empty:
+                place = found.index(None)
+                problem = "contains no tokens that the model knows" if window[place].strip() else "is empty"
+                raise UserError(f"document {done + place + 1} {problem}: there is nothing to summarize")
+            yield from self._together(window, found, length, watch)
+            done += len(window)
+
+    def _together(
+        self,
+        documents: Sequence[str],
+        found: Sequence[UnitTokens | None],
+        length: Length,
+        watch: Watch | None,
+    ) -> list[Summary]:
+        """Return the extracts of documents that are read together."""
+        to_read = {
+            place: tokens
+            for place, (text, tokens) in enumerate(zip(documents, found, strict=True))
+            if tokens is not None and not length.keeps(text, tokens=tokens.document_tokens)
+        }
+        read = self._read.read([*to_read.values()], watch)
+        chosen = {
+            place: self._extract(documents[place], units, scores, length)
+            for place, units, scores in zip(to_read, read, self.scores(read), strict=True)
+        }
+        made = [
+            NOTHING if tokens is None else chosen.get(place) or kept(documents[place], tokens.document_tokens)
+            for place, tokens in enumerate(found)
+        ]
+        counts = self._read.counts(*(summary.text for summary in made))
+        return [
+            replace(summary, mode="extract", summary_tokens=summary.summary_tokens if summary.kept else count)
+            for summary, count in zip(made, counts, strict=True)
+        ]
+
+    def _extract(self, document: str, read: ReadUnits, scores: UnitScores, length: Length) -> Summary:
+        """Return one extract, with its tokens still to be counted."""
+        places = choose(read, scores.units, length, words=scores.words)
+        if length.short == "keep" and length.cap is None and len(places) == len(read.units):
+            return kept(document, read.document_tokens)
+        units = [read.units[place] for place in places]
+        text, finished = joined(document, units), True
+        if isinstance(length.cap, Tokens):
+            most = length.cap.count
+            while units[1:] and self._read.counts(text)[0] > most:  # joined text can have more tokens
+                text = joined(document, units := units[:-1])
+            if self._read.counts(text)[0] > most:
+                text, finished = self._read.beginning(text, most), False
+        trimmed = trim(text, length.cap, ended=finished)
+        return Summary(
+            text=trimmed.text,
+            document_tokens=read.document_tokens,
+            tokens_read=read.read,
+            summary_tokens=0,
+            finished=trimmed.finished and finished,
+            how=self._read.how(read.document_tokens) if read.pieces == 1 else "chunk",
+            pieces=read.pieces,
+            places=tuple((unit.start, unit.stop) for unit in units),
+        )
+
+    @torch.inference_mode()
+    def scores(self, read: Sequence[ReadUnits]) -> list[UnitScores]:
+        """Score the units of each document independently, many documents in one pass."""
+        facts = [torch.from_numpy(unit_facts([u.text for u in r.units], r.tokens)) for r in read]
+        windows = [
+            (facts[number][start : start + WINDOW], each.vectors[start : start + WINDOW])
+            for number, each in enumerate(read)
+            for start in range(0, len(each.units), WINDOW)
+        ]
+        found: dict[int, tuple[list[float], float]] = {}
+        for batch in filled([len(window[0]) for window in windows], _UNITS):
+            states = pad_sequence([windows[place][1] for place in batch], batch_first=True)
+            told = pad_sequence([windows[place][0] for place in batch], batch_first=True).to(states)
+            sizes = torch.tensor([len(windows[place][0]) for place in batch], device=states.device)
+            valid = torch.arange(states.shape[1], device=states.device) < sizes[:, None]
+            logits, words = self.scorer(states, told, valid)
+            rows = zip(batch, logits.sigmoid().tolist(), sizes.tolist(), words.tolist(), strict=True)
+            found.update({place: (row[:size], log) for place, row, size, log in rows})
+        scores = []
+        ordered = (found[place] for place in range(len(windows)))
+        for each in read:
+            own = [next(ordered) for _ in range(0, len(each.units), WINDOW)]
+            scores.append(
+                UnitScores([s for row, _ in own for s in row], expected_words([log for _, log in own]))
+            )
+        return scores
+
+
+@dataclass(frozen=True)
+class UnitScores:
+    """The scorer's output for a document.
+
+    Attributes:
+        units: the score of each unit, 0 to 1.
+        words: the expected number of words in a summary of the document.
+    """
+
+    units: list[float]
+    words: float
+
+
+def _own_texts(documents: Iterable[str]) -> Iterator[str]:
+    """Yield the main text of each document, without marks.
+
+    Raises:
+        UserError: if a document is not a string.
+    """
+    for number, document in enumerate(documents, start=1):
+        if not isinstance(document, str):
+            raise UserError(f"document {number} is of type {type(document).__name__}; give a str")
+        yield unmarked(main_part(document))

@@ -1,0 +1,226 @@
+"""Encodes documents to vectors of their units, with one model's encoder.
+
+Inputs of several documents, and of a long one's pieces, share a pass. `precis.nn.packed` omits their padding, and
+inputs do not attend to each other, so the vectors of a document do not depend on its batch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.batches.unit_batches import filled
+from precis.data.text.encoding import control_ids, panics_in_one_line
+from precis.generation.decoder_batches import Watch
+from precis.generation.input_plan import How, fusion_limit, reading
+from precis.generation.memory_check import refuse_too_much
+from precis.malloc import trim_heap
+from precis_text.selection import TOGETHER, inputs_of
+from precis_text.units import TextUnit, extraction_units
+from precis_text.words import word_ends
+
+_LARGE = 2048  # positions of a pass that needs much memory
+
+
+@dataclass(frozen=True)
+class UnitTokens:
+    """A document's units as token ids, without empty units.
+
+    Attributes:
+        document_tokens: number of tokens in the document.
+    """
+
+    units: tuple[TextUnit, ...]
+    ids: tuple[Sequence[int], ...]
+    document_tokens: int
+
+
+@dataclass(frozen=True)
+class ReadUnits:
+    """A document's units as the scorer reads them.
+
+    Attributes:
+        units: their texts and offsets.
+        tokens: number of tokens in each.
+        read: number of tokens that the encoder read.
+        document_tokens: number of tokens in the document.
+        pieces: number of inputs that the document was read in.
+        vectors: each unit's mean and last hidden state.
+    """
+
+    units: tuple[TextUnit, ...]
+    tokens: tuple[int, ...]
+    read: int
+    document_tokens: int
+    pieces: int
+    vectors: Float[Tensor, "u 2d"]
+
+
+@dataclass(frozen=True)
+class _Input:
+    """Units of one document that are read together."""
+
+    document: int
+    rows: Sequence[Sequence[int]]
+    length: int  # with the control tokens around them
+
+
+class UnitReader:
+    """Reader of documents to `ReadUnits` with one model's encoder.
+
+    Args:
+        max_source: the longest input in tokens; a Z-Code++ reads longer ones by fusion-in-encoder. Longer documents
+            become several inputs.
+        most: maximum tokens to read of a document; if None, all.
+        together: maximum positions of a pass, padding included, unless a single input has more.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_source: int,
+        most: int | None = None,
+        together: int = TOGETHER,
+    ) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        fused = fusion_limit(model.config)
+        self._max_source, self._most, self._together = max_source, most, together
+        self._before, self._after = around(tokenizer)
+        self._room = min(max(max_source, fused), TOGETHER) - len(self._before) - len(self._after)
+
+    def tokenize(self, documents: Sequence[str]) -> list[UnitTokens | None]:
+        """Split documents into units and tokenize them; None for one without known tokens."""
+        found = [extraction_units(document) for document in documents]
+        rows = iter(self._ids([unit.text for units in found for unit in units]))
+        return [self._known(units, [next(rows) for _ in units]) for units in found]
+
+    def read(self, documents: Sequence[UnitTokens], watch: Watch | None = None) -> list[ReadUnits]:
+        """Read documents.
+
+        Args:
+            watch: called with the number of inputs read and their total.
+        """
+        inputs = [
+            _Input(number, piece, sum(map(len, piece)) + len(self._before) + len(self._after))
+            for number, document in enumerate(documents)
+            for piece in inputs_of(document.ids, self._room)
+        ]
+        vectors: dict[int, Tensor] = {}
+        for batch in self._batches(inputs):
+            vectors.update(zip(batch, self._encode([inputs[place] for place in batch]), strict=True))
+            if watch is not None:
+                watch(len(vectors), len(inputs), 0)
+        parts: list[list[Tensor]] = [[] for _ in documents]
+        read = [0] * len(documents)
+        for place, found in enumerate(inputs):
+            parts[found.document].append(vectors[place])
+            read[found.document] += sum(map(len, found.rows))
+        return [
+            ReadUnits(
+                found.units, tuple(map(len, found.ids)), seen, found.document_tokens, len(own), torch.cat(own)
+            )
+            for found, seen, own in zip(documents, read, parts, strict=True)
+        ]
+
+    def counts(self, *texts: str) -> list[int]:
+        """Count the tokens of texts."""
+        return [len(ids) for ids in self._ids(texts)]
+
+    def beginning(self, text: str, tokens: int) -> str:
+        """Return the first words of a text, up to `tokens` tokens, or a part of the first word."""
+        ends = [*word_ends(text)]
+        fits = bisect_right(ends, tokens, key=lambda end: self.counts(text[:end])[0])
+        if fits:
+            return text[: ends[fits - 1]]
+        return str(self.tokenizer.decode(self._ids([text])[0][:tokens], skip_special_tokens=True))
+
+    def how(self, tokens: int) -> How:
+        """Return how the encoder reads an input of `tokens`."""
+        return "fie" if self._max_source < tokens else "whole"
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        with panics_in_one_line():
+            encoded = self.tokenizer(
+                [*texts], add_special_tokens=False, return_attention_mask=False, verbose=False
+            )
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
+
+    def _known(self, units: Sequence[TextUnit], ids: Sequence[list[int]]) -> UnitTokens | None:
+        known = [(unit, row) for unit, row in zip(units, ids, strict=True) if row]
+        total = sum(len(row) for _, row in known)
+        if self._most is not None:
+            known = known[: max(1, bisect_right([*accumulate(len(row) for _, row in known)], self._most))]
+        if not any(token != self.tokenizer.unk_token_id for _, row in known for token in row):
+            return None
+        return UnitTokens(tuple(unit for unit, _ in known), tuple(row for _, row in known), total)
+
+    def _batches(self, inputs: Sequence[_Input]) -> Iterator[list[int]]:
+        """Yield the indices of inputs that share a pass: read in the same way, with similar lengths."""
+        for how in ("whole", "fie"):
+            places = [place for place, each in enumerate(inputs) if self.how(each.length) == how]
+            for batch in filled([inputs[place].length for place in places], self._together):
+                yield [places[number] for number in batch]
+
+    @torch.inference_mode()
+    def _encode(self, batch: Sequence[_Input]) -> list[Float[Tensor, "u 2d"]]:
+        """Compute the vectors of each input's units."""
+        longest = max(each.length for each in batch)
+        refuse_too_much(self.model, rows=len(batch), length=longest)
+        if len(batch) * longest >= _LARGE:
+            trim_heap()  # memory of the previous pass
+        states = self._states(batch, longest).flatten(0, 1).float()
+        lengths, starts = [], []
+        for number, each in enumerate(batch):
+            own = [*map(len, each.rows)]
+            begin = number * longest + len(self._before)
+            starts += [*accumulate(own[:-1], initial=begin)]
+            lengths += own
+        found = _unit_vectors(states, *(torch.tensor(n, device=states.device) for n in (starts, lengths)))
+        return [*found.split([len(each.rows) for each in batch])]
+
+    def _states(self, batch: Sequence[_Input], longest: int) -> Float[Tensor, "b s d"]:
+        around = (len(self._before), len(self._after))
+        ids = torch.full((len(batch), longest), self.tokenizer.pad_token_id or 0)
+        for row, each in zip(ids, batch, strict=True):
+            body = [token for unit in each.rows for token in unit]
+            assert sum(around) + len(body) == each.length
+            row[: each.length] = torch.tensor([*self._before, *body, *self._after])
+        inputs = {"input_ids": ids}
+        if any(each.length < longest for each in batch):
+            lengths = torch.tensor([each.length for each in batch])
+            inputs["attention_mask"] = (torch.arange(longest) < lengths[:, None]).long()
+        inputs = {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
+        with reading(self.model, self.how(longest)):
+            states: Tensor = self.model.get_encoder()(**inputs).last_hidden_state
+        return states
+
+
+def _unit_vectors(
+    states: Float[Tensor, "n d"], starts: Int[Tensor, " u"], lengths: Int[Tensor, " u"]
+) -> Float[Tensor, "u 2d"]:
+    """Return each unit's mean and last hidden state."""
+    owners = torch.repeat_interleave(lengths)
+    firsts = lengths.cumsum(0) - lengths
+    places = torch.arange(len(owners), device=states.device) + (starts - firsts)[owners]
+    sums = states.new_zeros(len(lengths), states.shape[1]).index_add_(0, owners, states[places])
+    return torch.cat([sums / lengths[:, None], states[starts + lengths - 1]], dim=-1)
+
+
+def around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    """Return the control tokens that the tokenizer adds before and after a text."""
+    control = control_ids(tokenizer)
+    ids = tokenizer("a", verbose=False)["input_ids"]
+    own = [place for place, token in enumerate(ids) if token not in control]
+    return (ids[: own[0]], ids[own[-1] + 1 :]) if own else ([], [])

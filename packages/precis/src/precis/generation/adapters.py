@@ -1,0 +1,142 @@
+"""Finds adapters and their base models.
+
+    RUN/adapter/    adapter.json  adapter.safetensors    settings, keys and values, which `precis.tuning` reads
+                    base.json                            the base model: a folder or hub name
+                    precis.json  generation_config.json  the modes it was trained for, and its decoding settings
+
+A folder written by `Attachment.save` has only the first two, so the caller must also name the base.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import huggingface_hub
+from huggingface_hub.errors import HFValidationError
+
+from precis.data.rows.hub import PREFIX
+from precis.tuning.adapter_folder import is_adapter
+from precis_text.bounded_io import read_json
+from precis_text.config import Settings
+from precis_text.errors import UserError
+
+ADAPTER_FOLDER = "adapter"
+BASE_FILE = "base.json"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class BasePlace(Settings):
+    """The location of an adapter's base model.
+
+    Attributes:
+        model: its absolute folder, or its hub name.
+        `beside`: its path relative to the adapter's folder, in case both were moved together; "" for a hub name.
+    """
+
+    model: str
+    beside: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class Parts:
+    """A base model and its optional adapter."""
+
+    base: str
+    adapter: Path | None = None
+
+
+def find_adapter(source: str | Path) -> Path | None:
+    """Return the adapter's folder: `source` itself or its `adapter/`; None if neither is an adapter."""
+    path = Path(source).expanduser()
+    return next((folder for folder in (path, path / ADAPTER_FOLDER) if is_adapter(folder)), None)
+
+
+def find_parts(source: str | Path, adapter: str | Path | None = None) -> Parts:
+    """Return the base and the adapter that `--model` and `--adapter` name together.
+
+    Args:
+        source: a model; or an adapter or a run folder of `precis tune`, which name their base.
+        adapter: an adapter's folder, or the run folder that holds it. It replaces the adapter in `source`.
+
+    Raises:
+        UserError: if `adapter` is not an adapter, or `source` is one that does not name its base.
+    """
+    own = find_adapter(source)
+    base = str(source) if own is None else base_of(own)
+    if adapter is None:
+        return Parts(base, own)
+    given = find_adapter(adapter)
+    if given is None:
+        raise UserError(f"{adapter}: no adapter here; give a run folder of `precis tune`, or its adapter/")
+    return Parts(base, given)
+
+
+def base_of(folder: Path) -> str:
+    """Return the model that an adapter was trained on.
+
+    Raises:
+        UserError: if the adapter does not name it, or the model no longer exists.
+    """
+    file = folder / BASE_FILE
+    if not file.is_file():
+        raise UserError(
+            f"{folder}: this adapter does not name its base model; use --model BASE --adapter {folder}"
+        )
+    values = read_json(file)
+    try:
+        place = BasePlace.from_dict(values)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{file}: cannot be used: {error}") from error
+    if not place.beside:
+        return _known_base(place.model, folder)
+    if Path(place.model).is_dir():
+        return place.model
+    moved = folder / place.beside
+    if not moved.is_dir():
+        raise UserError(
+            f"{folder}: its base model {place.model} no longer exists; use --model BASE --adapter {folder}"
+        )
+    return str(moved.resolve())
+
+
+def _known_base(name: str, folder: Path) -> str:
+    """Return the cached folder of a base on the hub; an adapter cannot trigger a download.
+
+    The caller checks that folder like any other, and the adapter recognizes its base by a digest of the weights.
+    """
+    if Path(name).is_dir():
+        return name
+    plain = name.removeprefix(PREFIX)
+    with suppress(HFValidationError):
+        found = huggingface_hub.try_to_load_from_cache(plain, "config.json")
+        if isinstance(found, str) and any(Path(found).parent.glob("*.safetensors")):
+            return str(Path(found).parent)
+    raise UserError(
+        f"{folder}: its base model is {plain!r} on the hub, and adapters cannot trigger downloads; if you "
+        f"trust that model, use --model {PREFIX}{plain} --adapter {folder}"
+    )
+
+
+def place_of_base(base: str, adapter: Path) -> BasePlace:
+    """Return the content of an adapter's `base.json`.
+
+    Args:
+        adapter: the adapter's final folder.
+    """
+    path = Path(base).expanduser()
+    if not path.is_dir():
+        return BasePlace(model=base)
+    beside = os.path.relpath(path.resolve(), adapter.resolve())
+    return BasePlace(model=str(path.resolve()), beside=Path(beside).as_posix())
+
+
+def write_base(place: BasePlace, folder: Path) -> None:
+    """Write `base.json` into a folder."""
+    (folder / BASE_FILE).write_text(json.dumps(place.to_dict(), indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,265 @@
+"""Decodes encoded inputs to texts, in batches that affect only the speed.
+
+Inputs share a batch only if the model reads them in the same way and decodes them under the same limits. They have
+similar lengths, and are padded on the right under a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast, final
+
+import torch
+from torch import Tensor
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from precis.data.text.encoding import decode_summary
+from precis.generation.fast.fast_decoder import HEARD_EVERY, FastDecoder, Heard, why_not, without_autocast
+from precis.generation.fast.packed_linear import AsGiven, Weights
+from precis.generation.generation_settings import end_marks, generation_config
+from precis.generation.input_plan import Encoded, How, output_limit, reading
+from precis.generation.memory_check import refuse_too_much, too_much_is_one_line
+from precis.tuning import attached
+from precis.tuning.discourse import most_segments
+from precis_text.config import Settings
+from precis_text.decoding_settings import GenerationSettings
+
+Watch = Callable[[int, int, int], None]  # inputs done, inputs known, tokens written in the current batch
+
+Hear = Callable[[int, str], None]  # index of the input or document, and its summary so far
+
+_TOLD_EVERY = 16  # tokens
+_POSITIONS = 32_768  # source tokens of a batch, padding included, so that fewer long inputs share one
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Automatic(Settings):
+    """The lean loop where it supports the model and the settings, `generate` otherwise."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Lean(Settings):
+    """The lean loop, or an error where it does not support the model or the settings."""
+
+    weights: Weights = field(default_factory=AsGiven)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Drafting(Settings):
+    """Greedy search, one document at a time; each pass verifies the drafts of the model's own predicting streams.
+
+    A model without streams is an error. See `precis.generation.fast.self_speculation`.
+    """
+
+    weights: Weights = field(default_factory=AsGiven)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Generate(Settings):
+    """transformers' `generate`."""
+
+
+Loop = Automatic | Lean | Drafting | Generate
+AUTOMATIC = Automatic()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One input of the model: a document or a piece of one."""
+
+    encoded: Encoded
+    settings: GenerationSettings
+    how: How
+
+
+@dataclass(frozen=True)
+class Written:
+    """The text of the model: `tokens` counts all but control tokens; `ended` is True if it wrote its end mark."""
+
+    text: str
+    tokens: int
+    ended: bool
+
+
+class BatchDecoder:
+    """A decoder of batches with one model and tokenizer.
+
+    Args:
+        loop: the decoding loop; see `Loop`.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, loop: Loop = AUTOMATIC
+    ) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self._loop = loop
+        weights = loop.weights if isinstance(loop, Lean | Drafting) else AsGiven()
+        self._lean = FastDecoder(model, weights)
+        self._special = set(tokenizer.all_special_ids)
+
+    def decode(
+        self, jobs: Sequence[Job], *, batch_size: int, watch: Watch | None = None, hear: Hear | None = None
+    ) -> list[Written]:
+        """Return the texts for `jobs`, in their order; `watch` receives the progress.
+
+        `hear` receives the text so far, if chosen tokens are final: in greedy search on a CPU.
+
+        Raises:
+            UserError: if the requested lean loop does not support the model or the settings, or an input needs
+                more memory than is available.
+        """
+        self._lean.check()  # the model may have been trained since
+        results: dict[int, Written] = {}
+        for rows in _batches(jobs, 1 if isinstance(self._loop, Drafting) else batch_size):
+            if watch is not None:
+                watch(len(results), len(jobs), 0)
+            teller = None if watch is None else _Teller(watch, len(results), len(jobs))
+            heard = None if hear is None else partial(self._hear, hear, rows)
+            results.update(zip(rows, self._decode([jobs[row] for row in rows], teller, heard), strict=True))
+            if watch is not None:
+                watch(len(results), len(jobs), 0)
+        return [results[row] for row in range(len(jobs))]
+
+    @torch.no_grad()
+    def _decode(self, batch: Sequence[Job], teller: _Teller | None, heard: Heard | None) -> list[Written]:
+        longest = max(len(job.encoded) for job in batch)
+        refuse_too_much(self._model, rows=len(batch), length=longest)
+        settings = self._within_positions(batch[0].settings)
+        config = generation_config(settings, self._model, self._tokenizer)
+        with (
+            without_autocast(self._model.device),
+            reading(self._model, batch[0].how),
+            self._segments([job.encoded for job in batch]),
+            too_much_is_one_line(rows=len(batch), length=longest),
+        ):
+            rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, teller, heard)
+        forced_at = None if config.forced_eos_token_id is None else settings.max_tokens
+        return [self._written(row, end_marks(config), forced_at) for row in rows]
+
+    def _segments(self, batch: Sequence[Encoded]) -> AbstractContextManager[None]:
+        """Return a context in which the model's prefix has the segments of the documents' units."""
+        attachment = attached(self._model)
+        if attachment is None or attachment.tuning.units is None:
+            return nullcontext()
+        count = most_segments(attachment.tuning)
+        ids, _ = padded([encoded.segments(count) for encoded in batch], 0)
+        return attachment.segments(ids.to(self._model.device))
+
+    def _hear(self, hear: Hear, rows: Sequence[int], row: int, tokens: list[int]) -> None:
+        hear(rows[row], self._text(tokens))
+
+    def _tokens(
+        self,
+        inputs: dict[str, Tensor],
+        config: GenerationConfig,
+        teller: _Teller | None,
+        heard: Heard | None,
+    ) -> list[list[int]]:
+        """Return rows of ids, the start token first; a row may be padded after its end mark."""
+        on_cpu = self._model.device.type == "cpu"  # other devices replay a step without Python
+        processors: list[LogitsProcessor] = [teller] if teller is not None and on_cpu else []
+        if isinstance(self._loop, Drafting):
+            return [self._lean.draft(inputs["input_ids"], config, processors).tokens]
+        lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
+        if lean and not isinstance(self._loop, Generate):
+            return self._lean(inputs, config, processors, heard=heard)
+        if heard is not None and (config.num_beams or 1) == 1:
+            processors.append(_Hearing(heard))
+        rows: Tensor = cast(Any, self._model).generate(
+            **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors)
+        )
+        return rows.tolist()
+
+    def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        """Return (b s) ids and mask, and for LED the global attention of its first token."""
+        ids, mask = padded(rows, self._tokenizer.pad_token_id or 0)
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if self._model.config.model_type == "led":
+            inputs["global_attention_mask"] = torch.zeros_like(mask).index_fill(1, torch.tensor([0]), 1)
+        return {name: tensor.to(self._model.device) for name, tensor in inputs.items()}
+
+    def _within_positions(self, settings: GenerationSettings) -> GenerationSettings:
+        limit = output_limit(self._model.config)
+        if limit is None or settings.max_tokens <= limit:
+            return settings
+        return replace(settings, max_tokens=limit, min_tokens=min(settings.min_tokens, limit))
+
+    def _written(self, row: list[int], marks: Sequence[int], forced_at: int | None) -> Written:
+        """Return the text of a row; BART-like models are forced to write an end mark at token `forced_at`."""
+        new = enumerate(row[1:], start=1)  # some models start with the end mark
+        ended_at = next((place for place, token in new if token in marks), None)
+        ended = ended_at is not None and ended_at != forced_at
+        return Written(self._text(row), sum(token not in self._special for token in row), ended)
+
+    def _text(self, row: list[int]) -> str:
+        """Return the text of a row, without invalid UTF-8 bytes."""
+        return decode_summary(row, self._tokenizer).replace("\ufffd", "").strip()
+
+
+class _Hearing(LogitsProcessor):
+    """Processor that reports the tokens of each row every few steps, and changes nothing."""
+
+    def __init__(self, heard: Heard) -> None:
+        self._heard = heard
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Take (b t) ids so far and (b v) scores; return the scores."""
+        if input_ids.shape[1] % HEARD_EVERY == 0:
+            for row, tokens in enumerate(input_ids.tolist()):
+                self._heard(row, tokens)
+        return scores
+
+
+class _Teller(LogitsProcessor):
+    """Processor that reports the number of tokens every few steps, and changes nothing."""
+
+    def __init__(self, watch: Watch, done: int, known: int) -> None:
+        self._watch, self._done, self._known = watch, done, known
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Take (b t) ids so far and (b v) scores; return the scores."""
+        written = input_ids.shape[1] - 1  # without the start token
+        if written and written % _TOLD_EVERY == 0:
+            self._watch(self._done, self._known, written)
+        return scores
+
+
+def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    """Pad rows of ids on the right; return (b s) ids and their mask, 1 at real ones."""
+    width = max(len(row) for row in rows)
+    ids = torch.tensor([[*row, *[padding] * (width - len(row))] for row in rows])
+    return ids, torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+
+
+def _batches(jobs: Sequence[Job], batch_size: int) -> Iterator[list[int]]:
+    """Yield the rows of `jobs` that share a batch, shorter ones first."""
+    order = sorted(range(len(jobs)), key=lambda row: (*_group(jobs[row]), len(jobs[row].encoded)))
+    batch: list[int] = []
+    for row in order:
+        if batch and (
+            len(batch) == batch_size
+            or _group(jobs[row]) != _group(jobs[batch[0]])
+            or (len(batch) + 1) * len(jobs[row].encoded) > _POSITIONS
+        ):
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def _group(job: Job) -> tuple[str, str]:
+    return job.how, repr(job.settings)

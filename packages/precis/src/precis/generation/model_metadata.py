@@ -1,0 +1,102 @@
+"""Stores a model's intended use in `precis.json` next to its weights."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from precis.data.tasks.tasks import task
+from precis_text.bounded_io import read_json
+from precis_text.config import Settings
+from precis_text.errors import UserError
+
+USE_FILE = "precis.json"
+Mode = Literal["abstract", "extract"]
+MAX_TOKENS = 10_000_000  # more than any model reads
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelUse(Settings):
+    """The intended use of a model, stored next to its weights in `precis.json`.
+
+    Attributes:
+        max_source: the longest input in tokens, control tokens included, that it was trained on, if known.
+        instruction: the text before every document in training. For a grounded model, the default for documents of an
+            unknown task.
+        task: name of the task that it was fine-tuned on, or "".
+        grounded_on: names of the sets in its grounded pre-training, on which a score is not a zero-shot score.
+        modes: the modes that it was trained for, its default first: "abstract" writes summaries, "extract" chooses
+            sentences of the document.
+    """
+
+    max_source: int | None = None
+    instruction: str = ""
+    task: str = ""
+    grounded_on: tuple[str, ...] = ()
+    modes: tuple[Mode, ...] = ("abstract",)
+
+    def __post_init__(self) -> None:
+        longest, texts = self.max_source, (self.instruction, self.task)
+        if longest is not None and not (type(longest) is int and 0 < longest <= MAX_TOKENS):
+            raise UserError(f"max_source={longest!r} must be null or a number of tokens, 1 to {MAX_TOKENS:,}")
+        if not all(isinstance(text, str) for text in texts):
+            raise UserError(f"instruction={self.instruction!r} and task={self.task!r} must be strings")
+        if not (
+            isinstance(self.grounded_on, tuple) and all(isinstance(name, str) for name in self.grounded_on)
+        ):
+            raise UserError(f"grounded_on={self.grounded_on!r} must be a list of names")
+        known = get_args(Mode)
+        if not (isinstance(self.modes, tuple) and self.modes and all(mode in known for mode in self.modes)):
+            raise UserError(f"modes={self.modes!r} must be a list of at least one of {' and '.join(known)}")
+
+    def save(self, folder: Path) -> None:
+        """Write `precis.json`."""
+        text = json.dumps(self.to_dict(), indent=2) + "\n"
+        (folder / USE_FILE).write_text(text, encoding="utf-8")
+
+    def mode_for(self, wanted: Mode | None) -> Mode:
+        """Return the requested mode; if None, the model's default.
+
+        Raises:
+            UserError: if the model was not trained for it.
+        """
+        if wanted is None:
+            return self.modes[0]
+        if wanted not in self.modes:
+            does, advice = {
+                "abstract": ("write", "omit --mode, or give --model one that writes"),
+                "extract": ("choose sentences", "omit --mode, or train it with precis extractor"),
+            }[wanted]
+            raise UserError(f"--mode {wanted}: this model was not trained to {does}; {advice}")
+        return wanted
+
+    def instruction_for(self, task_name: str | None) -> str:
+        """Return the instruction before the documents of a task: the one from training. A grounded model, which was
+        trained to follow instructions, gets the task's own instruction.
+
+        Raises:
+            UserError: if the task is unknown.
+        """
+        if task_name and self.grounded_on and task_name != self.task:
+            return task(task_name).instruction
+        return self.instruction
+
+
+def load_use(place: Path | str) -> ModelUse:
+    """Read the intended use of a model or an adapter; return the defaults for a hub name or without the file.
+
+    Raises:
+        UserError: if the file exists and is invalid.
+    """
+    file = place / USE_FILE if isinstance(place, Path) else None
+    if file is None or not file.is_file():
+        return ModelUse()
+    try:
+        values = read_json(file)
+        if values.pop("units", None) is not None:  # old files have it, mostly as null
+            raise UserError("the units of segments are now in adapter.json; tune the adapter again")
+        return ModelUse.from_dict(values)
+    except UserError as error:
+        raise UserError(f"{file}: cannot be used: {str(error).removeprefix(f'{file}: ')}") from error

@@ -1,0 +1,392 @@
+"""Summarizes documents with any encoder-decoder.
+
+A summary depends only on its document, the model and the settings, not on the other documents of its batch. Every
+summary reports the number of tokens read, so truncation is never silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Self, TypedDict, Unpack
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.generation.decoder_batches import AUTOMATIC, BatchDecoder, Hear, Job, Loop, Watch, Written
+from precis.generation.generation_settings import settings_of
+from precis.generation.input_plan import (
+    DocumentEncoder,
+    Encoded,
+    How,
+    Long,
+    assumed_limit,
+    choose,
+    fusion_limit,
+    input_limit,
+    line_end_ids,
+    pieces,
+    sentence_end_ids,
+    units_of_prefix,
+    wanted_limit,
+)
+from precis.generation.model_loader import LoadedModel, load_model
+from precis.generation.model_metadata import Mode
+from precis.generation.partial_summaries import Beginnings
+from precis_text.control_characters import UNIT_MARK, main_part, unmarked
+from precis_text.decoding_settings import GenerationSettings
+from precis_text.errors import UserError
+from precis_text.length import Length, Short, Words, decoding_window, make_length, tokens_per_word, trim
+from precis_text.words import length_in_words
+
+_LARGEST_BATCH = 4096
+_WINDOW = 16  # batches sorted by length together
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One summary, with details of how the model made it.
+
+    Attributes:
+        text: without control tokens; empty if the model wrote only its end mark.
+        document_tokens: tokens of the document, without instruction and control tokens.
+        tokens_read: the number of these that the model read; all of a document that is its own summary.
+        summary_tokens: tokens that the model wrote, before excess sentences were dropped.
+        finished: False if the text stops mid-sentence: at the token limit, or truncated to the word limit.
+        how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
+        pieces: number of inputs that the document was read in; 1 unless `how` is "chunk".
+        kept: True if the text is the document itself, since a summary would not be shorter.
+        mode: "abstract" if the model wrote it, "extract" if it chose sentences of the document.
+        places: (start, stop) offsets of each chosen sentence in the document; stop is exclusive.
+    """
+
+    text: str
+    document_tokens: int
+    tokens_read: int
+    summary_tokens: int
+    finished: bool = True
+    how: How = "whole"
+    pieces: int = 1
+    kept: bool = False
+    mode: Mode = "abstract"
+    places: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def truncated(self) -> bool:
+        """True if the model did not read the whole document."""
+        return self.tokens_read < self.document_tokens
+
+
+class SummaryOptions(TypedDict, total=False):
+    """Options of a summary; see `Summarizer.stream`."""
+
+    words: int | None
+    sentences: int | None
+    tokens: int | None
+    min_words: int | None
+    short: Short
+    instruction: str | None
+    long: Long | None
+
+
+class StreamOptions(SummaryOptions, total=False):
+    """The options of `Summarizer.stream`."""
+
+    settings: GenerationSettings | None
+    batch_size: int
+    skip_empty: bool
+    watch: Watch | None
+    hear: Hear | None
+
+
+NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
+
+
+class Summarizer:
+    """An abstractive summarizer with one model.
+
+    Args:
+        model: an encoder-decoder in evaluation mode, on its device.
+        tokenizer: the model's tokenizer.
+        settings: default decoding settings; if None, those of its generation configuration.
+        max_source: the longest input in tokens that it was trained on; if None, the limit of model and tokenizer.
+        instruction: default text before every document.
+        loop: the decoding loop; see `precis.generation.decoder_batches.Loop`.
+
+    Attributes:
+        max_source: the longest input in tokens that the model reads at once.
+        fusion_limit: the longest input in tokens that it reads by fusion-in-encoder; 0 if it cannot.
+        limit_is_assumed: True if `precis.generation.input_plan.assumed_limit` chose the limit, since none is declared.
+
+    Examples:
+        >>> summarizer = Summarizer.from_pretrained("runs/news")
+        >>> (summary,) = summarizer.summarize(["Ann sings in the hall. Bob listens to her."], words=20)
+        >>> summary.truncated
+        False
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        settings: GenerationSettings | None = None,
+        max_source: int | None = None,
+        instruction: str = "",
+        loop: Loop = AUTOMATIC,
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.settings = settings or settings_of(model)
+        self.instruction = instruction
+        declared = input_limit(model.config, tokenizer, trained=max_source)
+        self.limit_is_assumed = declared is None
+        self.max_source = assumed_limit(model.config) if declared is None else declared
+        self.fusion_limit = fusion_limit(model.config)
+        self._decoder = BatchDecoder(model, tokenizer, loop=loop)
+        self._ends = sentence_end_ids(tokenizer) | line_end_ids(tokenizer)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model: str | Path,
+        *,
+        adapter: str | Path | None = None,
+        device: str | torch.device | None = None,
+        dtype: torch.dtype | None = None,
+        settings: GenerationSettings | None = None,
+        max_source: int | None = None,
+        loop: Loop = AUTOMATIC,
+    ) -> Self:
+        """Load a run folder, a Hugging Face folder or a hub name; see `precis.generation.model_loader.load_model`.
+
+        Args:
+            adapter: a folder of `precis tune` or `Attachment.save`, for this model.
+            max_source: the longest input in tokens that the model reads at once; if None, its own limit.
+
+        Raises:
+            UserError: if it is not an encoder-decoder that can be loaded safely, the adapter belongs to another model,
+                or the model cannot read inputs of that length.
+        """
+        loaded = load_model(model, adapter=adapter, device=device, dtype=dtype)
+        made = cls.of(loaded, settings=settings, loop=loop)
+        if max_source is not None:
+            made.max_source = wanted_limit(loaded.model.config, max_source)
+            made.limit_is_assumed = False
+        return made
+
+    @classmethod
+    def of(
+        cls, loaded: LoadedModel, *, settings: GenerationSettings | None = None, loop: Loop = AUTOMATIC
+    ) -> Self:
+        """Use a loaded model with the defaults of its training; see the class for the arguments."""
+        use = loaded.use
+        return cls(
+            loaded.model,
+            loaded.tokenizer,
+            settings=settings,
+            max_source=use.max_source,
+            instruction=use.instruction,
+            loop=loop,
+        )
+
+    def summarize(self, documents: Sequence[str], **options: Unpack[StreamOptions]) -> list[Summary]:
+        """Return the summaries of `documents`, in their order. Options are those of `stream`."""
+        if isinstance(documents, str):
+            raise UserError("summarize takes a list of documents; for a single one write [document]")
+        return list(self.stream(documents, **options))
+
+    def stream(
+        self,
+        documents: Iterable[str],
+        *,
+        settings: GenerationSettings | None = None,
+        words: int | None = None,
+        sentences: int | None = None,
+        tokens: int | None = None,
+        min_words: int | None = None,
+        short: Short = "keep",
+        instruction: str | None = None,
+        batch_size: int = 8,
+        long: Long | None = None,
+        skip_empty: bool = False,
+        watch: Watch | None = None,
+        hear: Hear | None = None,
+    ) -> Iterator[Summary]:
+        """Yield the summaries in the order of the documents, as soon as they are written.
+
+        Args:
+            documents: read in windows of `16 * batch_size`.
+            settings: decoding settings; if None, the summarizer's own.
+            words: at most this many words, in whole sentences if the first one fits; see
+                `precis_text.words.word_ends`.
+            sentences: at most this many sentences.
+            tokens: at most this many tokens of the model.
+            min_words: at least about this many words; the model then may not repeat itself to reach it.
+            short: the summary of a document that is within the cap, or shorter than the model's summary of it. "keep"
+                returns the document itself (`Summary.kept`); "write" returns the model's summary, as tables,
+                questions and scores need.
+            instruction: text before each document; if None, the summarizer's own.
+            batch_size: documents at a time. It changes speed and memory, not the summaries (except with `Int8` weights,
+                where a batch shares the scale of its hidden states).
+            long: how to read a document longer than `max_source`: "fie" reads all of it by
+                fusion-in-encoder (Z-Code++ only), "chunk" summarizes pieces and then their summaries,
+                "truncate" truncates it. If None, "fie" if the model supports it, up to 32,768 tokens, else "chunk".
+            skip_empty: give a document without tokens an empty summary, with 0 `document_tokens`, instead of an
+                error. A text lacks tokens if the tokenizer drops all of its characters or knows none of them.
+            watch: called with the number of inputs (or pieces) of the window that are done, their total, and the tokens
+                written in the current batch.
+            hear: called with the index of a document, from 0, and the first sentences of its summary, once they are
+                final. Only greedy search on a CPU calls it before the end; beams and GPUs do not.
+
+        Raises:
+            UserError: if a document lacks tokens (the error gives its number), or an option does not fit the model.
+        """
+        if not 1 <= batch_size <= _LARGEST_BATCH:
+            raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
+        before = self.instruction if instruction is None else instruction
+        request = _Request(
+            encode=DocumentEncoder(self.tokenizer, before, units=units_of_prefix(self.model)),
+            settings=settings or self.settings,
+            length=make_length(
+                words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
+            ),
+            batch_size=batch_size,
+            long=long,
+            skip_empty=skip_empty,
+            watch=watch,
+            hear=hear,
+        )
+        numbered = enumerate(documents, start=1)
+        while window := list(islice(numbered, _WINDOW * batch_size)):
+            read = [self._read(number, text, request) for number, text in window]
+            to_write = [document for document in read if isinstance(document, _Document)]
+            written = iter(self._window(to_write, request))
+            yield from (next(written) if isinstance(done, _Document) else done for done in read)
+
+    def _read(self, number: int, text: str, request: _Request) -> _Document | Summary:
+        """Tokenize a document and choose how to read it. If there is nothing to write, return its summary."""
+        if not isinstance(text, str):
+            raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
+        encoded = request.encode(text) if text.strip() else None
+        if encoded is None or not request.encode.reads(encoded):
+            if request.skip_empty:
+                return NOTHING
+            problem = "is empty" if encoded is None else "contains no tokens that the model knows"
+            raise UserError(f"document {number} {problem}: there is nothing to summarize")
+        tokens, own = len(encoded.body), unmarked(main_part(text))
+        if request.length.keeps(own, tokens=tokens):
+            return kept(own, tokens)
+        encoded.room(self.max_source)  # raise before decoding the others
+        how = choose(len(encoded), self.max_source, long=request.long, fusion_limit=self.fusion_limit)
+        return _Document(number - 1, own, encoded, how, tokens_per_word(tokens, text))
+
+    def _window(self, documents: Sequence[_Document], request: _Request) -> list[Summary]:
+        inputs = [self._input(document, request) for document in documents]
+        jobs = [
+            Job(input_.encoded, request.window(document), input_.how)
+            for document, input_ in zip(documents, inputs, strict=True)
+        ]
+        asked = [(d.place, d.text, job.settings.max_tokens) for d, job in zip(documents, jobs, strict=True)]
+        hear = Beginnings(asked, request.length, request.hear) if request.hear else None
+        texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch, hear=hear)
+        return [
+            _summary(document, input_, written, request.length)
+            for document, input_, written in zip(documents, inputs, texts, strict=True)
+        ]
+
+    def _input(self, document: _Document, request: _Request) -> _Input:
+        """Return the model's final input: the document, truncated or not, or the summaries of its pieces."""
+        whole = document.encoded
+        if document.how in ("whole", "fie"):
+            return _Input(whole, document.how, tokens_read=len(whole.body))
+        if document.how == "truncate":
+            cut = whole.part(0, whole.room(self.max_source))
+            return _Input(cut, "whole", tokens_read=len(cut.body))
+        parts = pieces(whole, self.max_source, ends=self._ends)
+        return _Input(self._condense(parts, request), "whole", tokens_read=len(whole.body), pieces=len(parts))
+
+    def _condense(self, parts: Sequence[Encoded], request: _Request) -> Encoded:
+        """Return the pieces' summaries as one input that fits; summarize them again until they do."""
+        half = max(1, parts[0].room(self.max_source) // 2)  # at most half a piece, so that the loop ends
+        limits = request.settings
+        least, most = (min(count, half) for count in (limits.min_tokens, limits.max_tokens))
+        settings = replace(limits, max_tokens=most, min_tokens=least)
+        while True:
+            jobs = [Job(part, settings, "whole") for part in parts]
+            texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
+            found = (f"{UNIT_MARK}{written.text}" for written in texts if written.text)  # each may be a unit
+            joined = request.encode("\n".join(found) or UNIT_MARK)
+            joined = replace(joined, head=parts[0].head)  # includes the first part of a two-part document
+            if len(joined) <= self.max_source:
+                return joined
+            shorter = pieces(joined, self.max_source, ends=self._ends)
+            if len(shorter) >= len(parts):
+                raise UserError(
+                    f"the summaries of the document's {len(parts)} pieces are as long as the document; "
+                    "use --long truncate, or request shorter summaries"
+                )
+            parts = shorter
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """The options of one call of `stream`."""
+
+    encode: DocumentEncoder
+    settings: GenerationSettings
+    length: Length
+    batch_size: int
+    long: Long | None
+    skip_empty: bool
+    watch: Watch | None
+    hear: Hear | None
+
+    def window(self, document: _Document) -> GenerationSettings:
+        """Return the decoding settings for a document."""
+        size = len(document.encoded.body)
+        return decoding_window(self.settings, self.length, ratio=document.ratio, document=size)
+
+
+@dataclass(frozen=True)
+class _Document:
+    place: int  # index among all documents
+    text: str
+    encoded: Encoded
+    how: How
+    ratio: float  # tokens per word
+
+
+@dataclass(frozen=True)
+class _Input:
+    encoded: Encoded
+    how: How
+    tokens_read: int
+    pieces: int = 1
+
+
+def _summary(document: _Document, input_: _Input, written: Written, length: Length) -> Summary:
+    trimmed, most = trim(written.text, length.cap, ended=written.ended), length_in_words(document.text)
+    if length.short == "keep" and length_in_words(trimmed.text) > most:
+        if length.cap is None:
+            return kept(document.text, len(document.encoded.body))
+        # the document is beyond the cap
+        trimmed = trim(trimmed.text, Words(count=most), ended=trimmed.finished)
+    return Summary(
+        text=trimmed.text,
+        document_tokens=len(document.encoded.body),
+        tokens_read=input_.tokens_read,
+        summary_tokens=written.tokens,
+        finished=trimmed.finished,
+        how=document.how,
+        pieces=input_.pieces,
+    )
+
+
+def kept(text: str, tokens: int) -> Summary:
+    """Return a document as its own summary."""
+    return Summary(
+        text=text.strip(), document_tokens=tokens, tokens_read=tokens, summary_tokens=tokens, kept=True
+    )

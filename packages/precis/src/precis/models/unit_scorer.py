@@ -1,0 +1,98 @@
+"""A scorer of a document's units: from an encoder's hidden states, how well each suits an extract.
+
+    states of a unit's tokens -> their mean and the last of them    } sum -> Transformer over units -> one logit a unit
+    features of the unit's words (`UNIT_FACTS` numbers)             }                              -> log of the words
+
+The encoder is frozen. All units of a document are read together, so a better unit can lower another's score.
+Sines encode the positions of units; the features contain them too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from precis_text.config import Settings
+from precis_text.errors import UserError
+
+UNIT_FACTS = 18
+"""Number of features that `precis_text.unit_features` computes for a unit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitScorerShape(Settings):
+    """The dimensions of a scorer.
+
+    Attributes:
+        states: width of the encoder's hidden states.
+        width: width of the scorer, divisible by `heads`.
+        layers: Transformer layers over units.
+        heads: attention heads.
+        dropout: dropout probability in training.
+    """
+
+    states: int
+    width: int = 256
+    layers: int = 2
+    heads: int = 4
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        sizes = (self.states, self.width, self.layers, self.heads)
+        if not all(type(size) is int and 0 < size <= 16_384 for size in sizes) or self.width % (
+            2 * self.heads
+        ):
+            raise UserError(
+                f"a scorer of states={self.states}, width={self.width}, layers={self.layers}, heads={self.heads} "
+                "cannot be built: use whole numbers above 0, and a width divisible by twice the heads"
+            )
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"dropout={self.dropout} must be 0 or more and below 1")
+
+
+class UnitScorer(nn.Module):
+    """The scorer of the module's docstring."""
+
+    def __init__(self, shape: UnitScorerShape) -> None:
+        super().__init__()
+        self.shape, width = shape, shape.width
+        self.norm = nn.LayerNorm(2 * shape.states)
+        self.dropout = nn.Dropout(shape.dropout)
+        self.states = nn.Linear(2 * shape.states, width)
+        self.facts = nn.Sequential(nn.Linear(UNIT_FACTS, width), nn.GELU(), nn.Linear(width, width))
+        layer = nn.TransformerEncoderLayer(
+            width, shape.heads, 2 * width, shape.dropout, activation="gelu", batch_first=True, norm_first=True
+        )
+        self.layers = nn.TransformerEncoder(layer, shape.layers, enable_nested_tensor=False)
+        self.score = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1))
+        self.words = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1))
+
+    def forward(
+        self,
+        vectors: Float[Tensor, "b u 2d"],
+        facts: Float[Tensor, "b u f"],
+        valid: Bool[Tensor, "b u"],
+    ) -> tuple[Float[Tensor, "b u"], Float[Tensor, " b"]]:
+        """Return a logit for each unit, and the log of the predicted word count of a summary.
+
+        Args:
+            vectors: the mean of each unit's token states and the state of its last token.
+            facts: see `precis_text.unit_features`.
+            valid: False at padding.
+        """
+        hidden = self.states(self.dropout(self.norm(vectors))) + self.facts(facts)
+        hidden = hidden + sines(hidden.shape[1], self.shape.width).to(hidden)
+        hidden = self.layers(hidden, src_key_padding_mask=~valid)
+        mean = (hidden * valid[..., None]).sum(1) / valid.sum(1, keepdim=True).clamp(min=1)
+        return self.score(hidden)[..., 0], self.words(mean)[:, 0]
+
+
+def sines(places: int, width: int) -> Float[Tensor, "p w"]:
+    """Return sinusoidal positions (Vaswani et al. 2017, section 3.5)."""
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000) / width))
+    angles = torch.arange(places)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)

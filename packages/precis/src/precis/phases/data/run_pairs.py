@@ -1,0 +1,246 @@
+"""The sources of a run's pairs: a task of the table, a folder with split files, or single files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from precis.data.pairs.dataset_adapters import split_scheme, splits_cut
+from precis.data.pairs.pair import Columns, Pair
+from precis.data.pairs.pair_reader import ReadReport, available_splits, splits_on_hub
+from precis.data.rows.hub import PREFIX
+from precis.data.tasks.tasks import TASKS, Part, resolve, task
+from precis_text.config import Settings
+from precis_text.control_characters import main_part
+from precis_text.errors import UserError
+from precis_text.row import counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSources(Settings):
+    """The sets of a training run; if `dev` is None, a part of the training pairs is held out for validation."""
+
+    train: Part
+    dev: Part | None = None
+    task: str = ""
+    skip_bad: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnNames:
+    """The columns that the user named; if one is None, the source's own is read."""
+
+    document: str | None = None
+    summary: str | None = None
+    units: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.document is not None and self.document == self.summary:
+            raise UserError(
+                f"--document-column and --summary-column are both {self.document!r}; name two different columns"
+            )
+
+    def put_into(self, columns: Columns) -> Columns:
+        """Return `columns` with the named ones replaced."""
+        return replace(
+            columns,
+            document=self.document or columns.document,
+            summary=self.summary or columns.summary,
+            units=self.units or columns.units,
+        )
+
+
+def find_sources(
+    *,
+    task_name: str | None = None,
+    data: str | None = None,
+    dev: str | None = None,
+    columns: ColumnNames | None = None,
+    skip_bad: bool = False,
+) -> PairSources:
+    """Find the training and validation sets that `--task`, `--data` and `--dev` name.
+
+    Args:
+        task_name: a task of the table; its columns and splits are used, from the hub unless `data` has it.
+        data: with a task, the folder of its files; without, a folder with split files, a file of training pairs,
+            or `hub:owner/name`.
+        dev: a file of validation pairs, instead of the source's own dev split.
+        columns: columns to read instead of the task's.
+
+    Raises:
+        UserError: neither task nor data is given, the task is unknown, or training pairs are missing.
+    """
+    place = _place(task_name, data, columns)
+    splits = splits_of(place.source)
+    if splits is not None and "train" not in splits:
+        what = "split" if place.source.startswith(PREFIX) else "file"
+        raise UserError(f"{place.source}: has {', '.join(splits)} but no train {what}; name one with --data")
+    validation = None
+    if splits is not None and "dev" in splits:
+        validation = replace(place, split="dev")
+    if dev is not None:
+        if not Path(dev).exists():
+            raise UserError(f"{dev}: no such file")
+        scheme, _ = split_scheme(place.source)
+        rows_apart = replace(place.columns, repeated=False)
+        validation = replace(place, source=scheme + dev, split=None, columns=rows_apart, empty_documents=0)
+    return PairSources(
+        train=replace(place, split="train" if splits is not None else None),
+        dev=validation,
+        task=task_name or "",
+        skip_bad=skip_bad,
+    )
+
+
+def find_part(
+    *,
+    task_name: str | None = None,
+    data: str | None = None,
+    split: str | None = None,
+    columns: ColumnNames | None = None,
+) -> Part:
+    """Find the one set of pairs that `--task`, `--data` and `--split` name; by default the test split.
+
+    Raises:
+        UserError: neither task nor data is given, or the task is unknown.
+    """
+    place = _place(task_name, data, columns)
+    if split is None and not place.source.startswith(PREFIX) and splits_of(place.source) is None:
+        return place
+    return replace(place, split=split or "test")
+
+
+def _place(task_name: str | None, data: str | None, columns: ColumnNames | None) -> Part:
+    if task_name is not None:
+        place = resolve(task(task_name), data)
+    elif data is not None:
+        place = Part(source=data)
+    else:
+        raise UserError("no pairs: name them with --task NAME, or --data with a file or folder")
+    if columns is None or columns == ColumnNames():
+        return place
+    return replace(place, columns=columns.put_into(place.columns), also=())
+
+
+def splits_of(source: str) -> list[str] | None:
+    """Return the splits of a source, or None for a single set (a file, a folder of texts).
+
+    The hub is queried, except for the data sets of known tasks, which have all three.
+
+    Raises:
+        UserError: the hub cannot be reached, or lacks that data set.
+    """
+    scheme, place = split_scheme(source)
+    if scheme:
+        own = list(available_splits(Path(place), scheme)) if Path(place).is_dir() else splits_of(place)
+        return list(splits_cut(scheme, place, own)) if own else None
+    if source in {PREFIX + known.hub for known in TASKS.values()}:
+        return ["train", "dev", "test"]
+    if source.startswith(PREFIX):
+        return splits_on_hub(source)
+    path = Path(source)
+    return (list(available_splits(path)) or None) if path.is_dir() else None
+
+
+class PairReader:
+    """A reader of one set of pairs that counts rows and computes a digest."""
+
+    def __init__(self, part: Part, *, skip_bad: bool = False) -> None:
+        self.part, self.skip_bad = part, skip_bad
+        self.report = ReadReport()
+        self._digest = hashlib.sha256()
+
+    def __iter__(self) -> Iterator[Pair]:
+        self.report = ReadReport()
+        self._digest = hashlib.sha256()
+        for pair in self.part.read(skip_bad=self.skip_bad, report=self.report):
+            # A row with one reference keeps its digest from before there were several, so that old runs can resume.
+            others = () if pair.all_references == (pair.summary,) else pair.references
+            for text in (pair.document, pair.summary, *others):
+                self._digest.update(f"{len(text)} {text}".encode())
+            yield pair
+
+    def count_as_skipped(self, message: str) -> None:
+        """Count a pair as skipped that was counted as read."""
+        self.report.kept -= 1
+        self.report.skip(f"{self.part}: {message}")
+
+    @property
+    def digest(self) -> str:
+        """The digest of documents, summaries and references in the last complete reading: 16 hexadecimal digits."""
+        return self._digest.hexdigest()[:16]
+
+    def told(self) -> str:
+        """Return a sentence about what was read and what was not."""
+        unread = self.report.told_unread()
+        return f"{counted(self.report.kept, 'pair')} from {self.part}{self.told_skipped()}" + (
+            unread and f"; {unread}"
+        )
+
+    def told_skipped(self) -> str:
+        """Return the end of a sentence: the number of skipped rows and the first reason; empty if there are none."""
+        skipped = self.report.skipped_count
+        return f", {skipped:,} skipped (first: {self.report.skipped[0]})" if skipped else ""
+
+
+def percent(part: int, whole: int) -> str:
+    """Format a share with one decimal; a tiny share gets more, so that it never appears as 0%."""
+    share = 100 * part / whole
+    return f"{share:.1f}%" if share >= 0.1 else f"{share:.1g}%"
+
+
+def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
+    """Draw `count` pairs without replacement; they stay in their old order.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    everything = list(pairs)
+    if not 1 <= count <= len(everything):
+        raise UserError(
+            f"--examples {count}: the training set has {len(everything)} pairs; use 1 to that number"
+        )
+    chosen = np.sort(np.random.default_rng(seed).choice(len(everything), size=count, replace=False))
+    return [everything[int(row)] for row in chosen]
+
+
+def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Split off a twentieth of the pairs, at most 500, at random for validation: (training, validation).
+
+    Pairs with the same document, or the same passage with another answer, stay on the same side.
+
+    Raises:
+        UserError: there are fewer than two documents.
+    """
+    everything = list(pairs)
+    documents = list(dict.fromkeys(main_part(pair.document) for pair in everything))
+    if len(documents) < 2:
+        raise UserError("one document cannot be split into training and validation; give a --dev file")
+    count = min(500, max(1, len(documents) // 20))
+    order = np.random.default_rng([seed, 1]).permutation(len(documents))
+    held = {documents[int(row)] for row in order[:count]}
+    sides: tuple[list[Pair], list[Pair]] = ([], [])
+    for pair in everything:
+        sides[main_part(pair.document) in held].append(pair)
+    return sides
+
+
+def examples_in_share(sources: PairSources, share: float, *, seed: int) -> int:
+    """Count the training pairs in a share of them, at least one; pairs held out for validation do not count.
+
+    Args:
+        share: in (0, 1].
+        seed: the run's seed, which determines the held-out pairs.
+
+    Raises:
+        UserError: the share is out of range, or the pairs cannot be read.
+    """
+    if not 0.0 < share <= 1.0:
+        raise UserError(f"--share {share:g}: use a share of the training pairs above 0 and at most 1")
+    reader = PairReader(sources.train, skip_bad=sources.skip_bad)
+    count = sum(1 for _ in reader) if sources.dev is not None else len(hold_out(reader, seed=seed)[0])
+    return max(1, round(share * count))

@@ -1,0 +1,230 @@
+"""Train a model to choose sentences: a unit scorer on the hidden states of its frozen encoder.
+
+sets -> units of each document -> encoder, once -> hidden states, features and target units, cached in OUT/units/
+-> train the scorer -> the unchanged model, with the scorer, in OUT/model/
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+import torch
+from torch import nn
+
+from precis.data.batches.unit_batches import UnitBatches, UnitDocuments
+from precis.data.pairs.pair import Pair
+from precis.data.text.encoding import portions
+from precis.evaluation.baselines import best_units
+from precis.evaluation.rouge import Rouge
+from precis.extract.extractor import AHEAD
+from precis.extract.scorer_files import save_scorer
+from precis.extract.unit_encoder import UnitReader
+from precis.generation.model_loader import LoadedModel, load_model
+from precis.messages import Notify
+from precis.models.unit_scorer import UnitScorer, UnitScorerShape
+from precis.objectives.unit_choice import UnitChoice
+from precis.phases.run_folder import save_model, write_folder
+from precis.phases.train.grounding import DEFAULT_CAP, DEV_ROWS, GroundingSet, find_sets, read_set
+from precis.phases.train.training_session import (
+    MODEL_FOLDER,
+    RunOptions,
+    RunRequest,
+    Session,
+    with_validation_interval,
+)
+from precis.recipes.scorer_recipe import ExtractPlan
+from precis.storage import atomic
+from precis.training import Trained, mean_loss
+from precis.training.callbacks import Callback
+from precis_text.control_characters import main_part, unmarked
+from precis_text.errors import UserError
+from precis_text.unit_features import unit_facts
+
+UNITS_FOLDER = "units"
+_VALIDATIONS = 10
+_TOLD_EVERY = 500  # documents
+
+
+def train_extractor(
+    run: ExtractPlan,
+    *,
+    tasks: Sequence[str],
+    start: str,
+    data: str | None = None,
+    cap: int = DEFAULT_CAP,
+    leave_out: Sequence[str] = (),
+    skip_bad: bool = False,
+    can_write: bool = True,
+    callbacks: Sequence[Callback] | None = None,
+    **asked: Unpack[RunOptions],
+) -> Trained:
+    """Train a scorer for the model `start` in the run folder `out`, or resume that run, and export both.
+
+    Args:
+        run: the settings; `run.train.seed` also seeds the sampling of pairs and the weights.
+        tasks: names of tasks, `TASK=PLACE`, files or folders of pairs, or "all"; see `grounding.find_sets`.
+        start: any encoder-decoder (run folder, Hugging Face folder or hub name).
+        data: the folder that contains a folder for each task; if None, $PRECIS_DATA or the hub.
+        cap: the largest number of pairs to draw from a set.
+        leave_out: sets that are not trained on.
+        skip_bad: skip unusable rows.
+        can_write: whether the model was trained to write summaries, so that it also gets the mode `abstract`.
+        callbacks, asked: see `precis.phases.train.training_session.RunRequest`.
+
+    Raises:
+        UserError: sets, model and settings do not fit together, `out` holds another run, or another process is
+            training in it.
+        RunError: training failed.
+    """
+    objective = UnitChoice(length_weight=run.length_weight)
+    session = Session(RunRequest(start=start, callbacks=callbacks, **asked), objective)
+    sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
+    with session.held():
+        loaded = load_model(start)
+        found = [_documents(run, chosen, loaded, session, cap=cap) for chosen in sets]
+        train = _joined([each.train for each in found])
+        torch.manual_seed(run.train.seed)
+        scorer = UnitScorer(UnitScorerShape(states=loaded.model.config.hidden_size, **run.scorer.to_dict()))
+        batches = UnitBatches(train, units=run.batch_units, seed=run.train.seed)
+        settings = with_validation_interval(run.train, batches.batches_per_epoch, times=_VALIDATIONS)
+        session.notify(f"{len(train):,} documents, {len(train.vectors):,} units to train on")
+        return session.run(
+            scorer,
+            objective=objective,
+            batches=batches,
+            validate=_Validation({each.name: each.dev for each in found}, objective, run.batch_units),
+            settings=settings,
+            record={"run": run.to_dict(), "identity": {"sets": {each.name: each.identity for each in found}}},
+            export=lambda: _export(loaded, scorer, session.folder / MODEL_FOLDER, can_write=can_write),
+        )
+
+
+@dataclass(frozen=True)
+class _Set:
+    """The documents of a set, as input of the scorer."""
+
+    name: str
+    train: UnitDocuments
+    dev: UnitDocuments
+    identity: Mapping[str, Any]
+
+
+def _documents(
+    run: ExtractPlan, chosen: GroundingSet, loaded: LoadedModel, session: Session, *, cap: int
+) -> _Set:
+    """Encode a set, or load what an earlier start of this run cached."""
+    pairs = read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=run.train.seed, instructed=False)
+    identity = {
+        "pairs": [reader.digest for reader in pairs.readers],
+        "cap": cap,
+        "max_source": run.max_source,
+        "precision": run.train.precision,
+        "model": loaded.source,
+    }
+    kept = []
+    for split, found in (("train", pairs.train), ("dev", pairs.dev)):
+        folder = session.folder / UNITS_FOLDER / f"{chosen.name}-{split}"
+        if not _is_kept(folder, identity):
+            session.notify(
+                f"{chosen.name}: reading {len(found):,} {split} documents through the encoder, once"
+            )
+            documents = _read(found, loaded, run, session.notify)
+            atomic.write_folder(folder, lambda place, made=documents: _save(made, identity, place))  # type: ignore[misc]
+        kept.append(UnitDocuments.load(folder))
+    train, dev = kept
+    return _Set(chosen.name, train, dev, identity)
+
+
+def _is_kept(folder: Path, identity: Mapping[str, Any]) -> bool:
+    """Return whether the folder holds the units of the same inputs."""
+    try:
+        atomic.check_seal(folder)
+        return bool(json.loads((folder / "made_of.json").read_text()) == json.loads(json.dumps(identity)))
+    except (OSError, ValueError, atomic.DamagedError):
+        return False
+
+
+def _save(documents: UnitDocuments, identity: Mapping[str, Any], place: Path) -> None:
+    documents.save(place)
+    (place / "made_of.json").write_text(json.dumps(identity, indent=2) + "\n")
+
+
+def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, notify: Notify) -> UnitDocuments:
+    """Encode the pairs that have units, and mark the target units that the references select."""
+    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=run.max_source, most=run.max_source)
+    rouge = Rouge.suited(pair.summary for pair in pairs)
+    rows: list[tuple[Any, ...]] = []
+    cut = 0
+    done = 0
+    for some in portions(pairs, lambda pair: len(pair.document), most=AHEAD):
+        with torch.autocast(loaded.model.device.type, torch.bfloat16, enabled=run.train.precision == "bf16"):
+            found = reader.tokenize([unmarked(main_part(pair.document)) for pair in some])
+            known = [pair for pair, tokens in zip(some, found, strict=True) if tokens]
+            documents = reader.read([tokens for tokens in found if tokens])
+        for pair, read in zip(known, documents, strict=True):
+            texts = [unit.text for unit in read.units]
+            wanted = np.zeros(len(texts), dtype=np.uint8)
+            wanted[best_units(texts, pair.all_references, rouge=rouge)] = 1
+            words = np.mean([len(reference.split()) for reference in pair.all_references])
+            rows.append((read.vectors.half().numpy(), unit_facts(texts, read.tokens), wanted, words))
+            cut += read.read < read.document_tokens
+        done += len(some)
+        if done // _TOLD_EVERY > (done - len(some)) // _TOLD_EVERY:
+            notify(f"{done:,} of {len(pairs):,} documents read")
+    if not rows:
+        raise UserError("no document has a sentence that the model can read")
+    if cut:
+        notify(f"{cut:,} documents are longer than {run.max_source:,} tokens and are truncated")
+    vectors, facts, wanted_units, lengths = zip(*rows, strict=True)
+    return UnitDocuments(
+        vectors=np.concatenate(vectors),
+        facts=np.concatenate(facts),
+        wanted=np.concatenate(wanted_units),
+        bounds=np.cumsum([0, *map(len, wanted_units)], dtype=np.int64),
+        words=np.array(lengths, dtype=np.float32),
+    )
+
+
+def _joined(parts: Sequence[UnitDocuments]) -> UnitDocuments:
+    """Concatenate the documents of all sets."""
+    starts = np.cumsum([0, *(len(part.vectors) for part in parts)])
+    bounds = [part.bounds[:-1] + start for part, start in zip(parts, starts, strict=False)]
+    return UnitDocuments(
+        vectors=np.concatenate([part.vectors for part in parts]),
+        facts=np.concatenate([part.facts for part in parts]),
+        wanted=np.concatenate([part.wanted for part in parts]),
+        bounds=np.concatenate([*bounds, starts[-1:]]),
+        words=np.concatenate([part.words for part in parts]),
+    )
+
+
+class _Validation:
+    """The validation metrics: `loss` and its parts, each the mean over the sets, and `loss/NAME` of each set."""
+
+    def __init__(self, dev: Mapping[str, UnitDocuments], objective: UnitChoice, units: int) -> None:
+        self._batches = {
+            name: UnitBatches(found, units=units, seed=0).in_order() for name, found in dev.items()
+        }
+        self._objective = objective
+
+    def __call__(self, model: nn.Module) -> Mapping[str, float]:
+        found = {name: mean_loss(model, batches, self._objective) for name, batches in self._batches.items()}
+        first = next(iter(found.values()))
+        means = {metric: sum(each[metric] for each in found.values()) / len(found) for metric in first}
+        return means | {f"loss/{name}": metrics["loss"] for name, metrics in found.items()}
+
+
+def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write: bool) -> None:
+    """Write the loaded model with the scorer; its default mode is to choose sentences."""
+    use = replace(loaded.use, modes=("extract", "abstract") if can_write else ("extract",))
+
+    def write(place: Path) -> None:
+        save_model(loaded.model, loaded.tokenizer, place, use)
+        save_scorer(scorer, place)
+
+    write_folder(folder, write)

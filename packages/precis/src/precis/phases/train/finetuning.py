@@ -1,0 +1,136 @@
+"""Train on pairs of document and summary, from scratch or from a given model, and keep the best model.
+
+    pairs -> tokenizer -> token ids -> model -> train, validated by loss and by ROUGE -> the best to OUT/model
+
+Everything that the loss curve depends on is part of the run's identity. So a run never resumes with other data,
+another tokenizer or other sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Unpack
+
+from transformers import PreTrainedTokenizerBase
+
+from precis.data.tasks.label_schema import answers_of
+from precis.data.text.unigram_tokenizer import load_tokenizer, train_tokenizer
+from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
+from precis.phases.train.classifier_training import load_encoder, train_classifier, with_head
+from precis.phases.train.pair_training import (
+    PairOptions,
+    PairRequest,
+    classification,
+    pair_objective,
+    prepare_pairs,
+    train_on_pairs,
+)
+from precis.phases.train.trainable_model import TrainableModel, load_trainable, new_trainable, texts_of
+from precis.phases.train.training_pairs import TrainingPairs
+from precis.phases.train.training_session import MODEL_FOLDER, Session
+from precis.recipes.planning import resolve_run
+from precis.recipes.run_plan import RunPlan
+from precis.training import Trained
+from precis.training.callbacks import Callback
+from precis.training.processes import main_process_first
+from precis_text.errors import UserError
+
+__all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "finetune", "finetune_as", "resolve_run"]
+
+TOKENIZER_FOLDER = "tokenizer"
+
+
+def finetune(
+    run: RunPlan,
+    *,
+    start: str | None = None,
+    tokenizer: str | None = None,
+    callbacks: Sequence[Callback] | None = None,
+    **asked: Unpack[PairOptions],
+) -> Trained:
+    """Train on `sources` in the run folder `out`, or resume that run, and export the best model.
+
+    Args:
+        run: recipe; `run.train.seed` also seeds weights, data order and sampling.
+        start: a model to start from (run folder, Hugging Face folder or hub name); if None, a new model of the
+            recipe's shape.
+        tokenizer: folder of a new model's tokenizer; if None, one is trained on the training pairs.
+        callbacks: callbacks of the loop; if None, the standard ones.
+        asked: `sources` and `out`, and optionally `instruction`, `examples`, `sampling_seed`, `restart`, `command`
+            and `notify`; see `precis.phases.train.pair_training.PairRequest`.
+
+    Raises:
+        UserError: data, model and settings do not fit together, `out` holds another run, or another process
+            is training in it.
+        RunError: training failed.
+
+    Examples:
+        >>> from precis.phases.data.run_pairs import find_sources
+        >>> from precis.recipes.catalogue import recipe
+        >>> from precis.recipes.overrides import with_overrides
+        >>> small = ["model.hidden_size=16", "model.encoder_layers=1", "model.decoder_layers=1"]
+        >>> run = with_overrides(recipe("zcodepp-micro"), [*small, "train.epochs=1"])
+        >>> done = finetune(run, sources=find_sources(data="pairs"), out=Path("runs/first"))
+        >>> (done.folder / "model" / "model.safetensors").is_file()
+        True
+    """
+    return finetune_as(run, PairRequest(start=start, tokenizer=tokenizer, callbacks=callbacks, **asked))
+
+
+def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
+    """Fine-tune as a request describes; see `finetune`."""
+    plan = replace(run, model=run.shape if request.start is None else None)
+    by_head = request.answer == "head"
+    if by_head:
+        answers_of(request.sources.task)  # refuse an unsuitable task before reading anything
+    session = Session(request, classification(plan) if by_head else pair_objective(plan))
+    pairs = request.read_pairs(seed=plan.train.seed)
+    with session.held():
+        with main_process_first(session.accelerator):
+            trainable = _trainable(plan, pairs, request, session)
+        if by_head:
+            trainable = with_head(trainable, request.sources.task, seed=plan.train.seed)
+            return train_classifier(plan, trainable, pairs, request, session)
+        ready = prepare_pairs(plan, trainable, pairs, request, session.notify)
+        return train_on_pairs(ready, trainable, session)
+
+
+def _trainable(plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session) -> TrainableModel:
+    """Load the starting model or make a new one, whose tokenizer only the main process trains."""
+    if request.start is None:
+        return new_trainable(plan, _tokenizer(plan, pairs, request, session))
+    if request.tokenizer is not None:
+        raise UserError("--tokenizer is for new models; a model given with --model brings its own")
+    return load_encoder(request.start) if request.answer == "head" else load_trainable(request.start)
+
+
+def _tokenizer(
+    plan: RunPlan, pairs: TrainingPairs, request: PairRequest, session: Session
+) -> PreTrainedTokenizerBase:
+    """Return a new model's tokenizer: a given one, the run's own, or one trained on the pairs and kept with the run.
+
+    The run's own is used once the run has a checkpoint; before, nothing depends on it and it is trained again.
+    """
+    if request.tokenizer is not None:
+        given = load_tokenizer(request.tokenizer)
+        for name in ("pad_token", "bos_token", "eos_token"):
+            if getattr(given, f"{name}_id") is None:
+                raise UserError(
+                    f"{request.tokenizer}: the tokenizer lacks {name}; "
+                    "make one with `precis tokenizer`, which extends another model's with --from"
+                )
+        return given
+    size, folder = plan.shape.vocab_size, session.folder / TOKENIZER_FOLDER
+    is_begun = not request.restart and folder.is_dir() and has_checkpoints(session.folder)
+    if session.is_main and not is_begun:
+        session.notify(f"training a tokenizer of {size:,} entries on the training pairs")
+        save_tokenizer(train_tokenizer(texts_of(pairs.train), vocab_size=size), folder)
+        return load_tokenizer(folder)
+    before = None if request.restart else recorded_vocab_size(session.folder)
+    if before not in (None, size):
+        raise UserError(
+            f"the run in {session.folder} was started with vocab_size={before}, not {size}; "
+            "keep the old value, or start again with --restart or another --out"
+        )
+    return load_tokenizer(folder)

@@ -1,0 +1,78 @@
+"""Choose a recipe and a model by the number of pairs and their language, where the user names neither.
+
+many pairs                              a new model of zcodepp-mini
+few pairs in English                    the model that comes with precis, if it is installed
+few pairs otherwise                     a new model of zcodepp-few
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from precis.extract.default_model import default_model, has_default_model
+from precis.phases.data.run_pairs import PairSources
+from precis.phases.run_folder import recorded_recipe
+from precis.phases.use.language_check import are_english
+from precis.recipes.catalogue import FEW, FROM_DEFAULT, recipe_for_pairs
+
+_LOOKED_AT = 100  # pairs that determine the language
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beginning:
+    """The starting point of a run.
+
+    Attributes:
+        recipe: the recipe.
+        model: the folder of the model; if None, a new model.
+        why: a line that names both and the alternatives; "" for a resumed run.
+    """
+
+    recipe: str
+    model: str | None = None
+    why: str = ""
+
+
+def begin_as_recipe_says(recipe: str) -> Beginning:
+    """Return the starting point of a named recipe.
+
+    Raises:
+        UserError: the recipe starts from the model that comes with precis, which is not installed.
+    """
+    return Beginning(recipe=recipe, model=str(default_model()) if recipe == FROM_DEFAULT else None)
+
+
+def choose_beginning(
+    sources: PairSources, *, examples: int | None, begun: Path | None, asks_for_new: bool
+) -> Beginning:
+    """Choose the starting point that suits the pairs; a resumed run keeps its own.
+
+    Args:
+        examples: the number of pairs to draw; if None, all.
+        begun: the run's folder, unless the run restarts.
+        asks_for_new: whether an option needs a new model, such as a size.
+
+    Raises:
+        UserError: the pairs cannot be read.
+    """
+    recorded = None if begun is None else recorded_recipe(begun)
+    if recorded is not None:
+        return begin_as_recipe_says(recorded)
+    read = sources.train.read(skip_bad=sources.skip_bad, limit=FEW)
+    first = [*islice(read, _LOOKED_AT)]
+    count = len(first) + sum(1 for _ in read)
+    pairs = count if examples is None else min(count, examples)
+    if pairs < FEW and not asks_for_new and has_default_model() and are_english(first):
+        why = (
+            f"no --recipe and no --model: {pairs:,} English pairs are few, so training starts from the model that "
+            f"comes with precis (--recipe {FROM_DEFAULT}, weights under CC BY-SA 4.0); from scratch: "
+            "--recipe zcodepp-few"
+        )
+        return Beginning(recipe=FROM_DEFAULT, model=str(default_model()), why=why)
+    chosen = recipe_for_pairs(pairs)
+    few = f"{pairs:,}" if pairs < FEW else f"{FEW:,} or more"
+    return Beginning(
+        recipe=chosen, why=f"no --recipe and no --model: a new model by --recipe {chosen}, for {few} pairs"
+    )

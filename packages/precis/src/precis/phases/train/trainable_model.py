@@ -1,0 +1,124 @@
+"""The model to train, with its tokenizer: new or given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from precis.data.batches.token_arrays import TokenizedPairs
+from precis.data.pairs.pair import Pair
+from precis.data.text.segments import UnitSegmenter
+from precis.data.text.unigram_tokenizer import without_start
+from precis.generation.model_loader import load_model
+from precis.models.family import FamilyConfig
+from precis.recipes.catalogue import CONFIGS, model_of, shaped_config
+from precis.recipes.run_plan import RunPlan, Shape
+from precis.tuning.attach import attached
+from precis_text.errors import UserError
+
+
+@dataclass(frozen=True)
+class TrainableModel:
+    """A model in fp32 on the CPU with its tokenizer; `start` is its source, or None if it is new."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    start: str | None = None
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters; tied ones count once."""
+        return sum({p.data_ptr(): p.numel() for p in self.model.parameters()}.values())
+
+    @property
+    def decoder_start(self) -> int:
+        """The first token of every summary."""
+        decoding = self.model.generation_config if self.model.can_generate() else None
+        for config in (self.model.config, decoding):
+            token = getattr(config, "decoder_start_token_id", None)
+            if isinstance(token, int):
+                return token
+        raise UserError(f"{self.start}: its configuration lacks decoder_start_token_id; name another model")
+
+    def ids_of(
+        self,
+        pairs: Iterable[Pair],
+        plan: RunPlan,
+        *,
+        instruction: str = "",
+        segmenter: UnitSegmenter | None = None,
+        skip: Callable[[int, str], None] | None = None,
+    ) -> TokenizedPairs:
+        """Tokenize the pairs for the model, truncated to the plan's lengths; see `TokenizedPairs.from_pairs`.
+
+        Raises:
+            UserError: a text gives no ids, and `skip` is None.
+        """
+        return TokenizedPairs.from_pairs(
+            pairs,
+            self.tokenizer,
+            max_source=plan.max_source,
+            max_target=plan.max_target,
+            decoder_start_token_id=self.decoder_start,
+            instruction=instruction,
+            segmenter=segmenter,
+            skip=skip,
+        )
+
+
+def load_trainable(start: str) -> TrainableModel:
+    """Load the model of a run folder, a Hugging Face folder or the hub.
+
+    Raises:
+        UserError: it cannot be loaded, or is not a whole model.
+    """
+    loaded = load_model(start, device="cpu")
+    if attached(loaded.model) is not None:
+        raise UserError(f"{start}: is an adapter; start from a whole model, such as its base")
+    return TrainableModel(loaded.model, as_it_writes(loaded.model, loaded.tokenizer), start)
+
+
+def new_trainable(run: RunPlan, tokenizer: PreTrainedTokenizerBase) -> TrainableModel:
+    """Make a model of the recipe's shape, with weights drawn from the run's seed.
+
+    Raises:
+        UserError: the shape is impossible.
+    """
+    torch.manual_seed(run.train.seed)
+    model = model_of(new_config(run.shape, tokenizer))
+    return TrainableModel(model, as_it_writes(model, tokenizer))
+
+
+def as_it_writes(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Return the tokenizer with the control tokens of the model's summaries: a ProphetNet's start at the first word,
+    since it may never write [CLS] (`precis.generation.generation_settings.control_tokens`).
+    """
+    starts_with_end = isinstance(model.config, FamilyConfig) and model.config.start_mark == "eos_token"
+    return without_start(tokenizer) if starts_with_end else tokenizer
+
+
+def new_config(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> FamilyConfig:
+    """Return the configuration of a new model for the tokenizer's ids.
+
+    A Z-Code++ starts a summary with [CLS], a ProphetNet with [SEP], as in the released code.
+
+    Raises:
+        UserError: the shape is impossible.
+    """
+    begins = getattr(tokenizer, f"{CONFIGS[type(shape)].start_mark}_id")
+    return shaped_config(
+        replace(shape, vocab_size=len(tokenizer)),
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=begins,
+    )
+
+
+def texts_of(pairs: Iterable[Pair]) -> Iterator[str]:
+    """Yield the texts to train a tokenizer on."""
+    return chain.from_iterable((pair.document, pair.summary) for pair in pairs)

@@ -1,0 +1,204 @@
+"""Reads documents to summarize from files, folders, rows and standard input, each with its name and place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pair_of
+from precis.data.rows.row_files import known_endings, read_rows
+from precis.messages import Notify, silent
+from precis_text.bounded_io import is_folder, names_in, read_bounded, size, stat_or_none
+from precis_text.documents.file_kinds import ENDINGS
+from precis_text.documents.passages import NOWHERE, Passages
+from precis_text.documents.reader import MOST_BYTES, read_content
+from precis_text.errors import UserError
+from precis_text.row import Row, SkippedRows, counted, plain
+from precis_text.text_files import document_files, unread_names
+
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text and its name.
+
+    Attributes:
+        name: the file, or file and row.
+        text: empty if there is a problem.
+        id: the id of the row, if it has one.
+        row: the other columns of the row.
+        problem: why it cannot be read.
+        passages: pages, headings and times, if the format has any, and the parts of the file that were skipped.
+    """
+
+    name: str
+    text: str
+    id: str | None = None
+    row: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+    passages: Passages = NOWHERE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Options for reading documents.
+
+    Attributes:
+        column: the column with the document; if None, "document".
+        units: the column that lists the document's units.
+        recursive: read nested folders too.
+        skip_bad: skip and count unusable rows.
+        keep_going: yield a `Document` with a problem for unreadable input, and continue.
+    """
+
+    column: str | None = None
+    units: str | None = None
+    recursive: bool = False
+    skip_bad: bool = False
+    keep_going: bool = False
+
+    @property
+    def columns(self) -> Columns:
+        return replace(Columns(document=self.column) if self.column else Columns(), units=self.units)
+
+
+def read_documents(
+    files: Sequence[str], how: Reading = Reading(), *, notify: Notify = silent
+) -> Iterator[Document]:
+    """Yield the documents of `files`, one by one.
+
+    A .jsonl, .csv, .tsv or .parquet file has a document per row, a folder one per text and per file of
+    `precis_text.documents.file_kinds`. Any other file is one document; "-" is the standard input. A missing file is
+    reported before any file is read.
+
+    Args:
+        tell: receives a message about skipped input.
+
+    Raises:
+        UserError: a file is missing, cannot be opened or contains no text, or a row is unusable (see `Reading`).
+    """
+    for file in files:
+        if file != STANDARD_INPUT and stat_or_none(Path(file)) is None:
+            raise UserError(f"{file}: no such file")
+    return (document for file in files for document in _read(file, how, notify))
+
+
+def holds_many(file: str) -> bool:
+    """Return whether a file may contain several documents: a folder, or rows."""
+    return file != STANDARD_INPUT and (is_folder(Path(file)) or _has_rows(file))
+
+
+def _has_rows(file: str) -> bool:
+    return file.lower().endswith(tuple(known_endings()))
+
+
+def _read(file: str, how: Reading, notify: Notify) -> Iterator[Document]:
+    if file == STANDARD_INPUT:
+        yield _document("standard input", _standard_input, how)
+    elif is_folder(Path(file)):
+        yield from _read_folder(Path(file), how, notify)
+    elif _has_rows(file):
+        yield from _read_rows(Path(file), how, notify)
+    else:
+        yield _document(file, lambda: _read_file(Path(file)), how)
+
+
+def _document(name: str, read: Callable[[], Passages], how: Reading) -> Document:
+    try:
+        passages = read()
+        return Document(name, passages.text, passages=passages)
+    except UserError as error:
+        if not how.keep_going:
+            raise
+        return Document(name, "", problem=str(error).removeprefix(f"{name}: "))
+
+
+def _read_rows(path: Path, how: Reading, notify: Notify) -> Iterator[Document]:
+    columns, skipped, used = how.columns, SkippedRows(), 0
+    count = 0
+    for count, row in enumerate(read_rows(path), start=1):
+        place = f"{path}: {row.place}"
+        try:
+            pair = pair_of(row, columns, need_summary=False)
+        except BadRowError as error:
+            if isinstance(error, MissingColumnError) and not used:
+                raise UserError(f"{place}: {error}") from None
+            if how.skip_bad:
+                skipped.skip(f"{place}: {error}")
+            elif how.keep_going:
+                yield Document(place, "", problem=str(error), row=_other_columns(row, columns))
+            else:
+                remedy = "correct the row, skip such rows with --skip-bad, or continue with --keep-going"
+                raise UserError(f"{place}: {error}; {remedy}") from None
+            continue
+        used += 1
+        name = f"{path}: {pair.id or f'row {count}'}"
+        yield Document(name, pair.document, id=pair.id or None, row=_other_columns(row, columns))
+    if not count:
+        raise UserError(f"{path}: is empty, it contains no rows")
+    if skipped.skipped_count:
+        notify(f"{path}: {counted(skipped.skipped_count, 'row')} skipped (first: {skipped.skipped[0]})")
+
+
+def _other_columns(row: Row, columns: Columns) -> dict[str, Any]:
+    ours = (columns.document, columns.id)
+    return {plain(name): plain(value) for name, value in row.values.items() if name not in ours}
+
+
+def _read_folder(folder: Path, how: Reading, notify: Notify) -> Iterator[Document]:
+    texts, unread = documents_in(folder, recursive=how.recursive)
+    left = SkippedRows()
+    left.leave_unread(unread)
+    more = f" ({left.told_unread()})" if unread else ""
+    if not texts:
+        inside = "" if how.recursive else "; --recursive reads nested folders, name files of rows one by one"
+        raise UserError(f"{folder}: no document in this folder{more}{inside}")
+    if unread:
+        notify(f"{folder}: {left.told_unread()}")
+    for path in texts:
+        yield _document(str(path), lambda path=path: _read_file(path), how)  # type: ignore[misc]
+
+
+def documents_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
+    """Return the texts of a folder in order, and the names of other files. Links to folders are not followed."""
+    inner = [
+        folder / name
+        for name in (names_in(folder) if recursive else ())
+        if not name.startswith(".") and is_folder(folder / name) and not (folder / name).is_symlink()
+    ]
+    others = [folder / name for name in names_in(folder) if name.lower().endswith(ENDINGS) and name[0] != "."]
+    texts = sorted([*document_files(folder), *others])
+    unread = unread_names(folder, [*texts, *inner])
+    for place in inner:
+        more, left = documents_in(place, recursive=True)
+        texts += more
+        unread += [f"{place.name}/{name}" for name in left]
+    return texts, unread
+
+
+def _read_file(path: Path) -> Passages:
+    return _passages(read_bounded(path, limit=MOST_BYTES), str(path), ending=path.name)
+
+
+def _standard_input() -> Passages:
+    content = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise UserError(f"standard input: is larger than {size(MOST_BYTES)}, the limit for one document")
+    return _passages(content, "standard input")
+
+
+def _passages(content: bytes, name: str, *, ending: str = "") -> Passages:
+    try:
+        return read_content(content, name=ending)
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+
+
+def with_first(documents: Iterator[Document]) -> Iterator[Document]:
+    """Read the first document now, to find a wrong file or column before loading a model; return all documents."""
+    return chain(list(islice(documents, 1)), documents)

@@ -1,0 +1,136 @@
+"""Converts a released ProphetNet, a fairseq checkpoint or a transformers folder, to a precis model folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from precis.data.text.encoding import SENTENCE_MARKS
+from precis.data.text.unigram_tokenizer import load_tokenizer, without_start
+from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
+from precis.models.prophetnet.fairseq_weights import convert_fairseq, has_berts_entries
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
+from precis.models.prophetnet.prophetnet_weights import load_transformers
+from precis.phases.output_folders import folder_to_be
+from precis.phases.run_folder import write_folder
+from precis.storage.atomic import refuse_foreign
+from precis_text.bounded_io import read_json
+from precis_text.errors import UserError
+
+_SENTENCE_MARK = 2  # the id that ProphetNet puts between sentences
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converted:
+    """The result: parameters, predicting streams, whether there is a tokenizer, or the problem with it."""
+
+    parameters: int
+    streams: int
+    has_tokenizer: bool
+    tokenizer_problem: str | None = None
+
+
+def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Converted:
+    """Write the model in `source` to the folder `out`, with a tokenizer if one is given or is in `source`.
+
+    Args:
+        source: a fairseq checkpoint (`.pt`, `.safetensors`) or a transformers folder of a ProphetNet.
+        tokenizer: folder or hub name; `bert-base-uncased` has the same vocabulary as the released English models.
+            It is saved as ProphetNet reads: texts end with [SEP] and do not start with [CLS].
+
+    Raises:
+        UserError: `source` cannot be read safely or is another model, the tokenizer does not fit, or `out` exists.
+    """
+    _check_free(out)
+    words = problem = None
+    if tokenizer is not None:
+        words = load_tokenizer(tokenizer)
+    elif _has_tokenizer(source):
+        try:
+            words = load_tokenizer(str(source))
+        except UserError as error:  # transformers 5 removed the tokenizer of XLM-ProphetNet
+            problem = str(error)
+    if source.is_dir():
+        model = load_transformers(ProphetNetForConditionalGeneration, source)
+    else:
+        model = convert_fairseq(source)
+        if words is None and not has_berts_entries(model.config):
+            raise UserError(
+                f"{source}: has {model.config.vocab_size} entries, which is not BERT's vocabulary, and does not "
+                "declare the token that ends a text; name its tokenizer with --tokenizer"
+            )
+    if words is not None:
+        _fit(words, model, tokenizer=str(tokenizer or source), decides=not source.is_dir())
+        words = without_start(words)
+
+    def write(place: Path) -> None:
+        model.save_pretrained(place)
+        if words is not None:
+            words.save_pretrained(place)
+
+    write_folder(out, write)
+    return Converted(
+        parameters=sum(p.numel() for p in model.parameters()),
+        streams=model.config.ngram,
+        has_tokenizer=words is not None,
+        tokenizer_problem=problem,
+    )
+
+
+def _check_free(out: Path) -> None:
+    """Refuse an existing folder, unless this command wrote it without a tokenizer."""
+    folder_to_be(out)
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    refuse_foreign(out)
+    try:
+        kind = read_json(out / "config.json").get("model_type")
+    except (OSError, ValueError, AttributeError):
+        kind = None
+    if kind != ProphetNetConfig.model_type or _has_tokenizer(out):
+        raise UserError(f"{out}: already exists; name a new folder with --out")
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _TOKENIZER_FILES)
+
+
+def _fit(
+    words: PreTrainedTokenizerBase,
+    model: ProphetNetForConditionalGeneration,
+    *,
+    tokenizer: str,
+    decides: bool,
+) -> None:
+    """Make tokenizer and model agree on the control tokens.
+
+    Args:
+        decides: use the tokenizer's ids, since the checkpoint declares none; else the configuration's.
+    """
+    config = model.config
+    if len(words) > config.vocab_size:
+        raise UserError(
+            f"{tokenizer}: has {len(words)} entries but the model only {config.vocab_size}: it belongs to another model"
+        )
+    end, end_id = words.sep_token or words.eos_token, words.sep_token_id
+    end_id = words.eos_token_id if end_id is None else end_id
+    if not isinstance(end, str) or not isinstance(end_id, int) or words.pad_token_id is None:
+        raise UserError(f"{tokenizer}: lacks [SEP] and [PAD], which ProphetNet ends and pads texts with")
+    if decides:
+        config.pad_token_id = words.pad_token_id
+        config.bos_token_id = config.eos_token_id = config.decoder_start_token_id = end_id
+        model.generation_config = GenerationConfig.from_model_config(config)
+        name = words.convert_ids_to_tokens(_SENTENCE_MARK)
+        if name in SENTENCE_MARKS:
+            words.add_special_tokens({"extra_special_tokens": [name]})  # a line break, not a word
+    elif config.eos_token_id != end_id:
+        raise UserError(
+            f"{tokenizer}: {end} is {end_id}, but the model ends texts with {config.eos_token_id}: "
+            "it belongs to another model"
+        )
+    words.bos_token = words.eos_token = end
+    if isinstance(words, PreTrainedTokenizerFast):
+        words.model_input_names = ["input_ids", "attention_mask"]  # ProphetNet does not use token types

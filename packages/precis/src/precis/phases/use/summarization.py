@@ -1,0 +1,197 @@
+"""Summarizes documents in order; a problem is reported with its document."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Unpack
+
+from precis.extract.extractor import AHEAD, ExtractOptions, Extractor
+from precis.generation.decoder_batches import Hear, Watch
+from precis.generation.summarizer import Summarizer, Summary, SummaryOptions
+from precis.phases.use.input_documents import Document
+from precis_text.control_characters import unmarked
+from precis_text.errors import RunError, UserError
+from precis_text.support.marks import SourceText, Support
+from precis_text.words import length_in_words
+
+_WINDOW = 16  # batches to read ahead, since `Summarizer.stream` sorts them
+
+
+@dataclass(frozen=True)
+class Result:
+    """A document's summary, or None if it cannot be read or contains nothing that the model knows."""
+
+    document: Document
+    summary: Summary | None
+    support: Support | None = None
+
+    @property
+    def problem(self) -> str:
+        """The reason for a missing summary; empty if there is one."""
+        if self.summary is not None:
+            if _says_something(self.summary.text):
+                return ""
+            return "the model wrote nothing" + (" that can be read" if self.summary.text else "")
+        if self.document.problem:
+            return self.document.problem
+        # The tokenizer may drop all characters of a text, or know none of them.
+        known = "the document gives no tokens that the model knows"
+        return known if self.document.text.strip() else "the document is empty"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values: the document's name, id and other columns if any, and the summary or an error."""
+        document, summary = self.document, self.summary
+        named = {"name": document.name} | ({} if document.id is None else {"id": document.id})
+        row = {"row": dict(document.row)} if document.row else {}
+        if summary is None:
+            return {**named, "error": self.problem, **row}
+        error = {"error": self.problem} if self.problem else {}
+        return {
+            **named,
+            "summary": summary.text,
+            **error,
+            "mode": summary.mode,
+            **({"places": [[*place] for place in summary.places]} if summary.places else {}),
+            **self._sources(summary),
+            "document_tokens": summary.document_tokens,
+            "tokens_read": summary.tokens_read,
+            "summary_tokens": summary.summary_tokens,
+            "words": length_in_words(summary.text),
+            "finished": summary.finished,
+            "read": summary.how,
+            "pieces": summary.pieces,
+            "kept": summary.kept,
+            **({} if self.support is None else {"support": self._support(self.support)}),
+            **row,
+        }
+
+    def _sources(self, summary: Summary) -> dict[str, Any]:
+        """Return the places of the chosen sentences, if the format has any, and the parts of the file not read."""
+        passages = self.document.passages
+        found = [passages.at(start).to_dict() for start, _ in summary.places]
+        notes = {"left_out": [*passages.notes]} if passages.notes else {}
+        return ({"sources": found} if any(found) else {}) | notes
+
+    def _support(self, support: Support) -> dict[str, Any]:
+        """Return the support as JSON; each passage has its place, if the format has pages, headings or times."""
+        record, passages = support.to_dict(), self.document.passages
+        if passages.places:
+            for sentence in record["sentences"]:
+                sentence["aligned"] = [
+                    {**passage, "place": passages.at(passage["start"]).to_dict()}
+                    for passage in sentence["aligned"]
+                ]
+        return record
+
+    def failure(self, *, alone: bool) -> UserError | RunError:
+        """Return the problem as an exception; `alone` if there is only one document, so that nothing else remains."""
+        advice = "" if alone else "; --keep-going continues with the others"
+        text = f"{self.document.name}: {self.problem}{advice}"
+        return RunError(text) if self.summary is not None else UserError(text)
+
+
+def summarize_documents(
+    summarizer: Summarizer,
+    documents: Iterable[Document],
+    *,
+    beams: int | None = None,
+    batch_size: int = 8,
+    keep_going: bool = False,
+    watch: Watch | None = None,
+    hear: Hear | None = None,
+    **options: Unpack[SummaryOptions],
+) -> Iterator[Result]:
+    """Yield results in the order of the documents, as they come.
+
+    Args:
+        beams: width of the search; if None, the summarizer's own.
+        keep_going: yield a result with the reason for a document without a summary; else raise the error.
+        hear: called with a document's index in its batch window, and the first sentences of its summary; see
+            `Summarizer.stream`.
+
+    Raises:
+        UserError: an option does not fit the model, or, without `keep_going`, a document cannot be summarized.
+        RunError: without `keep_going`, the model wrote nothing.
+    """
+    settings = summarizer.settings if beams is None else replace(summarizer.settings, beams=beams)
+    write = partial(
+        summarizer.stream,
+        settings=settings,
+        batch_size=batch_size,
+        skip_empty=True,
+        watch=watch,
+        hear=hear,
+        **options,
+    )
+    return _results(documents, write, together=_WINDOW * batch_size, keep_going=keep_going)
+
+
+def _says_something(text: str) -> bool:
+    """Return whether a text has a character other than white space and control characters."""
+    return any(unicodedata.category(character)[0] not in "CZ" for character in text)
+
+
+def extract_documents(
+    extractor: Extractor,
+    documents: Iterable[Document],
+    *,
+    keep_going: bool = False,
+    **options: Unpack[ExtractOptions],
+) -> Iterator[Result]:
+    """Yield summaries of chosen sentences; otherwise like `summarize_documents`."""
+    options["skip_empty"] = True
+    choose = partial(extractor.stream, **options)
+    return _results(documents, choose, characters=AHEAD, keep_going=keep_going)
+
+
+def _results(
+    documents: Iterable[Document],
+    summarize: Callable[[list[str]], Iterator[Summary]],
+    *,
+    together: float = math.inf,
+    characters: float = math.inf,
+    keep_going: bool,
+) -> Iterator[Result]:
+    """Yield the results; a window has `together` documents, or as many as reach `characters`."""
+    stream = iter(documents)
+    for number, window in enumerate(_windows(stream, together, characters)):
+        written = summarize([document.text for document in window])
+        for document, summary in zip(window, written, strict=True):
+            result = Result(document, summary if summary.document_tokens else None)
+            if result.problem and not keep_going:
+                is_alone = number == 0 and len(window) == 1 and next(stream, None) is None
+                raise result.failure(alone=is_alone)
+            yield result
+
+
+def _windows(documents: Iterator[Document], together: float, characters: float) -> Iterator[list[Document]]:
+    """Yield windows of documents in order; raise an error of reading after the documents before it."""
+    window: list[Document] = []
+    size = 0
+    try:
+        for document in documents:
+            window.append(document)
+            size += len(document.text)
+            if len(window) >= together or size >= characters:
+                yield window
+                window, size = [], 0
+    except (UserError, RunError):
+        if window:
+            yield window
+        raise
+    if window:
+        yield window
+
+
+def with_support(results: Iterable[Result]) -> Iterator[Result]:
+    """Yield the results, each summary compared with its document (`precis_text.support.marks`)."""
+    for result in results:
+        if result.summary is None:
+            yield result
+        else:
+            source = SourceText(unmarked(result.document.text))
+            yield replace(result, support=source.support(result.summary.text))

@@ -1,0 +1,314 @@
+"""One thread that owns the model, and a bounded queue in front of it.
+
+    request -> a job for each document -> queue, counted in tokens -> batch -> model -> answers
+
+The oldest job starts a batch. Jobs with the same options that fit its passes join it. A summary depends only on its own
+document (`precis.generation.decoder_batches`, `precis.extract.unit_encoder`), so batching affects only the speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from precis.generation.decoder_batches import Hear, Watch
+from precis.generation.model_metadata import Mode
+from precis.generation.summarizer import Summary
+from precis.server.limits import ApiError, Limits, server_failed
+from precis_text.errors import RunError, UserError
+from precis_text.length import Short
+
+_ALIKE = 2  # the longest document of a batch has at most this many times the tokens of the shortest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """The options of a summary. Documents with equal options may share a batch."""
+
+    mode: Mode
+    words: int | None = None
+    sentences: int | None = None
+    tokens: int | None = None
+    min_words: int | None = None
+    short: Short = "keep"
+    instruction: str | None = None
+
+
+class Maker(Protocol):
+    """A summarizer: `precis.server.served_model.Makers`, or a fake in tests."""
+
+    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None) -> list[Summary]:
+        """Return the summaries of `texts`, in order; `hear` receives their first sentences."""
+        ...
+
+
+class Listener(Protocol):
+    """A receiver of the engine's events: `precis.server.metrics.Metrics`."""
+
+    def queued(self, documents: int, tokens: int) -> None:
+        """Record the documents and tokens that are queued or running."""
+        ...
+
+    def batch(self, documents: int, seconds: float) -> None:
+        """Record a finished batch."""
+        ...
+
+    def dropped(self, reason: str) -> None:
+        """Record a document without a summary, once for each."""
+        ...
+
+
+@dataclass(eq=False)
+class QueuedDocument:
+    """One document in the queue or in a batch.
+
+    Attributes:
+        given_up: the reason that it gets no summary: "client_left", "too_late" or an error's code; else "".
+        written: the first sentences of its summary; `news` is set when there are more, or it is done.
+    """
+
+    text: str
+    ask: Ask
+    cost: int
+    deadline: float
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[Summary]
+    given_up: str = ""
+    written: str = ""
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def late(self) -> bool:
+        """True if its deadline has passed."""
+        return time.monotonic() > self.deadline
+
+    @property
+    def useless(self) -> bool:
+        """True if no client waits for its summary."""
+        return bool(self.given_up) or self.late
+
+    def finish(self, result: Summary | Exception) -> None:
+        """Hand the result to the waiting event loop, from any thread."""
+        self._soon(self._settle, result)
+
+    def hear(self, beginning: str) -> None:
+        """Hand over the first sentences of the summary, from any thread."""
+        self._soon(self._begin, beginning)
+
+    def _soon(self, call: Callable[..., None], *given: object) -> None:
+        with suppress(RuntimeError):  # a closed loop does not wait
+            self.loop.call_soon_threadsafe(call, *given)
+
+    def _begin(self, beginning: str) -> None:
+        if len(beginning) > len(self.written):  # may be shorter when the document is retried on its own
+            self.written = beginning
+            self.news.set()
+
+    def _settle(self, result: Summary | Exception) -> None:
+        self.news.set()
+        if self.done.done():
+            return
+        if isinstance(result, Exception):
+            self.done.set_exception(result)
+            self.done.exception()  # read once, so that asyncio does not log it if the client left
+        else:
+            self.done.set_result(result)
+
+
+class _NobodyWaitsError(Exception):
+    """No client waits for the running batch any longer."""
+
+
+class Engine:
+    """The queue and its thread.
+
+    Args:
+        maker: the summarizer; only the engine's thread calls it.
+        listener: receives events, from that thread and from the event loop.
+        fault: logs an exception that is a bug of the service.
+    """
+
+    def __init__(
+        self, maker: Maker, limits: Limits, listener: Listener, fault: Callable[[BaseException], None]
+    ) -> None:
+        self._maker, self._limits, self._listener, self._fault = maker, limits, listener, fault
+        self._queue: list[QueuedDocument] = []
+        self._changed = threading.Condition()
+        self._tokens = self._documents = 0  # of queued and running jobs
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="model", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    @property
+    def ready(self) -> bool:
+        """True if it is running and accepts documents."""
+        return self._thread.is_alive() and not self._stopping
+
+    def submit(self, texts: Sequence[str], costs: Sequence[int], ask: Ask) -> list[QueuedDocument]:
+        """Queue all or none of the documents. Call it in an event loop.
+
+        Raises:
+            Refused: if the queue is full, or the service is stopping.
+        """
+        loop = asyncio.get_running_loop()
+        with self._changed:
+            if not self.ready:
+                raise ApiError(503, "stopping", "the server is stopping", retry_after=5)
+            if self._tokens + sum(costs) > self._limits.queue:
+                for _ in texts:
+                    self._listener.dropped("queue_full")
+                raise ApiError(
+                    503,
+                    "queue_full",
+                    f"the queue is full: {self._documents:,} documents with about {self._tokens:,} tokens",
+                    retry_after=1 + self._documents // max(1, self._limits.batch),
+                )
+            deadline = time.monotonic() + self._limits.seconds
+            jobs = [
+                QueuedDocument(text, ask, cost, deadline, loop, loop.create_future())
+                for text, cost in zip(texts, costs, strict=True)
+            ]
+            self._queue += jobs
+            self._count(len(jobs), sum(costs))
+            self._changed.notify()
+        return jobs
+
+    def forget(self, jobs: Sequence[QueuedDocument]) -> None:
+        """Drop jobs that no client waits for: remove queued ones, and stop a batch of only such jobs."""
+        with self._changed:
+            for job in jobs:
+                self._give_up(job)
+            gone = [job for job in self._queue if job.given_up]
+            self._queue = [job for job in self._queue if not job.given_up]
+            self._count(-len(gone), -sum(job.cost for job in gone))
+
+    def stop(self, *, seconds: float) -> bool:
+        """Refuse new jobs, finish the queue, and stop; return False if that takes longer than `seconds`."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        with self._changed:
+            late, self._queue = self._queue, []
+        for job in late:
+            self._fail(
+                job,
+                ApiError(503, "stopping", "the server stopped before this document's turn", retry_after=5),
+            )
+        return not self._thread.is_alive()
+
+    def _count(self, documents: int, tokens: int) -> None:
+        self._documents += documents
+        self._tokens += tokens
+        self._listener.queued(self._documents, self._tokens)
+
+    def _work(self) -> None:
+        while batch := self._next():
+            started = time.monotonic()
+            try:
+                self._make(batch)
+            except BaseException as error:  # keep serving the others, whatever a library raises
+                self._fault(error)
+                for job in batch:
+                    self._fail(job, server_failed())
+            finally:
+                with self._changed:
+                    self._count(-len(batch), -sum(job.cost for job in batch))
+                self._listener.batch(len(batch), time.monotonic() - started)
+
+    def _next(self) -> list[QueuedDocument]:
+        """Wait for a batch; return an empty one if the engine has stopped."""
+        with self._changed:
+            while True:
+                late = [job for job in self._queue if job.useless]
+                for job in late:
+                    self._queue.remove(job)
+                    self._count(-1, -job.cost)
+                    self._give_up(job)
+                if self._queue:
+                    batch = _alike(self._queue, self._limits)
+                    taken = set(map(id, batch))
+                    self._queue = [job for job in self._queue if id(job) not in taken]
+                    return batch
+                if self._stopping:
+                    return []
+                self._changed.wait()
+
+    def _give_up(self, job: QueuedDocument) -> None:
+        """Fail a job because its client left or its deadline has passed."""
+        if job.late:
+            problem = f"the summary was not ready within {self._limits.seconds:g} seconds"
+            self._fail(
+                job, ApiError(503, "too_late", problem, retry_after=int(min(60, self._limits.seconds)) + 1)
+            )
+        else:
+            self._fail(job, ApiError(499, "client_left", "the client left"))
+
+    def _fail(self, job: QueuedDocument, refused: ApiError) -> None:
+        """Fail a job; only the first reason is reported and counted."""
+        with self._changed:
+            if job.given_up:
+                return
+            job.given_up = refused.code
+        self._listener.dropped(refused.code)
+        job.finish(refused)
+
+    def _make(self, batch: list[QueuedDocument]) -> None:
+        def watch(*_: int) -> None:
+            if all(job.useless for job in batch):
+                raise _NobodyWaitsError
+
+        def hear(place: int, beginning: str) -> None:
+            batch[place].hear(beginning)
+
+        try:
+            made = self._maker.make([job.text for job in batch], batch[0].ask, watch, hear)
+        except _NobodyWaitsError:
+            for job in batch:
+                self._give_up(job)
+        except Exception as error:
+            if len(batch) == 1:
+                self._fail(batch[0], self._answer_to(error))
+                return
+            for job in batch:  # isolate the document that fails
+                self._make([job])
+        else:
+            for job, summary in zip(batch, made, strict=True):
+                job.finish(summary)
+
+    def _answer_to(self, error: Exception) -> ApiError:
+        """Return the error for a document that the model could not summarize."""
+        if isinstance(error, (UserError, RunError)):
+            return ApiError(422, "cannot_be_summarized", str(error))
+        self._fault(error)
+        return server_failed()
+
+
+def _alike(queue: Sequence[QueuedDocument], limits: Limits) -> list[QueuedDocument]:
+    """Return the oldest job, and later jobs that have the same options and fit its batch.
+
+    Written summaries need documents of similar length, so that none waits for another's steps. Extracts need one pass
+    of the encoder for any lengths (`precis.extract.unit_encoder`).
+    """
+    first = queue[0]
+    writes = first.ask.mode == "abstract"
+    shortest = longest = total = first.cost
+    batch = [first]
+    for job in queue[1:]:
+        if writes and len(batch) == limits.batch:
+            break
+        low, high = min(shortest, job.cost), max(longest, job.cost)
+        fits = high <= _ALIKE * low if writes else total + job.cost <= limits.together
+        if job.ask == first.ask and fits:
+            batch.append(job)
+            shortest, longest, total = low, high, total + job.cost
+    return batch

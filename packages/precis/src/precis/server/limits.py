@@ -1,0 +1,126 @@
+"""Limits of the service, checked before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from precis_text.config import Settings
+from precis_text.errors import UserError
+
+_BYTES_A_TOKEN = 4  # approximate bytes of UTF-8, since limits are checked before tokenization
+
+
+class ApiError(Exception):
+    """A refused request, with the error that answers it.
+
+    Attributes:
+        status: the HTTP status.
+        code: a short name that programs can compare.
+        param: the invalid field.
+        retry_after: seconds after which the client may retry.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        param: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.param = status, code, message, param
+        self.retry_after = retry_after
+
+
+def server_failed() -> ApiError:
+    """Return the error for a bug of the service, a new one each time, since an exception keeps its frames."""
+    return ApiError(500, "internal_error", "the server failed; its log says why")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits(Settings):
+    """Limits of one service.
+
+    Attributes:
+        body: bytes of a request.
+        documents: documents in one request.
+        tokens: estimated tokens of one document; see `estimated_tokens`.
+        queue: estimated tokens of all queued and running documents.
+        seconds: time from the arrival of a request to its answer.
+        batch: documents in a batch of written summaries.
+        together: estimated tokens of documents in a batch of extracts.
+        per_minute: requests of one key in a minute; 0 for no limit.
+    """
+
+    body: int = 4 << 20
+    documents: int = 64
+    tokens: int = 131_072
+    queue: int = 524_288
+    seconds: float = 300.0
+    batch: int = 8
+    together: int = 4096
+    per_minute: int = 0
+
+    def __post_init__(self) -> None:
+        if self.queue < self.tokens:
+            raise UserError(
+                f"a queue of {self.queue:,} tokens is too small for a document of {self.tokens:,}; "
+                "make --queue-tokens at least as large as --max-tokens"
+            )
+
+    @property
+    def all_bodies(self) -> int:
+        """Maximum bytes of all requests together."""
+        return 16 * self.body
+
+    def check(self, texts: Sequence[str], *, param: str) -> list[int]:
+        """Return the estimated tokens of each document.
+
+        Raises:
+            Refused: if there are too many documents, one is too long or empty, or all exceed the queue.
+        """
+        if len(texts) > self.documents:
+            raise ApiError(
+                413,
+                "too_many_documents",
+                f"{len(texts):,} documents exceed the limit of {self.documents:,}; send fewer in a request",
+                param=param,
+            )
+        costs = []
+        for number, text in enumerate(texts, start=1):
+            if len(text) // _BYTES_A_TOKEN > self.tokens:  # before encoding it
+                raise self._too_long(number, len(text) // _BYTES_A_TOKEN, param)
+            if not text.strip():
+                raise ApiError(422, "empty_document", f"document {number} is empty", param=param)
+            try:
+                cost = estimated_tokens(text)
+            except UnicodeEncodeError:
+                problem = f"document {number} contains half of a character (a lone surrogate)"
+                raise ApiError(422, "not_text", problem, param=param) from None
+            if cost > self.tokens:
+                raise self._too_long(number, cost, param)
+            costs.append(cost)
+        if sum(costs) > self.queue:  # a retry would not help
+            problem = f"the documents have about {sum(costs):,} tokens; this server accepts {self.queue:,} at a time"
+            raise ApiError(413, "documents_too_long", f"{problem}; send fewer in a request", param=param)
+        return costs
+
+    def _too_long(self, number: int, cost: int, param: str) -> ApiError:
+        return ApiError(
+            413,
+            "document_too_long",
+            f"document {number} has about {cost:,} tokens; this server accepts {self.tokens:,}",
+            param=param,
+        )
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate tokens from bytes: one for four bytes of UTF-8.
+
+    Raises:
+        UnicodeEncodeError: if the text has a lone surrogate.
+    """
+    return len(text.encode()) // _BYTES_A_TOKEN + 1

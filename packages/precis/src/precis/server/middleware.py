@@ -1,0 +1,122 @@
+"""Middleware that checks the host, key, rate and size of every request, and logs every answer.
+
+All paths need a key except the exact paths in `OPEN`, so that another spelling of a path opens nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from precis.server.asgi_request import App, Exchange, Receive, Room, Scope, Send, body_too_large
+from precis.server.client_keys import Keys, Rates
+from precis.server.limits import ApiError, Limits, server_failed
+from precis.server.logs import LOG, fault
+from precis.server.metrics import Metrics
+
+OPEN = frozenset({"/", "/page.css", "/page.js", "/health", "/ready", "/openapi.json"})
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class Gate:
+    """ASGI middleware around the application.
+
+    Args:
+        keys: keys of the clients; if None, requests need a `Host` header in `hosts` instead.
+        hosts: allowed host names for requests without a key, which keep out pages of other sites.
+        routes: paths that metrics and logs may name.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        keys: Keys | None,
+        hosts: frozenset[str],
+        limits: Limits,
+        metrics: Metrics,
+        routes: frozenset[str],
+    ) -> None:
+        self._app, self._keys, self._hosts, self._limits = app, keys, hosts, limits
+        self._metrics, self._routes = metrics, routes
+        self._rates, self._room = Rates(limits.per_minute), Room(limits.all_bodies)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return  # web sockets are not supported
+        request = Exchange(scope, receive, send, self._limits, self._room)
+        started, name = time.monotonic(), "-"
+        try:
+            name = self._check(request)
+            # Treat HEAD like GET; uvicorn omits the body.
+            asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+            await self._app(asked, request.receive, request.send)
+            if request.stopped is not None:
+                raise request.stopped
+        except ApiError as refused:
+            await request.refuse(refused)
+        except asyncio.CancelledError:  # uvicorn's grace period after SIGTERM is over
+            problem = "the server stopped before the answer was ready"
+            await request.refuse(ApiError(503, "stopping", problem, retry_after=5))
+        except Exception as error:
+            fault(error)
+            await request.refuse(server_failed())
+        finally:
+            request.end()
+            seconds = time.monotonic() - started
+            route = scope["path"] if scope["path"] in self._routes else "other"
+            self._metrics.request(route, request.status, seconds)
+            LOG.info(
+                "request",
+                extra={
+                    "fields": {
+                        "id": request.id,
+                        "key": name,
+                        "route": route,
+                        "status": request.status,
+                        "bytes_in": request.bytes_in,
+                        "seconds": round(seconds, 4),
+                        **scope.get("state", {}).get("facts", {}),
+                    }
+                },
+            )
+
+    def _check(self, request: Exchange) -> str:
+        """Return the name of a request's key; "-" if it needs none."""
+        scope = request.scope
+        scope.setdefault("state", {})
+        scope["state"] = {**scope["state"], "id": request.id}
+        key = None
+        if self._keys is None:
+            self._check_host(request)
+        elif scope["path"] not in OPEN:
+            if sum(header == b"authorization" for header, _ in scope["headers"]) > 1:
+                raise ApiError(400, "two_keys", "the request has several Authorization headers; send one")
+            key = self._keys.find(request.headers.get(b"authorization", b""))
+            if key is None:
+                raise ApiError(401, "invalid_api_key", "missing or wrong key; use Authorization: Bearer KEY")
+        if key is not None and (seconds := self._rates.wait(key.name)):
+            raise ApiError(
+                429,
+                "rate_limit_exceeded",
+                f"this key is limited to {self._limits.per_minute} requests a minute",
+                retry_after=seconds,
+            )
+        length = request.headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 18:
+            raise ApiError(400, "bad_length", "Content-Length is not a number of bytes")
+        if int(length) > self._limits.body:
+            raise body_too_large(self._limits.body)
+        return "-" if key is None else key.name
+
+    def _check_host(self, request: Exchange) -> None:
+        host = request.headers.get(b"host", b"").decode("latin-1")
+        name = host if host.endswith("]") else host.rsplit(":", 1)[0]
+        if name.lower() not in self._hosts:
+            raise ApiError(403, "unknown_host", "without keys, this server accepts only its own host name")
+        origin = request.headers.get(b"origin")
+        if origin is not None and origin.decode("latin-1").partition("://")[2].lower() != host.lower():
+            raise ApiError(403, "other_origin", "without keys, this server accepts only its own page")

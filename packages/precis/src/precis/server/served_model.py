@@ -1,0 +1,103 @@
+"""The model of the service, in each mode that it was trained for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from precis.extract.extractor import ExtractOptions, Extractor
+from precis.generation.decoder_batches import Hear, Watch
+from precis.generation.model_loader import load_model
+from precis.generation.model_metadata import Mode
+from precis.generation.summarizer import Summarizer, Summary
+from precis.server.engine import Ask
+from precis_text.errors import UserError
+
+_DOES = {"abstract": "write", "extract": "choose sentences"}
+
+
+@dataclass(frozen=True)
+class Makers:
+    """One model that writes, chooses sentences, or both.
+
+    Attributes:
+        name: its name in requests.
+        modes: the modes that it was trained for, the default first.
+        batch: documents at a time.
+    """
+
+    name: str
+    modes: tuple[Mode, ...]
+    writer: Summarizer | None
+    chooser: Extractor | None
+    batch: int
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path,
+        *,
+        name: str,
+        adapter: str | None = None,
+        device: torch.device | None = None,
+        mode: Mode | None = None,
+        batch: int = 8,
+    ) -> Makers:
+        """Load a model once for all of its modes.
+
+        Args:
+            mode: the only mode to serve; if None, all.
+
+        Raises:
+            UserError: if the model cannot be loaded, or was not trained for `mode`.
+        """
+        loaded = load_model(model, adapter=adapter, device=device)
+        modes = loaded.use.modes if mode is None else (loaded.use.mode_for(mode),)
+        return cls(
+            name,
+            modes,
+            Summarizer.of(loaded) if "abstract" in modes else None,
+            Extractor.of(loaded) if "extract" in modes else None,
+            batch,
+        )
+
+    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
+        """Return the summaries of `texts`; one with 0 `document_tokens` for a text without tokens.
+
+        `hear` receives the first sentences of written summaries (`Summarizer.stream`); extracts come all at once.
+
+        Raises:
+            UserError: if a document cannot be summarized with these options.
+        """
+        length: ExtractOptions = {
+            "words": ask.words,
+            "sentences": ask.sentences,
+            "tokens": ask.tokens,
+            "min_words": ask.min_words,
+            "short": ask.short,
+            "skip_empty": True,
+            "watch": watch,
+        }
+        if ask.mode == "extract":
+            assert self.chooser is not None
+            return self.chooser.summarize(texts, **length)
+        assert self.writer is not None
+        return self.writer.summarize(
+            texts, **length, instruction=ask.instruction, batch_size=self.batch, hear=hear
+        )
+
+
+def mode_of(modes: Sequence[Mode], wanted: Mode | None) -> Mode:
+    """Return the mode for a request.
+
+    Raises:
+        UserError: if the model was not trained for the requested mode.
+    """
+    if wanted is None:
+        return modes[0]
+    if wanted not in modes:
+        raise UserError(f"mode={wanted}: this model was not trained to {_DOES[wanted]}; omit mode")
+    return wanted

@@ -1,0 +1,146 @@
+"""The path from a request's documents to their summaries: limits, queue, and clients that disconnect."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+
+from precis.generation.summarizer import Summary
+from precis.server.engine import Ask, Engine, QueuedDocument
+from precis.server.limits import ApiError, Limits
+from precis.server.metrics import Metrics
+from precis.server.response_body import answer, plain
+from precis.server.served_model import Makers, mode_of
+from precis_text.errors import UserError
+from precis_text.length import make_length
+
+_PATIENCE = 10.0  # seconds of silence after which a stream sends a keep-alive
+
+
+@dataclass(frozen=True)
+class Service:
+    """The state shared by the routes."""
+
+    makers: Makers
+    engine: Engine
+    limits: Limits
+    metrics: Metrics
+
+    def check_model(self, name: str) -> None:
+        """Check that a request names this server's model.
+
+        Raises:
+            Refused: if it names another one.
+        """
+        if name != self.makers.name:
+            problem = f"unknown model; this server has {self.makers.name!r}"
+            raise ApiError(404, "model_not_found", problem, param="model")
+
+    def ask(
+        self, *, model: str | None, mode: Any = None, instruction: str | None = None, **length: Any
+    ) -> Ask:
+        """Return the options of a request as a value.
+
+        Raises:
+            Refused: if the model is unknown, or an option is invalid.
+        """
+        if model is not None:
+            self.check_model(model)
+        try:
+            make_length(**length)
+            chosen = mode_of(self.makers.modes, mode)
+        except UserError as error:
+            raise ApiError(422, "bad_option", str(error)) from None
+        if instruction is not None and chosen == "extract":
+            problem = "this mode chooses sentences and does not use an instruction; omit instruction"
+            raise ApiError(422, "bad_option", problem, param="instruction")
+        if instruction is not None:
+            try:
+                instruction.encode()
+            except UnicodeEncodeError:
+                raise ApiError(422, "not_text", "instruction contains half of a character") from None
+        return Ask(mode=chosen, instruction=instruction, **length)
+
+    @asynccontextmanager
+    async def working(
+        self, request: Request, texts: Sequence[str], ask: Ask, *, param: str = "text"
+    ) -> AsyncIterator[list[QueuedDocument]]:
+        """Queue documents while the body runs; remove them at its end, however it ends."""
+        costs = self.limits.check(texts, param=param)
+        jobs = self.engine.submit([plain(text) for text in texts], costs, ask)
+        request.state.facts = {"documents": len(jobs), "estimated_tokens": sum(costs), "mode": ask.mode}
+        try:
+            yield jobs
+        finally:
+            self.engine.forget([job for job in jobs if not job.done.done()])
+
+    async def beginnings(self, job: QueuedDocument) -> AsyncIterator[str]:
+        """Yield the first sentences of a summary whenever there are more, and "" after some seconds of silence."""
+        while not job.done.done() and (left := job.deadline - time.monotonic()) > 0:
+            try:
+                await asyncio.wait_for(job.news.wait(), min(left, _PATIENCE))
+            except TimeoutError:
+                yield ""
+                continue
+            job.news.clear()
+            if job.written and not job.done.done():
+                yield job.written
+
+    async def result(self, job: QueuedDocument) -> Summary:
+        """Wait for a summary.
+
+        Raises:
+            Refused: if it failed or is late.
+        """
+        try:
+            left = max(0.0, job.deadline - time.monotonic()) + 1
+            summary = await asyncio.wait_for(asyncio.shield(job.done), left)
+        except TimeoutError:
+            problem = f"the summary was not ready within {self.limits.seconds:g} seconds"
+            raise ApiError(503, "too_late", problem, retry_after=30) from None  # the engine counts it
+        if not summary.document_tokens:
+            self.metrics.dropped("no_tokens")
+            raise ApiError(422, "no_tokens", "the document contains no tokens that the model knows")
+        self.metrics.summarized(summary.mode, read=summary.tokens_read, written=summary.summary_tokens)
+        return summary
+
+    async def answer(self, index: int, job: QueuedDocument, *, support: bool) -> dict[str, Any]:
+        """Wait for a summary, and return it as JSON."""
+        summary = await self.result(job)
+        if not support:
+            return answer(index, job.text, summary, support=False)
+        return await asyncio.to_thread(answer, index, job.text, summary, support=True)
+
+
+class ClientLeftError(Exception):
+    """The client closed the connection before its answer was ready."""
+
+
+async def unless_left(request: Request, work: Any) -> Any:
+    """Return the result of `work`, or cancel it when the client leaves.
+
+    Raises:
+        ClientLeftError: if the client left.
+    """
+    task = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientLeftError
+    finally:
+        for one in (task, leaving):
+            one.cancel()
+        await asyncio.gather(task, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,120 @@
+"""The route `/v1/summarize`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from precis.server.asgi_request import error_body
+from precis.server.engine import Ask
+from precis.server.examples import SUMMARY, TEXT, shown
+from precis.server.limits import ApiError
+from precis.server.response_body import answer, sentences_of
+from precis.server.schemas import SummarizeAnswer, SummarizeRequest
+from precis.server.service import Service, unless_left
+from precis_text.support.marks import SourceText
+
+WORKING = ": working\n\n"  # a comment, which clients ignore
+
+
+def routes(service: Service) -> APIRouter:
+    """Return the native API of a service."""
+    router = APIRouter()
+    examples = shown(*_examples(service.makers.name))
+
+    @router.post(
+        "/v1/summarize",
+        response_model=SummarizeAnswer,
+        response_model_exclude_unset=True,
+        responses=examples,
+    )
+    async def summarize(body: SummarizeRequest, request: Request) -> Any:
+        """Summarize one or more documents. With `stream`, each sentence is an event."""
+        length = body.model_dump(include={"words", "sentences", "tokens", "min_words", "short"})
+        ask = service.ask(model=body.model, mode=body.mode, instruction=body.instruction, **length)
+        texts = [body.text] if isinstance(body.text, str) else body.text
+        if body.stream:
+            return await streamed(_events(service, request, texts, ask, support=body.support))
+        found = await unless_left(request, _all(service, request, texts, ask, support=body.support))
+        if len(found) == 1 and isinstance(found[0], ApiError):
+            raise found[0]
+        summaries = [_one(index, each) for index, each in enumerate(found)]
+        named = {"id": f"sum-{request.state.id}", "model": service.makers.name}
+        return JSONResponse({**named, "summaries": summaries})
+
+    return router
+
+
+def _examples(model: str) -> tuple[dict[str, Any], str]:
+    """Return an example answer, as JSON and as a stream of events."""
+    one = answer(0, TEXT, SUMMARY, support=True)
+    parts = [event("start", {"id": "sum-1", "documents": 1})]
+    parts += [event("sentence", {"index": 0, **sentence}) for sentence in one["sentences"]]
+    parts += [event("summary", one), event("done", {"documents": 1})]
+    return {"id": "sum-1", "model": model, "summaries": [one]}, "".join(parts)
+
+
+async def _all(service: Service, request: Request, texts: list[str], ask: Ask, *, support: bool) -> list[Any]:
+    async with service.working(request, texts, ask) as jobs:
+        answers = (service.answer(index, job, support=support) for index, job in enumerate(jobs))
+        found = await asyncio.gather(*answers, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException) and not (isinstance(each, ApiError) and each.status == 422):
+            raise each
+    return found
+
+
+def _one(index: int, found: Any) -> dict[str, Any]:
+    return {"index": index, **error_body(found)} if isinstance(found, ApiError) else found
+
+
+def event(name: str, value: Any) -> str:
+    """Return one server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(value)}\n\n"
+
+
+async def streamed(events: AsyncGenerator[str]) -> StreamingResponse:
+    """Stream events. An error before the first one gets a normal answer."""
+    first = await anext(events)
+
+    async def parts() -> AsyncIterator[str]:
+        async with aclosing(events):  # stop at once if the client leaves
+            yield first
+            async for part in events:
+                yield part
+
+    return StreamingResponse(parts(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def _events(
+    service: Service, request: Request, texts: list[str], ask: Ask, *, support: bool
+) -> AsyncGenerator[str]:
+    async with service.working(request, texts, ask) as jobs:
+        yield event("start", {"id": f"sum-{request.state.id}", "documents": len(jobs)})
+        for index, job in enumerate(jobs):
+            source, sent = None, 0
+            try:
+                async for beginning in service.beginnings(job):
+                    if not beginning:
+                        yield WORKING
+                        continue
+                    if support and source is None:
+                        source = await asyncio.to_thread(SourceText, job.text)
+                    known = await asyncio.to_thread(sentences_of, beginning, source)
+                    for sentence in (one for one in known["sentences"] if one["start"] >= sent):
+                        yield event("sentence", {"index": index, **sentence})
+                    sent = len(beginning)
+                found = await service.answer(index, job, support=support)
+            except ApiError as refused:
+                yield event("error", {"index": index, **error_body(refused)})
+                continue
+            for sentence in (one for one in found["sentences"] if one["start"] >= sent):
+                yield event("sentence", {"index": index, **sentence})
+            yield event("summary", found)
+        yield event("done", {"documents": len(jobs)})

@@ -1,0 +1,235 @@
+"""The table of models and baselines."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from precis.data.pairs.pair import Pair
+from precis.evaluation.baselines import Lead
+from precis.evaluation.rouge import Rouge
+from precis.evaluation.sacrebleu_scores import bleu
+from precis.evaluation.score_report import Report
+from precis.evaluation.scoring import evaluate
+from precis.evaluation.significance import Bootstrap
+from precis_text.errors import UserError
+
+_TOWNS = ["Arlen", "Brook", "Corby", "Delph", "Esher", "Filey"]
+_PAIRS = [
+    Pair(
+        document=f"Ann: Hi\nBob: The mill in {town} burned down\nAnn: Was anybody hurt?\nBob: No, nobody",
+        summary=f"The mill in {town} burned down. Nobody was hurt.",
+        references=(f"The mill in {town} burned down. Nobody was hurt.", f"{town}'s mill burned.")[
+            : 1 + i % 2
+        ],
+        id=f"id-{i}",
+    )
+    for i, town in enumerate(_TOWNS)
+]
+_GOOD = [pair.summary for pair in _PAIRS]
+_POOR = ["", *["A mill burned." for _ in _PAIRS[1:]]]
+_QUICK = Bootstrap(samples=50)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return evaluate({"good": _GOOD, "poor|er": _POOR}, _PAIRS, with_bleu=True, intervals=_QUICK)
+
+
+def test_models_come_first_then_baselines_and_the_bound(report: Report) -> None:
+    assert [(s.name, s.kind) for s in report.systems] == [
+        ("good", "model"),
+        ("poor|er", "model"),
+        ("LEAD-3", "baseline"),
+        ("LONGEST-3", "baseline"),
+        ("ORACLE", "bound"),
+    ]
+
+
+def test_figures_are_those_of_the_scorers(report: Report) -> None:
+    references = [pair.all_references for pair in _PAIRS]
+    poor = report.system("poor|er")
+    assert poor.metrics["rougeL"].mean == pytest.approx(Rouge().score(_POOR, references)["rougeL"].mean())
+    assert poor.metrics["bleu"].mean == pytest.approx(bleu(_POOR, references).score)
+    assert report.system("good").metrics["rougeLsum"].mean == 100
+    assert poor.empty == 1
+
+
+def test_every_result_carries_the_signatures_and_the_interval_method(report: Report) -> None:
+    found = report.to_dict()
+    assert found["signatures"]["rouge"] == Rouge().signature
+    assert found["signatures"]["bleu"].startswith("bleu|nrefs:var|")
+    assert found["intervals"] == {"samples": 50, "level": 0.95, "seed": 0}
+    assert found["examples"] == 6
+    json.dumps(found, allow_nan=False)
+
+
+def test_notes_tell_empties_references_and_bounds(report: Report) -> None:
+    notes = "\n".join(report.notes)
+    assert "6 examples; intervals: 95% percentile bootstrap" in notes
+    assert "3 examples have several references: ROUGE takes the best" in notes
+    assert "poor|er: 1 empty predictions" in notes
+    assert "ORACLE reads the references" in notes
+    assert "WARNING" not in notes
+
+
+def test_markdown_shows_scores_with_intervals_and_marks_the_models(report: Report) -> None:
+    text = report.markdown()
+    assert "| **good** | model | 100.0 [100.0, 100.0] |" in text
+    assert "| **poor\\|er** | model |" in text
+    assert "| ORACLE | bound (reads references) |" in text
+    assert "| references | " in text
+    assert f"`{Rouge().signature}`" in text
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in tables[:7]}) == 1
+
+
+def printed(table: Table, *, width: int = 80) -> str:
+    console = Console(width=width, file=io.StringIO())
+    console.print(table)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(shown, str)
+    return shown
+
+
+def test_the_terminal_table_fits_80_columns_whole(report: Report) -> None:
+    shown = printed(report.table())
+    assert "…" not in shown
+    for part in ("good", "poor|er", "LEAD-3", "ORACLE", "ROUGE-1", "ROUGE-Lsum", "BLEU", "poor|er"):
+        assert part in shown
+
+
+def test_signatures_are_lines_of_their_own_below_the_table(report: Report) -> None:
+    assert report.remarks == [*report.notes, Rouge().signature, report.signatures["bleu"]]
+    assert not any("\n" in line for line in report.remarks)
+
+
+def test_one_example_has_no_interval(tmp_path: Path) -> None:
+    report = evaluate({"good": _GOOD[:1], "poor": _POOR[:1]}, _PAIRS[:1], intervals=_QUICK)
+    assert "1 example: no intervals" in report.notes[0]
+    found = report.to_dict()
+    score = found["systems"]["good"]["metrics"]["rouge1"]
+    assert (score["mean"], score["low"], score["high"]) == (100, None, None)
+    assert found["differences_to_first"]["poor"]["rouge1"]["p_value"] is None
+    assert "[100.0, 100.0]" not in report.markdown()
+    assert "100.0-100.0" not in printed(report.table())
+    assert "[" not in printed(report.differences_table())
+
+
+def test_written_files_hold_the_report(report: Report, tmp_path: Path) -> None:
+    report.write(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "scores.json").read_text()) == report.to_dict()
+    assert (tmp_path / "out" / "table.md").read_text() == report.markdown()
+    rows = [json.loads(line) for line in (tmp_path / "out" / "examples.jsonl").read_text().splitlines()]
+    assert len(rows) == 6
+    assert rows[1]["id"] == "id-1"
+    assert rows[1]["references"] == list(_PAIRS[1].references)
+    assert rows[1]["systems"]["good"]["prediction"] == _GOOD[1]
+    assert rows[1]["systems"]["good"]["rouge1"] == 100
+
+
+def test_comparison_is_paired_for_every_metric(report: Report) -> None:
+    tests = report.compare("good", "poor|er")
+    assert list(tests) == ["rouge1", "rouge2", "rougeL", "rougeLsum", "bleu"]
+    assert all(test.difference.low > 0 and test.p_value < 0.05 for test in tests.values())
+    with pytest.raises(UserError, match="no system 'x'"):
+        report.compare("good", "x")
+
+
+def test_each_further_model_stands_beside_the_first_with_interval_and_p(report: Report) -> None:
+    (difference,) = report.differences.values()
+    assert list(report.differences) == ["poor|er"]
+    assert difference == report.compare("poor|er", "good")
+    found = report.to_dict()["differences_to_first"]["poor|er"]
+    assert list(found) == ["rouge1", "rouge2", "rougeL", "rougeLsum", "bleu"]
+    rouge1, written = difference["rouge1"], found["rouge1"]
+    assert written["p_value"] == pytest.approx(rouge1.p_value, abs=1e-4)
+    for name in ("mean", "low", "high"):
+        assert written[name] == pytest.approx(getattr(rouge1.difference, name), abs=1e-4)
+    shown = printed(report.differences_table())
+    row = next(line for line in shown.splitlines() if "ROUGE-1" in line)
+    assert row.split()[:3] == ["poor|er", "ROUGE-1", f"{rouge1.difference.mean:+.2f}"]
+    assert "difference to good" in shown
+    assert f"| poor\\|er | ROUGE-1 | {rouge1.difference.mean:+.2f} [" in report.markdown()
+
+
+def test_of_one_model_there_is_no_difference_to_show() -> None:
+    alone = evaluate({"good": _GOOD}, _PAIRS, intervals=_QUICK)
+    assert (alone.differences, alone.to_dict()["differences_to_first"]) == ({}, {})
+    assert "ifference" not in alone.markdown()
+    assert evaluate({}, _PAIRS, intervals=_QUICK).differences == {}
+
+
+def test_a_score_of_any_name_has_its_column(tmp_path: Path) -> None:
+    mine = {"my [b]score[/b] a|b": bleu}
+    report = evaluate({"good": _GOOD, "poor": _POOR}, _PAIRS, scorers=mine, intervals=_QUICK)
+    report.write(tmp_path)
+    header = (tmp_path / "table.md").read_text().splitlines()[0]
+    assert header.endswith(r" my [b]score[/b] a\|b | empty |")
+    assert "[b]score[/b]" in printed(report.table(), width=120)
+    assert "[b]score[/b]" in printed(report.differences_table(), width=120)
+
+
+def test_a_report_that_cannot_be_told_leaves_no_files(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Report, "markdown", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        report.write(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_same_call_gives_the_same_report(report: Report) -> None:
+    again = evaluate({"good": _GOOD, "poor|er": _POOR}, _PAIRS, with_bleu=True, intervals=_QUICK)
+    assert again.to_dict() == report.to_dict()
+
+
+def test_a_warning_stands_in_the_report_when_the_tokenizer_ignores_the_script() -> None:
+    pairs = [Pair(document="Мельница сгорела. Дождь.", summary="Мельница сгорела.")]
+    ignored = evaluate({"m": ["Мельница сгорела."]}, pairs, rouge=Rouge(), intervals=_QUICK)
+    assert "WARNING: 100% of the references' letters are not Latin" in ignored.markdown()
+    assert ignored.systems[0].metrics["rouge1"].mean == 0
+    read = evaluate({"m": ["Мельница сгорела."]}, pairs, intervals=_QUICK)
+    assert "WARNING" not in read.markdown()
+    assert read.systems[0].metrics["rouge1"].mean == 100
+
+
+def test_baselines_can_be_chosen_or_left_out() -> None:
+    one = evaluate({}, _PAIRS, baselines=[Lead(units=1)], intervals=_QUICK)
+    assert [s.name for s in one.systems] == ["LEAD-1"]
+    assert "bleu" not in one.systems[0].metrics
+    none = evaluate({"good": _GOOD}, _PAIRS, baselines=(), intervals=_QUICK)
+    assert [s.name for s in none.systems] == ["good"]
+
+
+def test_bad_requests_are_refused() -> None:
+    with pytest.raises(UserError, match="zero pairs"):
+        evaluate({"a": []}, [])
+    with pytest.raises(UserError, match="'a' has 1 predictions for 6 pairs"):
+        evaluate({"a": ["x"]}, _PAIRS)
+    with pytest.raises(UserError, match="two systems are called 'LEAD-3'"):
+        evaluate({"LEAD-3": _GOOD}, _PAIRS)
+    with pytest.raises(UserError, match="cannot be called 'references'"):
+        evaluate({"references": _GOOD}, _PAIRS)
+
+
+def test_a_report_that_is_stopped_while_it_is_written_leaves_the_old_files_whole(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("scores.json", "table.md", "examples.jsonl")
+    report.write(tmp_path)
+    before = [(tmp_path / name).read_bytes() for name in names]
+
+    def stopped(_: Report) -> Iterator[dict[str, Any]]:
+        yield {"id": "another"}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Report, "_examples", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        report.write(tmp_path)
+    assert [(tmp_path / name).read_bytes() for name in names] == before

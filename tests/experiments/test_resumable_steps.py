@@ -1,0 +1,214 @@
+"""Claims about experiments made of steps: what is done stays done, what was stopped goes on, work can be shared."""
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from precis.storage.locks import locked
+from precis_experiments.experiment import Experiment
+from precis_experiments.resumable_steps import Interrupted, Step, Study
+from precis_text.config import Settings
+from precis_text.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size(Settings):
+    rows: int = 3
+
+
+def test_done_steps_are_not_run_again_and_a_stopped_one_is(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    def work(name: str, *, stop: bool = False) -> Step:
+        def run(place: Path) -> dict[str, int]:
+            ran.append(name)
+            assert place.is_dir()
+            if stop:
+                raise Interrupted
+            return {"found": len(name)}
+
+        return Step(name, run)
+
+    study = Study(tmp_path / "s", Size(), name="test")
+    with pytest.raises(Interrupted):
+        study.work([work("a"), work("bb", stop=True), work("c")], lambda _: None)
+    again = Study(tmp_path / "s", Size(), name="test")
+    results = again.work([work("a"), work("bb"), work("c")], lambda _: None)
+    assert ran == ["a", "bb", "bb", "c"]
+    assert {name: result["found"] for name, result in results.items()} == {"a": 1, "bb": 2, "c": 1}
+
+
+def test_time_spent_before_an_interruption_counts_and_tidying_waits_for_the_result(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def run(place: Path) -> dict[str, int]:
+        tries.append(1)
+        (place / "needed").write_text("to go on")
+        until = time.process_time() + 0.05
+        while time.process_time() < until:
+            pass
+        if len(tries) == 1:
+            raise Interrupted
+        return {}
+
+    step = Step("a", run, tidy=lambda place: (place / "needed").unlink(missing_ok=True))
+    study = Study(tmp_path / "s", Size(), name="test")
+    with pytest.raises(Interrupted):
+        study.work([step], lambda _: None)
+    assert (study.place("a") / "needed").exists()
+    found = study.work([step], lambda _: None)["a"]
+    assert found["cpu_seconds"] >= 0.1
+    assert not (study.place("a") / "needed").exists()
+    (study.place("a") / "needed").write_text("left by a kill")
+    study.work([step], lambda _: None)
+    assert not (study.place("a") / "needed").exists()
+    assert len(tries) == 2
+
+
+FORK = multiprocessing.get_context("fork")
+
+
+def _work(folder: Path, who: int, start: Any) -> None:
+    study = Study(folder, Settings(), name="test")
+
+    def step(name: str, *needs: str) -> Step:
+        def run(place: Path) -> dict[str, Any]:
+            with (place / "tries").open("a") as file:
+                file.write("x")
+            time.sleep(0.1)
+            return {"by": who, "found": all(study.result(need) is not None for need in needs)}
+
+        return Step(name, run, needs=needs)
+
+    steps = [step("a"), step("b"), step("c", "a", "b"), step("d"), step("e")]
+    start.wait()
+    assert len(study.work(steps, lambda _: None, poll_seconds=0.02)) == 5
+
+
+def _hold(place: Path, holds: Any) -> None:
+    with locked(place):
+        holds.set()
+        time.sleep(60)
+
+
+@contextmanager
+def holder_of(place: Path) -> Iterator[Any]:
+    """Another process that has the lock of a folder."""
+    place.mkdir(parents=True, exist_ok=True)
+    holds = FORK.Event()
+    other = FORK.Process(target=_hold, args=(place, holds))
+    other.start()
+    try:
+        assert holds.wait(20)
+        yield other
+    finally:
+        other.kill()
+        other.join()
+
+
+def noted(ran: list[str], name: str, *, needs: tuple[str, ...] = ()) -> Step:
+    def run(_: Path) -> dict[str, int]:
+        ran.append(name)
+        return {}
+
+    return Step(name, run, needs=needs)
+
+
+def test_two_processes_share_the_steps_and_none_is_done_twice(tmp_path: Path) -> None:
+    start = FORK.Barrier(2)
+    both = [FORK.Process(target=_work, args=(tmp_path / "s", who, start)) for who in (1, 2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(60)
+        assert process.exitcode == 0
+    study = Study(tmp_path / "s", Settings(), name="test")
+    assert [(study.place(name) / "tries").read_text() for name in "abcde"] == ["x"] * 5
+    results = [study.result(name) or {} for name in "abcde"]
+    assert {result["by"] for result in results} == {1, 2}
+    assert all(result["found"] for result in results)  # the steps that it needs were done
+
+
+def test_what_another_process_is_at_is_left_to_it_until_it_dies(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", Size(), name="test")
+    ran: list[str] = []
+    told: list[str] = []
+    steps = [noted(ran, "a"), noted(ran, "b", needs=("a",)), noted(ran, "c")]
+    with holder_of(study.place("a")) as other:
+
+        def notify(line: str) -> None:
+            told.append(line)
+            if line.startswith("waiting"):
+                other.kill()
+
+        study.work(steps, notify, poll_seconds=0.05)
+    assert ran == ["c", "a", "b"]
+    assert told == ["[3/3] c", "waiting for other processes: 2 of 3 steps are left", "[1/3] a", "[2/3] b"]
+
+
+def test_a_step_that_is_finished_between_the_look_and_the_lock_is_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, ran = Study(tmp_path / "s", Size(), name="test"), list[str]()
+
+    @contextmanager
+    def late(place: Path) -> Iterator[None]:
+        (place / "result.json").write_text("{}")
+        yield
+
+    monkeypatch.setattr("precis_experiments.resumable_steps.locked", late)
+    assert study.work([noted(ran, "a")], lambda _: None, poll_seconds=0.01) == {"a": {}}
+    assert ran == []
+
+
+def test_needs_name_earlier_steps_and_names_are_given_once(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", Size(), name="test")
+    with pytest.raises(ValueError, match=r"'a' needs \['b'\], but no earlier step"):
+        study.work([noted([], "a", needs=("b",)), noted([], "b")], lambda _: None)
+    with pytest.raises(ValueError, match="two steps have the name 'a'"):
+        study.work([noted([], "a"), noted([], "a")], lambda _: None)
+
+
+def test_a_study_is_not_run_by_torchrun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match="start the same command several times"):
+        Study(tmp_path / "s", Size(), name="test").work([], lambda _: None)
+
+
+def test_the_table_is_written_after_every_step_and_names_what_is_missing(tmp_path: Path) -> None:
+    ran, seen = list[str](), list[str]()
+
+    def stop(_: Path) -> dict[str, int]:
+        seen.append((tmp_path / "s" / "table.md").read_text())
+        raise Interrupted
+
+    steps = [noted(ran, "a"), noted(ran, "b"), Step("c", stop)]
+    study = Experiment(
+        name="test",
+        scales={"one": Size()},
+        steps=lambda *_: steps,
+        table=lambda _, results: f"of {', '.join(results)}\n",
+    )
+    again = partial(study, Size(), data=tmp_path, out=tmp_path / "s", notify=lambda _: None)
+    with pytest.raises(Interrupted):
+        again()
+    assert seen == ["Unfinished: 2 of 3 steps are done. Missing: c.\n\nof a, b\n"]
+    steps[2] = noted(ran, "c")
+    assert again() == (tmp_path / "s" / "table.md").read_text() == "of a, b, c\n"
+
+
+def test_a_folder_of_another_experiment_or_scale_is_refused(tmp_path: Path) -> None:
+    Study(tmp_path / "s", Size(), name="one")
+    for name, rows in (("two", 3), ("one", 4)):
+        with pytest.raises(UserError, match="contains one with other settings, data or precision"):
+            Study(tmp_path / "s", Size(rows=rows), name=name)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="is a file"):
+        Study(tmp_path / "file", Size(), name="one")

@@ -1,0 +1,194 @@
+"""Claims about Z-Code++'s studies: their tables show what is there, and the ablation changes one thing at a time."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny_models import save
+
+from precis.objectives.pretraining_objectives import SpansAlone
+from precis.recipes.run_plan import PRECISION
+from precis_experiments.experiment import Runner
+from precis_experiments.resumable_steps import Study
+from precis_experiments.scales import SCALES
+from precis_experiments.zcodepp_steps import tune_on
+from precis_experiments.zcodepp_studies import (
+    STARTS,
+    VARIANTS,
+    WHOLE,
+    ablation,
+    fewshot,
+    ordered_cells,
+    variant,
+)
+
+
+def result(value: float) -> dict[str, object]:
+    examples = {name: [value, value + 10.0] for name in ("rouge1", "rouge2", "rougeL")}
+    return {
+        "examples": examples,
+        "loss": value / 10,
+        "span_loss": value,
+        "cpu_seconds": 60 * value,
+        "tokens": 5,
+    }
+
+
+def test_the_few_shot_table_averages_sampling_seeds_and_compares_each_start_with_the_one_above() -> None:
+    scale = SCALES["micro"]
+    results: dict[str, dict[str, object]] = {"pack": result(1), "phase1": result(1)}
+    for start, base in zip(STARTS, (10.0, 20.0, 30.0), strict=True):
+        results |= {
+            f"{start}-{size}-{seed}": result(base + seed) for size in (10, 100, 1000) for seed in range(3)
+        }
+        results |= {f"{start}-all": result(base), f"{start}-0": result(base)}
+    del results["scratch-0"]
+    rows = [line for line in fewshot.table(scale, results).splitlines() if line.startswith("| 10 ")]
+    assert rows[0].startswith("| 10 | scratch | 16.0 [")  # mean of 10, 11, 12 and of these plus 10
+    assert "| 15.0, 16.0, 17.0 |" in rows[0]
+    # paired by draw: the spread of the draws drops out; then the loss of each draw
+    assert "| 10.0 [10.0, 10.0] | 2.00, 2.10, 2.20 | 13.6/2.6/11.0 |" in rows[1]
+    assert json.dumps(scale.to_dict())
+
+
+def test_tables_show_what_is_there_and_compare_on_the_draws_that_both_have() -> None:
+    scale = SCALES["micro"]
+    assert "| 10 |" not in fewshot.table(scale, {})
+    results = {"phase1-10-0": result(10), "phase1+2-10-0": result(13), "phase1+2-10-2": result(90)}
+    rows = [line for line in fewshot.table(scale, results).splitlines() if line.startswith("| 10 ")]
+    assert [row.split(" | ")[1] for row in rows] == ["phase1", "phase1+2"]
+    assert "| 18.0, 95.0 | 3.0 [3.0, 3.0] |" in rows[1]
+
+    steps = {
+        "pretrained-RTD-and-spans-0": result(1),
+        "pretrained-without-RTD-1": result(2),
+        "tuned-without-RTD-1": result(20),
+    }
+    lines = ablation.table(scale, steps).splitlines()
+    assert "| RTD and spans | 1.000 | 1 | - | - | - |  | - |" in lines
+    (row,) = (line for line in lines if line.startswith("| without RTD"))
+    assert row.startswith("| without RTD | 2.000 | 2 | 25.0 [")
+    assert row.endswith("| - | 2.00 |")
+    assert not any(line.startswith("| gap sentences") for line in lines)
+
+
+def test_the_cells_that_decide_come_first() -> None:
+    cells = [(start, size) for start, size, _ in ordered_cells(SCALES["micro"])]
+    order = list(dict.fromkeys(cells))
+    assert order == [
+        *((start, size) for size in (10, 100) for start in ("phase1", "phase1+2")),
+        ("scratch", 100),
+        *((start, size) for size in (1000, None) for start in STARTS),
+        ("scratch", 10),
+    ]
+    assert len(cells) == 3 * 3 * 3 + 3
+    assert ordered_cells(SCALES["smoke"]) == [
+        ("phase1", 10, 0),
+        ("phase1+2", 10, 0),
+        *((start, None, None) for start in STARTS),
+        ("scratch", 10, 0),
+    ]
+
+
+def test_the_ablation_changes_one_thing_at_a_time() -> None:
+    scale = SCALES["micro"]
+    whole = variant(scale, WHOLE, seed=1)
+    spans = variant(scale, "without RTD", seed=1)
+    plain = variant(scale, "without disentangled attention", seed=1)
+    gaps = variant(scale, "gap sentences instead of spans", seed=1)
+    assert isinstance(spans.objective, SpansAlone)
+    assert (spans.model, spans.corruption, spans.train) == (whole.model, whole.corruption, whole.train)
+    assert plain.model.encoder_positions == "bucketed"
+    assert (plain.objective, plain.corruption, plain.train) == (
+        whole.objective,
+        whole.corruption,
+        whole.train,
+    )
+    assert gaps.corruption.unit == "sentences"
+    assert (gaps.objective, gaps.model, gaps.train) == (whole.objective, whole.model, whole.train)
+    results = {
+        f"{stage}-{name.replace(' ', '-')}-{seed}": result(float(seed + 1))
+        for stage in ("pretrained", "tuned")
+        for name in VARIANTS
+        for seed in (0, 1)
+    }
+    rows = [line for line in ablation.table(scale, results).splitlines() if line.startswith("| without RTD")]
+    assert rows[0].startswith("| without RTD | 1.000, 2.000 | 2 |")
+
+
+def test_each_task_of_table_11_has_rows_beside_the_papers() -> None:
+    scale = SCALES["mini"]
+    assert scale.tasks == ("samsum", "cnndm", "xsum")
+    results = {f"{name}phase1+2-0": result(20) for name in ("", "cnndm-", "xsum-")}
+    text = fewshot.table(scale, results)
+    for name, paper in (("samsum", "26.5/7.9/20.5"), ("cnndm", "40.0/17.3/25.3"), ("xsum", "36.6/13.7/28.6")):
+        _, _, rest = text.partition(f"| {name}, examples")
+        assert rest.splitlines()[2].endswith(f"| {paper} |")
+    assert "cnndm" not in fewshot.table(SCALES["micro"], results).split("Phase 2")[0]
+
+
+def test_the_ablation_is_judged_on_answers_and_labels_too() -> None:
+    scale = SCALES["micro"]
+    assert scale.judged_on == ("samsum", "squad-qa", "mnli")
+
+    def judged(accuracy: float) -> dict[str, object]:
+        return {"scores": {"accuracy": accuracy}, "resampled": {"accuracy": [accuracy] * 50}}
+
+    results = {
+        f"mnli-tuned-{name}-{seed}": judged(value)
+        for name, value in (("RTD-and-spans", 40.0), ("without-RTD", 36.0))
+        for seed in (0, 1)
+    }
+    lines = ablation.table(scale, results).splitlines()
+    assert "| mnli | accuracy | against the first: accuracy |" in lines
+    assert "| RTD and spans | 40.0 [40.0, 40.0] |  |" in lines
+    assert "| without RTD | 36.0 [36.0, 36.0] | -4.0 [-4.0, -4.0] |" in lines
+
+
+def test_the_ablation_is_judged_on_both_test_sets_of_mnli() -> None:
+    scale = SCALES["micro"]
+
+    def judged(accuracy: float) -> dict[str, object]:
+        return {"scores": {"accuracy": accuracy}, "resampled": {"accuracy": [accuracy] * 50}}
+
+    results = {"mnli-tuned-RTD-and-spans-0": {**judged(40.0), "further": {"mnli-mm": judged(39.0)}}}
+    results["mnli-tuned-RTD-and-spans-1"] = judged(42.0)  # of a run whose data had no mismatched genres
+    _, matched, mismatched = ablation.table(scale, results).split("| mnli")
+    assert "| RTD and spans | 41.0 [" in matched
+    assert mismatched.startswith("-mm | accuracy |")
+    assert "| RTD and spans | 39.0 [39.0, 39.0] |" in mismatched
+
+
+def test_a_variant_is_tuned_on_answers_and_on_labels_which_have_no_dev_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are scored on the public dev rows, so that validation rows are held out of train."""
+    monkeypatch.setenv(PRECISION, "fp32")
+    data = tmp_path / "data"
+    labelled = [
+        {"premise": f"Ann has {n}.", "hypothesis": f"Bob has {n}.", "label": n % 3} for n in range(30)
+    ]
+    asked = [{"question": "Who sings?", "answers": ["Ann"]}]
+    paragraphs = [{"document": f"Ann sings {n} songs.", "qas": asked, "title": "Ann"} for n in range(30)]
+    for folder, names, rows in (
+        ("glue", ("MNLI.train", "MNLI.dev", "MNLI.dev_mismatched"), labelled),
+        ("squad_v1.1", ("train", "dev"), paragraphs),
+    ):
+        (data / folder).mkdir(parents=True)
+        for name in names:
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            (data / folder / f"{name}.jsonl").write_text(lines)
+    start = save("zcodepp", tmp_path / "start")
+    scale = replace(SCALES["smoke"], batch_tokens=300, test_rows=4)
+    runner = Runner(Study(tmp_path / "out", scale, name="x", data=data), data, lambda _: None)
+    found = {
+        name: tune_on(scale, runner, name, tmp_path / name, start=start, examples=10)
+        for name in ("mnli", "squad-qa")
+    }
+    assert {name: set(result["scores"]) for name, result in found.items()} == {
+        "mnli": {"accuracy"},
+        "squad-qa": {"exact_match", "answer_f1"},
+    }
+    assert set(found["mnli"]["further"]["mnli-mm"]["scores"]) == {"accuracy"}
+    assert found["squad-qa"]["steps"] == scale.few_shot_steps

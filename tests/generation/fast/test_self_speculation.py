@@ -1,0 +1,258 @@
+"""Drafting with predicting streams changes how fast a text is written and nothing else."""
+
+import math
+
+import pytest
+import torch
+from tiny_models import documents as words
+from tiny_models import our_tokenizer
+from torch import nn
+from transformers import GenerationConfig
+from tuning.bases import attach_loud
+
+from precis.generation.decoder_batches import Drafting
+from precis.generation.fast.fast_decoder import FastDecoder
+from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, has_int8
+from precis.generation.fast.self_speculation import Drafted, DraftWriter, Greedy, ModulePasses, Sampled
+from precis.generation.fast.token_rules import TokenRules
+from precis.generation.summarizer import Summarizer
+from precis.models import (
+    ProphetNetConfig,
+    ProphetNetForConditionalGeneration,
+    ZCodePPConfig,
+    ZCodePPForConditionalGeneration,
+)
+from precis.tuning import Prefix, method
+from precis_text.decoding_settings import GenerationSettings
+from precis_text.errors import UserError
+
+VOCABULARY = 24
+SIZES = {"vocab_size": VOCABULARY, "hidden_size": 16, "encoder_layers": 1, "decoder_layers": 2}
+
+
+def prophet(ngram: int, **sizes: int) -> ProphetNetForConditionalGeneration:
+    torch.manual_seed(0)
+    config = ProphetNetConfig(
+        **{**SIZES, "max_position_embeddings": 40, **sizes},
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        ngram=ngram,
+        init_std=0.4,
+    )
+    return ProphetNetForConditionalGeneration(config).eval()
+
+
+def zcodepp(future: int, **sizes: int) -> ZCodePPForConditionalGeneration:
+    torch.manual_seed(0)
+    config = ZCodePPConfig(
+        **{**SIZES, **sizes},
+        num_attention_heads=2,
+        intermediate_size=24,
+        future_tokens=future,
+        initializer_range=0.4,
+    )
+    model = ZCodePPForConditionalGeneration(config).eval()
+    for parameter in model.get_decoder().parameters():
+        nn.init.normal_(parameter, std=0.5)  # texts that do not repeat one token
+    return model
+
+
+def settings(model, **options) -> GenerationConfig:
+    plain = {"max_new_tokens": 20, "do_sample": False, "num_beams": 1}
+    return GenerationConfig(
+        **{**plain, **options},
+        decoder_start_token_id=model.config.decoder_start_token_id,
+        eos_token_id=model.config.eos_token_id,
+        pad_token_id=0,
+    )
+
+
+def documents(count: int) -> list[torch.Tensor]:
+    rng = torch.Generator().manual_seed(3)
+    return [torch.randint(4, VOCABULARY, (1, 5 + i % 7), generator=rng) for i in range(count)]
+
+
+@torch.no_grad()
+def by_modules(model, document: torch.Tensor, config: GenerationConfig) -> Drafted:
+    """Drafts by the model's own modules, as they read where an adapter is attached."""
+    source = model.get_encoder()(input_ids=document, return_dict=True).last_hidden_state
+    rules = TokenRules.of(config, [], device=source.device)
+    return DraftWriter(ModulePasses(model, source), rules, Greedy()).write(model.future_streams.stop - 1)
+
+
+POSITIONS = {prophet: {"max_position_embeddings": 300}, zcodepp: {}}
+MODELS = {
+    "prophetnet-2": lambda: prophet(2),
+    "prophetnet-4": lambda: prophet(4),
+    "zcodepp-1": lambda: zcodepp(1),
+    "zcodepp-3": lambda: zcodepp(3),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"no_repeat_ngram_size": 2, "min_new_tokens": 9}, {"max_new_tokens": 2}, {"max_new_tokens": 1}],
+    ids=["plain", "rules", "two tokens", "one token"],
+)
+def test_greedy_drafting_writes_what_generate_writes(make, options):
+    model = make()
+    config = settings(model, **options)
+    lean = FastDecoder(model, AsGiven())
+    kept = 0
+    for document in documents(12):
+        expected = model.generate(document, generation_config=config)[0].tolist()
+        drafted = lean.draft(document, config)
+        assert drafted.tokens == expected
+        assert by_modules(model, document, config) == drafted
+        assert drafted.written <= drafted.passes + drafted.kept
+        kept += drafted.kept
+    if config.max_new_tokens == 20 and not options:
+        assert kept > 0  # some drafts were right, or nothing was tested
+
+
+@pytest.mark.parametrize("weights", [BFloat16(), Int8()], ids=["bf16", "int8"])
+@pytest.mark.parametrize("make", [MODELS["prophetnet-2"], MODELS["zcodepp-1"]], ids=["prophetnet", "zcodepp"])
+def test_drafting_works_with_smaller_weights_too(make, weights):
+    if isinstance(weights, Int8) and not has_int8():
+        pytest.skip("this build of torch has no product for 8-bit weights")
+    model = make()
+    drafted = FastDecoder(model, weights).draft(documents(1)[0], settings(model))
+    assert drafted.written > 0
+
+
+def test_more_tokens_than_positions_are_refused_by_both_loops():
+    model = prophet(2)
+    longest = model.get_decoder().longest
+    config = settings(model, max_new_tokens=longest + 1)
+    loop, document = FastDecoder(model, AsGiven()), documents(1)[0]
+    with pytest.raises(ValueError, match=f"positions for {longest}"):
+        loop.draft(document, config)
+    with pytest.raises(ValueError, match=f"positions for {longest}"):
+        loop({"input_ids": document, "attention_mask": torch.ones_like(document)}, config)
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make):
+    model = make()
+    config, lean = settings(model), FastDecoder(model, AsGiven())
+    for document in documents(4):
+        whole, one, none = (lean.draft(document, config, drafts=drafts) for drafts in (None, 1, 0))
+        assert whole.tokens == one.tokens == none.tokens
+        assert (none.passes, none.drafted, none.kept) == (none.written, 0, 0)
+        assert one.drafted <= one.passes - 1
+
+
+@pytest.mark.parametrize("make", [MODELS["prophetnet-4"], MODELS["zcodepp-3"]], ids=["prophetnet", "zcodepp"])
+def test_drafts_that_are_always_right_are_all_kept(make):
+    model = make()
+    config = settings(model, max_new_tokens=17, min_new_tokens=17)
+    document = documents(1)[0]
+    expected = model.generate(document, generation_config=config)[0].tolist()
+    drafted = FastDecoder(model, AsGiven()).draft(document, config, choice=Oracle(expected))
+    assert drafted.tokens == expected
+    assert drafted.kept == drafted.drafted == 17 - drafted.passes
+    assert drafted.passes == math.ceil(17 / 4)
+
+
+class Oracle:
+    """Guesses what will be written, and is asked in the order of the text."""
+
+    def __init__(self, text: list[int]) -> None:
+        self.text, self.written, self.guessed = text, 0, 0
+
+    def draft(self, logits):
+        self.guessed += 1
+        return self.text[self.written + self.guessed], None
+
+    def choose(self, scores, guess, drawn_from):
+        self.written, self.guessed = self.written + 1, 0
+        return int(scores.argmax())
+
+
+def test_the_summarizer_drafts_when_it_is_asked_to():
+    tokenizer = our_tokenizer()
+    model = prophet(3, vocab_size=len(tokenizer), max_position_embeddings=300)
+    texts = words(5)
+    short = GenerationSettings(max_tokens=20)
+    plain = Summarizer(model, tokenizer, settings=short).summarize(texts)
+    drafting = Summarizer(model, tokenizer, settings=short, loop=Drafting())
+    assert drafting.summarize(texts) == plain
+    beams = GenerationSettings(beams=2)
+    with pytest.raises(UserError, match="beam search cannot draft"):
+        Summarizer(model, tokenizer, settings=beams, loop=Drafting()).summarize(texts)
+
+
+@pytest.mark.parametrize("make", [prophet, zcodepp])
+@pytest.mark.parametrize("name", ["prefix", "hierblock", "truncsa"])
+def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):
+    tokenizer = our_tokenizer()
+    model = make(2, vocab_size=len(tokenizer), **POSITIONS[make])
+    texts, short = words(5), GenerationSettings(max_tokens=20)
+    bare = Summarizer(model, tokenizer, settings=short).summarize(texts)
+    attach_loud(model, method(name, Prefix(length=4)))
+    greedy = Summarizer(model, tokenizer, settings=short).summarize(texts)
+    assert greedy != bare
+    assert Summarizer(model, tokenizer, settings=short, loop=Drafting()).summarize(texts) == greedy
+    with pytest.raises(UserError, match="use weights=AsGiven"):
+        Summarizer(model, tokenizer, settings=short, loop=Drafting(weights=BFloat16())).summarize(texts)
+
+
+@torch.no_grad()
+def second_token(model, document, temperature) -> torch.Tensor:
+    """The exact distribution of the second token, over all first ones."""
+    start = torch.full((VOCABULARY, 1), model.config.decoder_start_token_id)
+    target = torch.cat([start, torch.arange(VOCABULARY)[:, None]], dim=1)
+    documents = document.expand(VOCABULARY, -1)
+    logits = model(input_ids=documents, decoder_input_ids=target).logits.double()
+    never_end = torch.zeros(VOCABULARY, dtype=torch.double)
+    never_end[model.config.eos_token_id] = -torch.inf
+    first, second = torch.softmax((logits + never_end) / temperature, dim=-1).unbind(1)
+    return first[0] @ second
+
+
+@pytest.mark.slow
+def test_sampling_keeps_the_distribution():
+    """Frequencies of the second token, the first that was drafted, against its exact distribution (chi-square)."""
+    model, document, temperature, runs = prophet(2), documents(1)[0], 0.7, 600
+    config = settings(model, max_new_tokens=3, min_new_tokens=3)
+    expected = second_token(model, document, temperature) * runs
+    loop, choice = FastDecoder(model, AsGiven()), Sampled(temperature=temperature, seed=4)
+    counts = torch.zeros(VOCABULARY, dtype=torch.double)
+    for _ in range(runs):
+        counts[loop.draft(document, config, choice=choice).tokens[2]] += 1
+    common = expected >= 5.0
+    assert int(common.sum()) > 5
+    freedom = int(common.sum())
+    distance = float(((counts - expected).square() / expected)[common].sum())
+    assert distance < freedom + 3 * math.sqrt(2 * freedom)
+
+
+def test_a_guess_stays_with_the_probability_that_keeps_the_distribution():
+    scores = torch.tensor([0.5, 0.3, 0.2]).log()
+    guessed_from = torch.tensor([0.1, 0.1, 0.8], dtype=torch.float64)
+    choice = Sampled(seed=1)
+    counts = torch.zeros(3)
+    for _ in range(20_000):
+        guess = choice._draw(guessed_from)
+        counts[choice.choose(scores, guess, guessed_from)] += 1
+    assert torch.allclose(counts / 20_000, torch.tensor([0.5, 0.3, 0.2]), atol=0.015)
+
+
+def test_what_cannot_draft_is_refused_in_one_line():
+    document = documents(1)[0]
+    alone = prophet(1)
+    with pytest.raises(UserError, match="predicts only the next token"):
+        FastDecoder(alone, AsGiven()).draft(document, settings(alone))
+    model = prophet(2)
+    loop = FastDecoder(model, AsGiven())
+    with pytest.raises(UserError, match="beam search cannot draft"):
+        loop.draft(document, settings(model, num_beams=2))
+    with pytest.raises(UserError, match="draft 0 to 1 tokens ahead"):
+        loop.draft(document, settings(model), drafts=2)
+    with pytest.raises(UserError, match="above 0"):
+        Sampled(temperature=0.0)
+    with pytest.raises(UserError, match="sets temperature, top_k, but Sampled samples from all tokens"):
+        loop.draft(document, settings(model, top_k=5, temperature=0.5), choice=Sampled())

@@ -1,0 +1,69 @@
+"""Weights in eight bits: a quarter of the size, nearly the same numbers, and damage is named."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_models import save
+
+from precis.generation.int8_weights import COMPACT, write_compact
+from precis.generation.model_loader import load_model
+from precis.storage import atomic
+from precis_text.errors import UserError
+
+
+@pytest.fixture(params=["zcodepp", "bart"])
+def folders(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]:
+    whole, small = save(request.param, tmp_path / "whole"), tmp_path / "small"
+    loaded = load_model(whole)
+
+    def write(place: Path) -> None:
+        write_compact(loaded.model, place)
+        loaded.tokenizer.save_pretrained(place)
+
+    atomic.write_folder(small, write)
+    return whole, small
+
+
+def test_what_is_read_back_differs_by_half_a_step_of_its_row_at_most(folders: tuple[Path, Path]) -> None:
+    whole, small = (load_model(folder).model.state_dict() for folder in folders)
+    assert whole.keys() == small.keys()
+    for name, weight in whole.items():
+        is_matrix = weight.ndim == 2 and len(weight) > 1
+        step = weight.abs().amax(-1, keepdim=True) / 127 if is_matrix else weight.abs().amax() * 1e-3
+        assert ((weight - small[name]).abs() <= 0.501 * step + 1e-7).all(), name
+
+
+def test_decoding_and_tied_weights_are_kept(folders: tuple[Path, Path]) -> None:
+    whole, small = (load_model(folder).model for folder in folders)
+    assert whole.generation_config.to_diff_dict() == small.generation_config.to_diff_dict()
+    assert sum(p.numel() for p in whole.parameters()) == sum(p.numel() for p in small.parameters())
+
+
+def test_the_file_has_a_quarter_of_the_size(folders: tuple[Path, Path]) -> None:
+    whole, small = folders
+    weights = load_file(small / COMPACT)
+    matrices = sum(weight.numel() for weight in weights.values() if weight.dtype is torch.int8)
+    assert matrices > 0.8 * sum(weight.numel() for weight in load_file(whole / "model.safetensors").values())
+
+
+def test_a_flipped_bit_is_found(folders: tuple[Path, Path]) -> None:
+    content = bytearray((folders[1] / COMPACT).read_bytes())
+    content[-100] ^= 4
+    (folders[1] / COMPACT).write_bytes(content)
+    with pytest.raises(UserError, match=COMPACT):
+        load_model(folders[1])
+
+
+@pytest.mark.parametrize("lost", [".scale", ""])
+def test_weights_that_lack_something_are_refused(
+    folders: tuple[Path, Path], tmp_path: Path, lost: str
+) -> None:
+    weights = load_file(folders[1] / COMPACT)
+    name = next(name for name, weight in weights.items() if weight.dtype is torch.int8)
+    del weights[name + lost]
+    (folders[1] / atomic.SEAL).unlink()
+    save_file(weights, folders[1] / COMPACT)
+    with pytest.raises(UserError, match=r"scale|missing|does not have them"):
+        load_model(folders[1])

@@ -1,0 +1,67 @@
+"""An input that cannot fit is refused before it is encoded."""
+
+import pytest
+import torch
+from tiny_models import documents, tiny
+
+from precis.generation import memory_check
+from precis.generation.memory_check import free_bytes, scores_bytes
+from precis.generation.summarizer import Summarizer
+from precis_text.decoding_settings import GenerationSettings
+from precis_text.errors import UserError
+
+SHORT = GenerationSettings(max_tokens=4)
+
+
+def test_scores_of_all_pairs_are_counted_where_a_model_holds_them() -> None:
+    t5, _ = tiny("t5")
+    ours, _ = tiny("zcodepp")
+    assert scores_bytes(t5, rows=2, length=1000) == 3 * 2 * t5.config.num_heads * 1000**2 * 4
+    assert scores_bytes(ours, rows=2, length=1000) == 0
+
+
+def test_this_machine_says_what_is_free() -> None:
+    free = free_bytes(torch.device("cpu"))
+    assert free is not None
+    assert 2**20 < free < 2**50
+
+
+def test_too_long_an_input_is_one_line_before_the_encoder_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokenizer = tiny("t5")
+    summarizer = Summarizer(model, tokenizer, settings=SHORT)
+    summarizer.max_source = 100_000
+    monkeypatch.setattr(memory_check, "free_bytes", lambda _: 10 * 2**20)
+    monkeypatch.setattr(model.get_encoder(), "forward", lambda *_, **__: pytest.fail("was encoded"))
+    text = " ".join(documents(60))
+    with pytest.raises(UserError, match=r"tokens needs about .* GiB of memory .* use --long chunk"):
+        summarizer.summarize([text])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:114] DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+    ],
+)
+def test_missing_memory_is_one_line(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokenizer = tiny("t5")
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(model.get_encoder(), "forward", fail)
+    with pytest.raises(UserError, match=r"not enough memory for an input of \d+ tokens"):
+        Summarizer(model, tokenizer, settings=SHORT).summarize(["Ann sings."])
+
+
+def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokenizer = tiny("t5")
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("shapes differ")
+
+    monkeypatch.setattr(model.get_encoder(), "forward", fail)
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        Summarizer(model, tokenizer, settings=SHORT).summarize(["Ann sings."])

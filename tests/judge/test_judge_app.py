@@ -1,0 +1,119 @@
+"""The server of the page: who may ask what."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from judge.studies import lines, study_in
+
+from precis_judge.judge_app import make_app
+from precis_judge.verdicts import VerdictStore
+
+HOST = "127.0.0.1:8477"
+OWN = {"X-Precis-Judge": "0"}
+KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")
+VERDICT = {"page": 0, "choices": dict.fromkeys(KEYS, "left"), "reasons": {}, "seconds": 3}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[VerdictStore]:
+    with VerdictStore.opened(study_in(tmp_path / "study")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(store: VerdictStore) -> TestClient:
+    return TestClient(make_app(store, hosts={HOST}), base_url=f"http://{HOST}")
+
+
+@pytest.fixture
+def ann(client: TestClient, store: VerdictStore) -> TestClient:
+    answer = client.post("/api/enter", json={"token": store.study.links["Ann"]}, headers=OWN)
+    assert answer.status_code == 200
+    said = answer.headers["set-cookie"]
+    assert "HttpOnly" in said
+    assert "SameSite=strict" in said
+    return client
+
+
+def test_another_host_name_is_refused_even_with_the_cookie(ann: TestClient) -> None:
+    for host in ("evil.example:8477", "127.0.0.1", "127.0.0.1:80", ""):
+        assert ann.get("/api/state", headers={**OWN, "Host": host}).status_code == 421
+        assert ann.get("/", headers={"Host": host}).status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),
+        ({**OWN, "Origin": "http://evil.example"}, 403),
+        ({**OWN, "Origin": "null"}, 403),
+        ({**OWN, "Origin": "http://127.0.0.1:9999"}, 403),
+        ({**OWN, "Sec-Fetch-Site": "cross-site"}, 403),
+        ({**OWN, "Sec-Fetch-Site": "same-site"}, 403),
+        ({"X-Precis-Judge": "1"}, 409),
+        ({**OWN, "Content-Type": "text/plain"}, 415),
+        ({**OWN, "Origin": f"http://{HOST}", "Sec-Fetch-Site": "same-origin"}, 200),
+    ],
+)
+def test_a_verdict_is_taken_from_our_page_alone(
+    ann: TestClient, store: VerdictStore, headers: dict[str, str], status: int
+) -> None:
+    assert ann.post("/api/verdict", json=VERDICT, headers=headers).status_code == status
+    assert len(lines(store.study.folder / "verdicts.jsonl")) == (status == 200)
+
+
+def test_without_the_token_there_is_nothing_to_see(client: TestClient) -> None:
+    for path in ("/api/state", "/api/page/0", "/api/passages/0"):
+        assert client.get(path, headers=OWN).status_code == 401
+    assert client.post("/api/verdict", json=VERDICT, headers=OWN).status_code == 401
+    for token in ("", "x" * 32, None, 5):
+        assert client.post("/api/enter", json={"token": token}, headers=OWN).status_code == 401
+    for path in ("/docs", "/openapi.json", "/page/../links.json", "/links.json"):
+        assert client.get(path).status_code == 404
+
+
+def test_no_name_of_a_system_and_no_hint_of_a_check_reaches_the_judge(
+    ann: TestClient, store: VerdictStore
+) -> None:
+    for number in range(len(store.study.layout.pages["Ann"])):
+        for path in ("page", "passages"):
+            answer = ann.get(f"/api/{path}/{number}", headers=OWN)
+            assert answer.status_code == 200
+            assert not {"first", "second", "planted", "repeat", "item", "system"} & answer.json().keys()
+            assert "doc-" not in answer.text
+        assert ann.get(f"/api/page/{number + 1}", headers=OWN).status_code == 404
+        assert ann.post("/api/verdict", json={**VERDICT, "page": number}, headers=OWN).status_code == 200
+
+
+def test_every_answer_forbids_what_the_page_does_not_need(ann: TestClient) -> None:
+    for path in ("/", "/page.js", "/page.css", "/api/state", "/nothing"):
+        headers = ann.get(path, headers=OWN).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"{", 400), (b"[]", 400), (b"[" * 100_000, 400), (b" " * 300_000, 413), (b'{"page": "x"}', 404)],
+)
+def test_bodies_that_are_no_verdict(ann: TestClient, body: bytes, status: int) -> None:
+    headers = {**OWN, "Content-Type": "application/json"}
+    assert ann.post("/api/verdict", content=body, headers=headers).status_code == status
+
+
+def test_a_verdict_that_cannot_be_written_is_not_acknowledged(
+    ann: TestClient, store: VerdictStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("precis_judge.verdicts.os.fsync", full)
+        answer = ann.post("/api/verdict", json=VERDICT, headers=OWN)
+        assert (answer.status_code, "No space left" in answer.text) == (503, True)
+        assert ann.get("/api/state", headers=OWN).json()["next"] == 0
+    assert ann.post("/api/verdict", json=VERDICT, headers=OWN).json() == {"next": 1}

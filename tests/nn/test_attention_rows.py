@@ -1,0 +1,140 @@
+"""Each path gives Eq. 1's numbers; scores handed to a fused kernel begin, row by row, at multiples of 16 bytes."""
+
+import pytest
+import torch
+
+from precis.nn import attention_rows
+from precis.nn.attention import attend
+from precis.nn.disentangled.bias import DisentangledBias
+from precis.nn.prefix_columns import PrefixColumns
+from precis.nn.relative_positions import LogBuckets, OffsetRows
+from precis.nn.score_bias import DenseBias
+
+LENGTHS = [*range(1, 601), 601, 777, 1023, 1024, 1025, 1100]
+DTYPES = [torch.float32, torch.bfloat16, torch.float16]
+BUCKETS = LogBuckets(8, 16)
+
+
+@pytest.fixture
+def handed(monkeypatch):
+    """What the fused kernel is given as a mask, with the plain path taken and alignment asked for as on CUDA."""
+    found = []
+
+    def kernel(queries, keys, values, *, attn_mask, **options):
+        found.append(attn_mask)
+        return queries
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", kernel)
+    monkeypatch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
+    monkeypatch.setattr(attention_rows, "_must_align", lambda device: True, raising=False)
+    return found
+
+
+def random_bias(length, dtype, *, kept=("c2p", "p2c"), learnt=False, width=2):
+    generator = torch.Generator().manual_seed(length)
+    shapes = [(1, 1, length, width)] * 2 + [(1, BUCKETS.rows, width)] * 2
+    q, k, c2p, p2c = (
+        torch.randn(shape, generator=generator).to(dtype).requires_grad_(learnt) for shape in shapes
+    )
+    offsets = OffsetRows(BUCKETS)
+    return (q, k, k), DisentangledBias(
+        c2p if "c2p" in kept else None, p2c if "p2c" in kept else None, offsets
+    )
+
+
+def assert_aligned(scores, why):
+    """Eight elements are 16 bytes or more."""
+    *rows, last = scores.stride()
+    assert last == 1, why
+    assert all(start % 8 == 0 for start in (scores.storage_offset(), *rows)), (why, scores.stride())
+
+
+def unaligned(learnt, start, stop):
+    """The scores as they are where a gradient is asked for: these are never fused, nor arranged for it."""
+    (queries, keys, _), bias = learnt
+    return bias.rows(start, stop, queries, keys).detach()
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [*DTYPES[:2], pytest.param(torch.float16, marks=pytest.mark.slow)],  # slow on a CPU
+)
+def test_position_scores_of_every_length_are_aligned_and_the_same_numbers(handed, dtype):
+    for length in LENGTHS:
+        slow = dtype == torch.float16 and length > 200  # a CPU multiplies it number by number
+        states, bias = random_bias(length, dtype)
+        learnt = random_bias(length, dtype, learnt=True)
+        attend(*states, bias=bias)
+        start = 0
+        for scores in handed:
+            assert_aligned(scores, length)
+            stop = start + scores.shape[-2]
+            assert slow or torch.equal(scores, unaligned(learnt, start, stop))
+            start = stop
+        assert start == length
+        handed.clear()
+
+
+@pytest.mark.parametrize("kept", [("c2p",), ("p2c",), ("c2p", "p2c")])
+def test_padding_and_either_score_alone_are_aligned(handed, kept):
+    lowest = torch.finfo(torch.bfloat16).min
+    for length in (*range(1, 140), 511, 513, 777, 1100):
+        states, bias = random_bias(length, torch.bfloat16, kept=kept)
+        learnt = random_bias(length, torch.bfloat16, kept=kept, learnt=True)
+        mask = torch.rand(1, 1, 1, length, generator=torch.Generator().manual_seed(1)) > 0.3
+        attend(*states, bias=bias)
+        attend(*states, bias=bias, mask=mask)
+        bare, masked = handed[: len(handed) // 2], handed[len(handed) // 2 :]
+        for scores in handed:
+            assert_aligned(scores, length)
+        expected = torch.cat([unaligned(learnt, 0, length)]) if length <= 1024 else torch.cat(bare, -2)
+        assert torch.equal(torch.cat(bare, -2), expected)
+        assert torch.equal(torch.cat(masked, -2), expected.masked_fill(~mask, lowest))
+        handed.clear()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_masks_dense_scores_and_prefixes_are_aligned(handed, dtype):
+    width, lowest = 8, torch.finfo(dtype).min
+    table = torch.randn(1, 2, 90, 90, generator=torch.Generator().manual_seed(2)).to(dtype)
+    prefix = PrefixColumns(keys=torch.zeros(2, 5, width), values=torch.zeros(2, 5, width))
+    for length in range(9, 90):
+        states = torch.zeros(3, 2, length, width, dtype=dtype)
+        valid = torch.arange(length) < torch.tensor([length, 1, 0])[:, None]
+        mask, dense = valid[:, None, None], table[..., :length, :length]
+        asked = [
+            ({"mask": mask}, torch.zeros(()).masked_fill(~mask, lowest).to(dtype)),
+            ({"bias": DenseBias(dense)}, dense),
+            ({"bias": DenseBias(dense), "mask": mask}, dense.masked_fill(~mask, lowest)),
+            ({"bias": DenseBias(dense[..., -1:, :])}, dense[..., -1:, :]),
+        ]
+        for given, expected in asked:
+            queries = states[..., -1:, :] if expected.shape[-2] == 1 and "mask" not in given else states
+            attend(queries, states, states, **given)
+            assert_aligned(handed[-1], given)
+            assert torch.equal(handed[-1], expected)
+            attend(states, states, states, **(given if queries is states else {"mask": mask}), prefix=prefix)
+            assert_aligned(handed[-1], given)
+            assert (handed[-1][..., :5] == 0).all()
+        handed.clear()
+
+
+@pytest.mark.parametrize("width", [5, 12, 24])
+def test_heads_of_any_width_give_the_plain_numbers(monkeypatch, width):
+    """With alignment on, and the kernel for the CPU."""
+    monkeypatch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
+    states, bias = random_bias(37, torch.float32, width=width)
+    expected = attend(*states, bias=bias)
+    monkeypatch.setattr(attention_rows, "_must_align", lambda device: True)
+    assert torch.equal(attend(*states, bias=bias), expected)
+
+
+def test_inside_autocast_a_query_that_may_attend_nowhere_still_gets_a_mean():
+    """autocast would cast fp32's lowest number to -inf in bf16, and lose the alignment of what it casts."""
+    states = torch.randn(2, 2, 9, 8, generator=torch.Generator().manual_seed(3))
+    mask = torch.zeros(2, 1, 1, 9, dtype=torch.bool)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = attend(states, states, states, mask=mask)
+    assert mixed.dtype == torch.bfloat16
+    expected = states.mean(-2, keepdim=True).expand_as(states)
+    torch.testing.assert_close(mixed.float(), expected, atol=0.01, rtol=0.01)

@@ -1,0 +1,88 @@
+"""Teaching a model to choose: the encoder stays, what was read is kept, and the wanted sentence is learnt."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import save
+
+from precis.extract.extractor import Extractor, UnitReader
+from precis.generation.model_loader import load_model, model_use
+from precis.phases.train.extractor_training import UNITS_FOLDER, train_extractor
+from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape
+from precis.training import Trained, TrainSettings
+from precis_text.errors import UserError
+
+PLAN = ExtractPlan(
+    scorer=ScorerShape(width=16, layers=1, heads=2, dropout=0.0),
+    train=TrainSettings(epochs=30, learning_rate=1e-2, warmup_steps=2, log_every=10),
+    batch_units=64,
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("zcodepp", tmp_path_factory.mktemp("models") / "tiny")
+
+
+def write(folder: Path) -> Path:
+    """Pairs whose summary is the sentence with a question mark."""
+    folder.mkdir()
+    for split, count in (("train", 40), ("dev", 8)):
+        rows = []
+        for number in range(count):
+            sentences = ["Ann sings in the hall.", "Bob brings a mail.", "It rains."]
+            sentences.insert(number % 4, "Is the story long?")
+            rows.append({"document": " ".join(sentences), "summary": "Is the story long?"})
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    place = tmp_path_factory.mktemp("extract")
+    return train_extractor(PLAN, tasks=[str(write(place / "asks"))], start=str(model), out=place / "run")
+
+
+def test_the_scorer_learns_which_sentence_is_wanted(done: Trained) -> None:
+    assert done.result.metrics["first"] == 1
+    extractor = Extractor.from_pretrained(done.folder / "model")
+    (summary,) = extractor.summarize(["Ann sings in the hall. It rains. Is the story long?"], sentences=1)
+    assert summary.text == "Is the story long?"
+
+
+def test_the_model_is_as_it_was_and_chooses_unless_told(done: Trained, model: Path) -> None:
+    before, after = load_model(model).model.state_dict(), load_model(done.folder / "model").model.state_dict()
+    assert all(torch.equal(weight, after[name]) for name, weight in before.items())
+    assert model_use(done.folder / "model").modes == ("extract", "abstract")
+
+
+def test_what_was_read_is_kept_and_read_once(done: Trained, model: Path) -> None:
+    told: list[str] = []
+    again = train_extractor(
+        PLAN, tasks=[str(done.folder.parent / "asks")], start=str(model), out=done.folder, notify=told.append
+    )
+    assert again.result.best_step == done.result.best_step
+    assert not any("through the encoder" in line for line in told)
+
+
+def test_damaged_states_are_read_again(done: Trained, model: Path, tmp_path: Path) -> None:
+    data = str(done.folder.parent / "asks")
+    first = train_extractor(PLAN, tasks=[data], start=str(model), out=tmp_path / "run")
+    file = tmp_path / "run" / UNITS_FOLDER / "asks-train" / "vectors.npy"
+    content = bytearray(file.read_bytes())
+    content[-3] ^= 255
+    file.write_bytes(content)
+    told: list[str] = []
+    again = train_extractor(PLAN, tasks=[data], start=str(model), out=tmp_path / "run", notify=told.append)
+    assert any("train documents through the encoder" in line for line in told)
+    assert again.result.best_step == first.result.best_step
+
+
+def test_documents_without_sentences_are_no_training_set(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(UnitReader, "_ids", lambda _, texts: [[] for _ in texts])
+    with pytest.raises(UserError, match="has a sentence that the model can read"):
+        train_extractor(PLAN, tasks=[str(write(tmp_path / "asks"))], start=str(model), out=tmp_path / "run")

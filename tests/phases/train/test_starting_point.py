@@ -1,0 +1,83 @@
+"""What fine-tuning begins with where nobody names it: the number of pairs and their language decide."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from precis.extract import default_model as module
+from precis.extract.default_model import default_model
+from precis.phases.data.run_pairs import find_sources
+from precis.phases.train.starting_point import Beginning, begin_as_recipe_says, choose_beginning
+from precis.recipes.catalogue import FEW, FROM_DEFAULT
+from precis_text.errors import UserError
+
+ENGLISH = {
+    "document": "The council met on Monday and it voted to repair the bridge.",
+    "summary": "It repairs the bridge.",
+}
+GERMAN = {
+    "document": "Der Rat traf sich am Montag und er beschloss, die Br\u00fccke zu reparieren.",
+    "summary": "Er will es.",
+}
+
+
+def chosen(place: Path, row: dict[str, str], count: int, **asked: object) -> Beginning:
+    (place / "train.jsonl").write_text((json.dumps(row) + "\n") * count)
+    options = {"examples": None, "begun": None, "asks_for_new": False, **asked}
+    return choose_beginning(find_sources(data=str(place)), **options)  # type: ignore[arg-type]
+
+
+def test_few_english_pairs_begin_with_the_model_that_comes_with_precis_and_the_way_to_another_is_said(
+    tmp_path: Path,
+) -> None:
+    found = chosen(tmp_path, ENGLISH, 300)
+    assert (found.recipe, found.model) == (FROM_DEFAULT, str(default_model()))
+    assert "300 English pairs" in found.why
+    assert "from scratch: --recipe zcodepp-few" in found.why
+    assert "CC BY-SA 4.0" in found.why
+    assert "\n" not in found.why
+
+
+@pytest.mark.parametrize(
+    ("row", "count", "asked", "recipe"),
+    [
+        (GERMAN, 300, {}, "zcodepp-few"),
+        (ENGLISH, FEW, {}, "zcodepp-mini"),
+        (ENGLISH, 300, {"asks_for_new": True}, "zcodepp-few"),
+    ],
+)
+def test_other_pairs_and_what_new_models_alone_have_begin_with_a_new_model(
+    row: dict[str, str], count: int, asked: dict[str, object], recipe: str, tmp_path: Path
+) -> None:
+    found = chosen(tmp_path, row, count, **asked)
+    assert (found.recipe, found.model) == (recipe, None)
+    assert f"a new model by --recipe {recipe}" in found.why
+
+
+def test_a_few_examples_of_many_pairs_are_few(tmp_path: Path) -> None:
+    found = chosen(tmp_path, ENGLISH, FEW, examples=100)
+    assert found.recipe == FROM_DEFAULT
+    assert "100 English pairs" in found.why
+
+
+def test_without_the_package_of_the_default_model_a_new_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PACKAGE", "not_there_at_all")
+    assert chosen(tmp_path, ENGLISH, 300).recipe == "zcodepp-few"
+    with pytest.raises(UserError, match=r"pip install \./model"):
+        begin_as_recipe_says(FROM_DEFAULT)
+
+
+@pytest.mark.parametrize(("recipe", "begins_with_default"), [(FROM_DEFAULT, True), ("zcodepp-few", False)])
+def test_a_run_goes_on_with_what_it_began_with(
+    recipe: str, begins_with_default: bool, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    (run / "checkpoints" / "step-00000001").mkdir(parents=True)
+    (run / "settings.json").write_text(json.dumps({"run": {"name": recipe}}))
+    found = chosen(tmp_path, GERMAN, 3, begun=run)
+    assert found == begin_as_recipe_says(recipe)
+    assert (found.model == str(default_model())) is begins_with_default
+    assert not found.why

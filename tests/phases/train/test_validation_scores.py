@@ -1,0 +1,61 @@
+"""Summaries of fixed dev documents are told at each validation and kept with the run."""
+
+from pathlib import Path
+
+from torch import nn
+
+from precis.phases.train.validation_scores import SAMPLES_FILE, Sample, SampleSummaries
+from precis.training.callbacks import StartInfo, ValidationInfo, read_metrics
+
+
+class Scripted:
+    """A validation whose model writes the same two summaries."""
+
+    samples = (
+        Sample(document="A", reference="r\none", summary="s " * 200),
+        Sample(document="B", reference="two", summary=""),
+    )
+
+    def __call__(self, model: nn.Module) -> dict[str, float]:
+        raise AssertionError("samples cost no pass of their own")
+
+
+def begun(folder: Path, told: list[str], *, first_step: int = 0) -> SampleSummaries:
+    watcher = SampleSummaries(Scripted(), told.append)
+    sizes = {"total_steps": 9, "trainable_parameters": 1, "parameters": 1, "processes": 1, "device": "cpu"}
+    watcher.on_start(StartInfo(folder=folder, first_step=first_step, **sizes))
+    return watcher
+
+
+def validate(watcher: SampleSummaries, step: int) -> None:
+    watcher.on_validation(
+        ValidationInfo(step=step, metrics={}, seconds=0.0, improved=True, best_step=step, best_value=1.0)
+    )
+
+
+def test_samples_are_told_on_one_short_line_each_and_references_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    watcher = begun(tmp_path, told)
+    for step in (2, 4):
+        validate(watcher, step)
+    watcher.on_end(None)
+    assert [line.split(":")[0].strip() for line in told] == [
+        "reference 1", "summary 1", "reference 2", "summary 2", "summary 1", "summary 2"
+    ]  # fmt: skip
+    assert told[0].endswith("r one")
+    assert all(len(line) < 180 and "\n" not in line for line in told)
+    assert told[1].endswith("...")
+    assert told[-1].endswith("(empty)")
+
+
+def test_samples_are_kept_whole_and_a_resumed_run_tells_no_step_twice(tmp_path: Path) -> None:
+    watcher = begun(tmp_path, [])
+    for step in (2, 4, 6):
+        validate(watcher, step)
+    watcher.on_end(None)
+    again = begun(tmp_path, [], first_step=4)
+    validate(again, 6)
+    again.on_end(None)
+    records = read_metrics(tmp_path / SAMPLES_FILE)
+    assert [(r["step"], r["sample"]) for r in records] == [(s, n) for s in (2, 4, 6) for n in (1, 2)]
+    assert records[0]["summary"] == "s " * 200

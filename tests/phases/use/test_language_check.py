@@ -1,0 +1,47 @@
+"""What is told from English, and what is said about it."""
+
+import pytest
+
+from precis.data.pairs.pair import Pair
+from precis.phases.use.input_documents import Document
+from precis.phases.use.language_check import are_english, not_english, telling_others
+
+ENGLISH = (
+    "The council met on Monday evening. It voted to repair the old bridge before winter comes to the valley."
+)
+GERMAN = "Der Rat traf sich am Montag. Er beschloss, die alte Br\u00fccke vor dem Winter zu reparieren, da sie alt ist."
+CHINESE = "\u5e02\u8bae\u4f1a\u661f\u671f\u4e00\u665a\u4e0a\u5f00\u4f1a\u3002"
+TABLE = "apple 1.20 33 pear 2.30 12 plum 0.80 110\n" * 6
+
+
+@pytest.mark.parametrize(
+    ("text", "seems"),
+    [
+        (ENGLISH, ""),
+        (GERMAN, "seems to be German"),
+        (CHINESE, "does not seem to be English prose"),
+        (TABLE, "does not seem to be English prose"),
+        ("Ann sings.", ""),
+        ("", ""),
+    ],
+)
+def test_what_is_not_english_is_told_where_words_enough_show_it(text: str, seems: str) -> None:
+    assert not_english(text) == seems
+
+
+def test_it_is_said_once_of_the_first_document_and_none_is_lost() -> None:
+    documents = [Document(f"{n}.txt", text) for n, text in enumerate([ENGLISH, GERMAN, ENGLISH, TABLE])]
+    told: list[str] = []
+    assert list(telling_others(documents, told.append)) == documents
+    (line,) = told
+    assert line.startswith("1.txt seems to be German: ")
+
+
+def test_pairs_are_english_if_half_of_them_are() -> None:
+    english, german = (
+        Pair(document=ENGLISH, summary="It votes."),
+        Pair(document=GERMAN, summary="Er will es."),
+    )
+    assert are_english([english, german])
+    assert not are_english([english, german, german])
+    assert not are_english([])

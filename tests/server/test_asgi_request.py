@@ -1,0 +1,106 @@
+"""Bodies that are too large, too slow or too many, and what is answered when the server stops."""
+
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from tiny_models import documents
+
+from precis.server.asgi_request import Room
+from precis.server.limits import Limits
+
+
+def connect(service) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", httpx.URL(service.url).port), timeout=15)
+    return connection
+
+
+def head(length: int, *more: str) -> bytes:
+    lines = ["POST /v1/summarize HTTP/1.1", "Host: localhost", "Content-Type: application/json", *more]
+    return "\r\n".join([*lines, f"Content-Length: {length}", "", ""]).encode()
+
+
+def all_of(connection: socket.socket) -> tuple[bytes, float]:
+    """What comes until the server closes the connection, and the seconds until then."""
+    began = time.monotonic()
+    return connection.makefile("rb").read(), time.monotonic() - began
+
+
+def test_a_refused_body_that_never_comes_does_not_hold_the_connection(service) -> None:
+    with connect(service) as connection:
+        connection.sendall(head(100 << 20))
+        answer, seconds = all_of(connection)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert seconds < 8
+
+
+def test_a_client_that_asks_before_it_sends_is_refused_in_words(service) -> None:
+    with connect(service) as connection:
+        connection.sendall(head(100 << 20, "Expect: 100-continue"))
+        answer, _ = all_of(connection)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"body_too_large" in answer
+
+
+def test_a_body_that_stops_coming_is_given_up(serve) -> None:
+    service = serve(limits=Limits(seconds=0.5))
+    with connect(service) as connection:
+        connection.sendall(head(100) + b'{"text":')
+        answer, seconds = all_of(connection)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"body_too_slow" in answer
+    assert seconds < 8
+
+
+def test_room_is_taken_and_given_back() -> None:
+    room = Room(10)
+    assert [room.take(6), room.take(5), room.take(4)] == [True, False, True]
+    room.give(6)
+    assert room.take(5)
+
+
+def test_bodies_together_have_a_limit(serve, slow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limits, "all_bodies", 300)
+    service = serve(slow)
+
+    def post(text: str) -> httpx.Response:
+        with service.client() as client:
+            return client.post("/v1/summarize", json={"text": text})
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, "word " * 40)
+        until = time.monotonic() + 10
+        while not slow.batches and time.monotonic() < until:
+            time.sleep(0.01)
+        refused = post("word " * 40)
+        slow.go.set()
+        assert first.result().status_code == 200
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "bodies_full")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert post("word " * 40).status_code == 200  # there is room again
+
+
+def test_head_answers_as_get_does_without_a_body(service) -> None:
+    with service.client() as client:
+        for path in ("/", "/health", "/ready", "/v1/models"):
+            asked, got = client.head(path), client.get(path)
+            assert (asked.status_code, asked.content) == (200, b"")
+            assert asked.headers["content-length"] == got.headers["content-length"]
+        assert client.head("/v1/summarize").status_code == 405
+
+
+def test_a_request_that_the_end_cuts_off_is_told_to_come_again(serve, slow) -> None:
+    service = serve(slow)
+    service.server.config.timeout_graceful_shutdown = 1
+    with ThreadPoolExecutor(1) as pool, service.client() as client:
+        waiting = pool.submit(client.post, "/v1/summarize", json={"text": documents(1)[0]})
+        until = time.monotonic() + 10
+        while not slow.batches and time.monotonic() < until:
+            time.sleep(0.01)
+        threading.Thread(target=service.stop).start()
+        answer = waiting.result()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
+    assert int(answer.headers["retry-after"]) >= 1

@@ -1,0 +1,102 @@
+"""Keys: who has none gets nothing but the page, the schema and the two questions of a supervisor."""
+
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import pytest
+
+from faults.service.intrusions import Target, try_all
+from faults.service.payload import Payload, request
+from precis.server.client_keys import Keys, Rates
+from precis.server.limits import Limits
+from precis.server.server_run import Address, access_to
+from precis_text.errors import UserError
+
+SECRET = "0123456789abcdefABCDEF0123"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Keys:
+    path = tmp_path / "keys"
+    path.write_text(f"# ours\nann {SECRET}\nbob {SECRET[::-1]}\n")
+    return Keys.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "contains no key"),
+        ("ann", "line 1: write a name"),
+        ("ann short", "at least 16"),
+        (f"a {SECRET}\na {SECRET}x", "duplicate name a"),
+        (f"a {SECRET}é", "letters, digits"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_where(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "keys"
+    path.write_text(text)
+    with pytest.raises(UserError, match=problem) as caught:
+        Keys.read(path)
+    assert SECRET not in str(caught.value)
+
+
+def test_others_need_keys() -> None:
+    assert access_to(Address(host="127.0.0.1"), None).keys is None
+    for host in ("0.0.0.0", "192.168.1.5", "::", "example.org"):
+        with pytest.raises(UserError, match="--keys"):
+            access_to(Address(host=host), None)
+
+
+def test_rates_come_back_with_time() -> None:
+    now = [0.0]
+    rates = Rates(2, now=lambda: now[0])
+    assert [rates.wait("a"), rates.wait("a"), rates.wait("a"), rates.wait("b")] == [0, 0, 30, 0]
+    now[0] = 30.0
+    assert [rates.wait("a"), rates.wait("a")] == [0, 30]
+
+
+def test_a_key_opens_and_its_rate_holds(serve, keys: Keys) -> None:
+    service = serve(keys=keys, limits=Limits(per_minute=2))
+    with service.client(headers={"Authorization": f"Bearer {SECRET}"}) as client:
+        statuses = [client.get("/v1/models").status_code for _ in range(3)]
+        answer = client.get("/v1/models")
+    assert statuses == [200, 200, 429]
+    assert int(answer.headers["retry-after"]) >= 1
+    with service.client(headers={"Authorization": f"Bearer {SECRET[::-1]}"}) as client:
+        assert client.get("/v1/models").status_code == 200
+
+
+def test_the_schema_says_where_a_key_is_needed(serve, keys: Keys) -> None:
+    with serve(keys=keys).client() as client:
+        schema = client.get("/openapi.json").json()
+    needed = {path for path, way in schema["paths"].items() if next(iter(way.values()))["security"]}
+    assert needed == schema["paths"].keys() - {"/health", "/ready"}
+    with serve().client() as client:
+        assert "securitySchemes" not in client.get("/openapi.json").json()["components"]
+
+
+def test_a_thousand_payloads_get_nothing(serve, keys: Keys) -> None:
+    service = serve(keys=keys)
+    came, got_in = try_all(httpx.URL(service.url).port, SECRET, "ann", every=2)
+    assert sum(map(Counter.total, came.values())) > 1000
+    assert got_in == []
+    assert set(came) >= {
+        "scheme",
+        "other place",
+        "key almost",
+        "path",
+        "file",
+        "method",
+        "length",
+        "behind a key",
+    }
+
+
+def test_payloads_that_get_in_are_found(serve) -> None:
+    service = serve()  # without keys everything is open
+    target = Target(httpx.URL(service.url).port, f"Authorization: Bearer {SECRET}", frozenset())
+    assert not target.opens()
+    assert target.attempt(Payload("path", request("/v1/models"))) == ("200", False)
+    assert target.attempt(Payload("path", request("/v1/nothing"))) == ("404", True)
+    assert target.attempt(Payload("length", request("/v1/models"), after_a_key=True)) == ("200", False)

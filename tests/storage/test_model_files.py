@@ -1,0 +1,183 @@
+"""The files of a model's folder name neither code nor another place, and no sizes that the weights do not have."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from precis.storage.model_files import (
+    TensorHeader,
+    check_decoding,
+    check_sizes,
+    check_tokenizer_settings,
+    plain_settings,
+    read_header,
+    read_headers,
+)
+from precis_text.errors import UserError
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"_attn_implementation": "kernels-community/flash-attn"},
+        {"attn_implementation": "somebody/evil:attend"},
+        {"_attn_implementation_internal": "somebody/evil"},
+        {"_experts_implementation": "somebody/evil"},
+        {"attn_implementation": {"": "sdpa", "text": "somebody/evil"}},
+        {"encoder": {"attn_implementation": "somebody/evil"}},
+        {"parts": [{"_attn_implementation": "somebody/evil"}]},
+        {"quantization_config": {"quant_method": "awq"}},
+        {"transformers_weights": "../x.safetensors"},
+        {"configuration_files": ["config.1.json"]},
+        {"kernel_config": {"a": "b"}},
+        {"use_kernels": True},
+        {"fusion_config": {"a": True}},
+        {"gguf_file": "/etc/passwd"},
+        {"base_model_name_or_path": "somebody/evil"},
+    ],
+)
+def test_what_names_code_or_another_place_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"^x/config\.json: ") as caught:
+        plain_settings({"d_model": 8, **values}, "x/config.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_usual_implementations_and_python_files_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    values = {"d_model": 8, "_attn_implementation_autoset": True, "quantization_config": None}
+    values |= {
+        "auto_map": {"AutoModel": "evil.Evil"},
+        "encoder": {"_attn_implementation": "sdpa", "auto_map": {}},
+    }
+    assert plain_settings(values, "config.json") == {"d_model": 8, "quantization_config": None, "encoder": {}}
+    assert caplog.messages == ["config.json: names code, which precis does not run: auto_map"]
+
+
+@pytest.mark.parametrize(
+    "values", [{"custom_generate": "a"}, {"trust_remote_code": True}, {"compile_config": {"a": 1}}]
+)
+def test_decoding_settings_that_name_code_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="does not run"):
+        check_decoding(values, "generation_config.json")
+    check_decoding({**dict.fromkeys(values), "num_beams": 4}, "generation_config.json")
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"encoder_layers": 200_000}, "encoder_layers is 200,000, above 120"),
+        ({"num_hidden_layers": 121}, "num_hidden_layers"),
+        ({"num_labels": 10**9}, "num_labels"),
+        ({"d_model": 10**9}, "d_model is 1,000,000,000, above 5,000,000"),
+        ({"d_model": 1e18}, "d_model"),
+        ({"vocab_size": 10**12}, "vocab_size"),
+        ({"encoder": {"hidden_size": 10**9}}, "hidden_size"),
+        ({"attention_window": [8, 10**9]}, "attention_window"),
+    ],
+)
+def test_sizes_beyond_the_weights_are_refused(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        check_sizes(values, "config.json", elements=5_000_000, tensors=120)
+
+
+def test_usual_sizes_of_a_large_model_pass() -> None:
+    values = {
+        "vocab_size": 250_112,
+        "d_model": 1024,
+        "num_layers": 24,
+        "max_length": 10**9,
+        "pad_token_id": 10**9,
+    }
+    check_sizes(
+        {**values, "mask": -1e9, "scale_embedding": True, "dropout": 0.1, "layers_name": "x"},
+        "config.json",
+        elements=600_000_000,
+        tensors=500,
+    )
+
+
+def test_paths_of_the_machine_that_wrote_a_tokenizer_are_overruled(tmp_path: Path) -> None:
+    values = {"special_tokens_map_file": "/home/a/map.json", "vocab_file": "../x"}
+    values |= {"spm_file": "a.model", "tokenizer_file": None}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(values))
+    assert check_tokenizer_settings(tmp_path) == {"special_tokens_map_file": None, "vocab_file": None}
+    (tmp_path / "tokenizer_config.json").write_text('{"gguf_file": "x"}')
+    with pytest.raises(UserError, match="gguf_file names other files"):
+        check_tokenizer_settings(tmp_path)
+
+
+def write(file: Path, header: Any, *, length: int | None = None, tail: bytes = b"") -> Path:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    file.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + tail)
+    return file
+
+
+def test_what_safetensors_writes_is_read(tmp_path: Path) -> None:
+    tensors = {"a": torch.zeros(2, 3), "b": torch.zeros(0, dtype=torch.int64)}
+    tensors["c"] = torch.zeros((), dtype=torch.bfloat16)
+    save_file(tensors, tmp_path / "x.safetensors", metadata={"format": "pt"})
+    assert read_header(tmp_path / "x.safetensors") == {
+        "a": TensorHeader("F32", (2, 3)),
+        "b": TensorHeader("I64", (0,)),
+        "c": TensorHeader("BF16", ()),
+    }
+
+
+def entry(dtype: Any = "F32", shape: Any = (1,), offsets: Any = (0, 4)) -> dict[str, Any]:
+    return {"a": {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}}
+
+
+@pytest.mark.parametrize(
+    ("header", "length", "says"),
+    [
+        (entry(), 1 << 62, "header declares"),
+        (b"[" * 100_000, None, "nested deeper"),
+        (b"[1]", None, "not a JSON object"),
+        ({f"w{i}": entry()["a"] for i in range(20_001)}, None, "names 20,001 tensors"),
+        (entry(shape=[1 << 40], offsets=[0, 1 << 42]), None, "its bytes are"),
+        (entry(shape=[2]), None, "its bytes are"),
+        (entry(offsets=[4, 0]), None, "its bytes are"),
+        (entry(shape=[-1]), None, "does not describe 'a'"),
+        (entry(dtype="EVIL"), None, "does not describe 'a'"),
+        (entry(dtype=["F32"]), None, "does not describe 'a'"),
+        ({"a": 5}, None, "does not describe 'a'"),
+    ],
+)
+def test_a_header_that_does_not_fit_its_file_is_one_line(
+    header: Any, length: int | None, says: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "model.safetensors", header, length=length, tail=b"0000")
+    with pytest.raises(UserError, match=says) as caught:
+        read_header(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_header_of_many_megabytes_is_not_read(tmp_path: Path) -> None:
+    with (file := tmp_path / "model.safetensors").open("wb") as sparse:
+        sparse.write(struct.pack("<Q", 90 << 20))
+        sparse.truncate(91 << 20)
+    with pytest.raises(UserError, match="header has 90 MiB, above the limit of 16 MiB"):
+        read_header(file)
+
+
+@pytest.mark.parametrize("name", ["../a.safetensors", "/a.safetensors", "sub/a.safetensors", "a.bin", ".."])
+def test_an_index_names_safetensors_of_its_own_folder_alone(name: str, tmp_path: Path) -> None:
+    save_file({"a": torch.zeros(1)}, tmp_path / "a.safetensors")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
+    with pytest.raises(UserError, match="which is not a safetensors file of this folder"):
+        read_headers(folder)
+
+
+def test_shards_are_read_together(tmp_path: Path) -> None:
+    for number, name in enumerate("ab"):
+        save_file({name: torch.zeros(number + 1)}, tmp_path / f"{name}.safetensors")
+    index = {"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert {name: t.shape for name, t in read_headers(tmp_path).items()} == {"a": (1,), "b": (2,)}

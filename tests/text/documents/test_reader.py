@@ -1,0 +1,104 @@
+"""A document made to break its reader is refused in time, and the next one is read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zlib
+
+import pytest
+from document_files import archive, epub, lines_of, pdf
+
+from precis_text.documents import reader
+from precis_text.documents.file_kinds import kind_of
+from precis_text.documents.reader import read_content
+from precis_text.errors import UserError
+
+GOOD = b"# Head\n\nAnn sings."
+
+
+def refused(content: bytes, name: str) -> str:
+    with pytest.raises(UserError) as error:
+        read_content(content, name=name)
+    assert "\n" not in str(error.value)
+    assert read_content(GOOD, name="a.md").text == "Head\n\nAnn sings."
+    return str(error.value)
+
+
+def test_archives_that_grow_without_end_are_refused() -> None:
+    page = "<p>" + " " * (70 << 20)
+    assert "unpacks to 70 MiB; the limit is 64 MiB" in refused(epub({"a.xhtml": page}), "a.epub")
+    assert "unpacks to 70 MiB" in refused(archive({"word/document.xml": page}), "a.docx")
+
+
+def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_SECONDS", 1.0)
+    monkeypatch.setattr(reader, "_MOST_SECONDS", 1.0)
+    packed = zlib.compress(lines_of(["word"] * 200_000).encode("cp1252"), 9).decode("latin-1")
+    content = pdf([""]).replace(
+        b"<< /Length 0 >>\nstream\n\n",
+        b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\n" % (len(packed), packed.encode("latin-1")),
+    )
+    used = os.times()
+    assert "takes more than 1 seconds" in refused(content, "a.pdf")
+    assert os.times().children_user - used.children_user < 5
+
+
+def test_a_reader_has_no_network_no_processes_and_no_files_to_write() -> None:
+    code = (
+        "import sys; from precis_text.documents import reading_process as worker; sys.addaudithook(worker._watch);"
+        "exec(sys.argv[1])"
+    )
+    for line in (
+        "import socket; socket.create_connection(('127.0.0.1', 9))",
+        "import subprocess; subprocess.run(['true'])",
+        "import os; os.system('true')",
+        "open('made', 'w')",
+    ):
+        ended = subprocess.run(
+            [sys.executable, "-c", code, line], capture_output=True, text=True, check=False
+        )
+        assert "PermissionError: reading a document attempted" in ended.stderr
+
+
+def test_a_module_in_the_current_folder_is_not_taken_for_a_reader(tmp_path, monkeypatch) -> None:
+    (tmp_path / "markdown_it.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    reader._WORKER.end()
+    assert read_content(GOOD, name="a.md").text
+
+
+def test_a_missing_extra_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "find_spec", lambda _: None)
+    message = r"is a PDF, not plain text; .* pip install 'precis-summarizer\[documents\]'"
+    with pytest.raises(UserError, match=message):
+        read_content(b"%PDF-1.4", name="a.pdf")
+    assert read_content(GOOD, name="a.md").text
+
+
+def test_a_fork_reads_with_a_process_of_its_own() -> None:
+    assert read_content(GOOD, name="a.md").text
+    child = os.fork()
+    if not child:
+        os._exit(0 if read_content(b"# Other", name="a.md").text == "Other" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert read_content(GOOD, name="a.md").text == "Head\n\nAnn sings."
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning", "kind"),
+    [
+        ("a.txt", b"%PDF-1.7", "a PDF"),
+        ("", b"\xef\xbb\xbf\n<!DOCTYPE html>", "a web page"),
+        ("a.md", b"<html>", "Markdown"),
+        ("a.PDF", b"", "a PDF"),
+        ("", b"PK\x03\x04....word/document.xml", "a Word document"),
+        ("a.xlsx", b"PK\x03\x04....word/", None),
+        ("a.txt", b"Ann sings.", None),
+        ("", b"WEBVTT\n", "subtitles"),
+    ],
+)
+def test_the_beginning_tells_the_kind_then_the_name(name: str, beginning: bytes, kind: str | None) -> None:
+    found = kind_of(name, beginning)
+    assert (found.name if found else None) == kind

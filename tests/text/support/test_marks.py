@@ -1,0 +1,191 @@
+"""Planted errors are marked, faithful summaries are not, and extracts never are; the texts are written here."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from precis_text.support.language import language_of
+from precis_text.support.marks import Mark, SourceText, marks
+from precis_text.units import extraction_units
+
+HARBOUR = """The harbour town of Velmark will rebuild its old pier. Mayor Ingrid Solheim said on Tuesday that the work
+costs 3.5 million euros, about 12% more than planned. The council of Velmark voted with 1,204 ballots counted.
+
+The pier was closed in 1998 after a storm. Engineers did not find damage to the foundations. The ferry company Nordlys
+Lines is able to use the pier from 14 March 2027. The lighthouse cannot be seen from the pier. Sixty-five families who
+live nearby fear the noise, and the World Harbour Organization lacks the money to help them."""
+
+FAITHFUL = (
+    "Velmark rebuilds its pier for €3,500,000, Mayor Solheim said.",
+    "Velmark's mayor announced the costs of 3.5m euros on Tuesday.",
+    "The work costs twelve percent more than planned.",
+    "The pier was shut in the 1990s.",
+    "Some 1200 ballots were counted in the vote.",
+    "65 families fear the noise.",
+    "The WHO does not have the money to help families who live nearby.",
+    "Engineers found no damage to the foundations.",
+    "Damage to the foundations was not found by engineers.",
+    "The lighthouse can't be seen from the pier.",
+    "I. Solheim announced it.",
+    "Nordlys' ferries may use the pier from 03/14/2027.",
+    "The ferry company uses the pier from the 14th of March.",
+    "The council and Mayor Ingrid Solheim of Velmark counted ballots.",
+    "Not all families who live nearby fear the noise.",
+    "The pier was closed after a storm, not after the work.",
+)
+
+PLANTED = (
+    ("Velmark rebuilds its pier for 4.5 million euros.", "number", "4.5 million"),
+    ("The work costs thirteen percent more than planned.", "number", "thirteen"),
+    ("The pier was shut in the 1980s.", "number", "1980"),
+    ("The council of Velmark counted 1,304 ballots.", "number", "1,304"),
+    ("The ferry company uses the pier from 14 April 2027.", "number", "April"),
+    ("Around 56 families fear the noise.", "number", "56"),
+    ("The pier of Harstad will be rebuilt.", "name", "Harstad"),
+    ("Mayor Astrid Solheim announced the costs.", "name", "Astrid"),
+    ("The ferry company Sudlys Lines uses the pier.", "name", "Sudlys"),
+    ("The work is paid by the UNESCO.", "name", "UNESCO"),
+    ("The council counted 65 ballots.", "number", "65"),
+    ("Some 1204 families fear the noise.", "number", "1204"),
+    ("The work costs 3.5% more than planned.", "number", "3.5"),
+    ("The ferry company Nordlys Organization uses the pier.", "name", "Nordlys Organization"),
+    ("Engineers did find damage to the foundations.", "negation", "find"),
+    ("The ferry company is not able to use the pier.", "negation", "not"),
+    ("The lighthouse can be seen from the pier.", "negation", "seen"),
+    ("The harbour town will never rebuild its old pier.", "negation", "never"),
+)
+
+
+@pytest.mark.parametrize("summary", FAITHFUL)
+def test_a_faithful_summary_has_no_mark(summary: str) -> None:
+    assert marks(HARBOUR, summary) == []
+
+
+@pytest.mark.parametrize(("summary", "kind", "text"), PLANTED)
+def test_a_planted_error_is_marked_where_it_stands(summary: str, kind: str, text: str) -> None:
+    (mark,) = marks(HARBOUR, summary)
+    assert (mark.kind, mark.text) == (kind, text)
+    assert summary[mark.start : mark.end] == text
+
+
+TWO_TOWNS = """In phase 2, Ann Smith of Askeby planted 300 trees for $40. In phase 4, Tom Jones of Lindholm planted 20
+hedges and 700 flowers, which cost €55 and took 3 minutes and 20 seconds. President Barack Obama saw it. Later Mr. Obama
+left with President Ann Smith."""
+
+
+@pytest.mark.parametrize(
+    ("summary", "expected"),
+    [
+        ("They planted 700 trees.", ["700"]),
+        ("They planted trees, 700 of them.", []),
+        ("In phase 3, they planted hedges.", ["3"]),
+        ("In phases 2 to 4, they planted hedges.", []),
+        ("It cost $55 and took 3 minutes.", ["55"]),
+        ("$55 was the cost.", ["55"]),
+        ("It took 20 minutes.", []),  # so near to the 20 that words cannot tell
+        ("The mayors Ann Jones and Tom Smith planted trees.", ["Ann Jones", "Tom Smith"]),
+        ("They went with President Smith and President Ann Smith.", []),
+        ("The man saw Ann Lindholm there.", []),  # the source has Lindholm behind no name
+    ],
+)
+def test_what_the_source_has_beside_other_words_is_marked(summary: str, expected: list[str]) -> None:
+    assert [mark.text for mark in marks(TWO_TOWNS, summary)] == expected
+
+
+def test_a_mark_says_where_and_why_in_json() -> None:
+    (mark,) = marks(HARBOUR, "The pier of Harstad will be rebuilt.")
+    assert mark.to_dict() == {
+        "start": 12,
+        "end": 19,
+        "kind": "name",
+        "text": "Harstad",
+        "reason": "not a name in the source",
+    }
+
+
+@given(st.permutations(extraction_units(HARBOUR)), st.integers(1, 4))
+@settings(max_examples=15, deadline=None)
+def test_sentences_of_the_source_have_no_mark_in_any_order(units, count) -> None:  # type: ignore[no-untyped-def]
+    text = " ".join(unit.text for unit in units[:count])
+    support = SourceText(HARBOUR).support(text)
+    assert support.marks == ()
+    assert all(sentence.copied for sentence in support.sentences)
+
+
+def test_a_sentence_is_aligned_with_its_source_sentences_and_its_ngrams_are_counted() -> None:
+    support = SourceText(HARBOUR).support("The pier was closed after a storm. Purple elephants dance.")
+    first, second = support.sentences
+    passage = first.aligned[0]
+    assert passage.text == "The pier was closed in 1998 after a storm."
+    assert HARBOUR[passage.start : passage.end] == passage.text
+    # 7 words, all in the source; 6 pairs, one of them ("closed after") not
+    assert first.ngrams[:2] == (1.0, pytest.approx(5 / 6))
+    assert second.aligned == ()
+    assert second.ngrams == (0.0, 0.0, 0.0)
+
+
+KOELN = "Der Rat von Köln hat am 3. März 1.500 Bäume gepflanzt. Der Park ist nicht offen."
+KANZLERIN = "Die Kanzlerin Angela Merkel war in der Stadt und hat mit den Leuten gesprochen."
+LYON = "Le maire de Lyon a dit que les travaux coûtent 2,5 millions d'euros. Le pont n'est pas fermé."
+MURCIA = "El alcalde de Murcia dijo que la obra no es cara y que hay veinticinco casas."
+
+
+@pytest.mark.parametrize(
+    ("source", "summary", "expected"),
+    [
+        (KOELN, "Der Stadtrat von Köln hat tausendfünfhundert Pflanzen gesetzt.", []),
+        (KOELN, "Der Rat von Köln hat 1500 Bäume und der Park ist offen.", ["offen"]),
+        (KOELN, "Der Rat von Köln hat 1600 Bäume im April gepflanzt.", ["1600", "April"]),
+        (KANZLERIN, "Die Kanzlerin ist mit dem Zug da.", []),
+        (KANZLERIN, "Die Kanzlerin und Ursula Meier waren in der Stadt.", ["Ursula", "Meier"]),
+        (LYON, "Le maire de Lyon a dit que les travaux coûtent 2.500.000 euros.", []),
+        (LYON, "Le maire de Lyon a dit que le pont est fermé.", ["fermé"]),
+        (MURCIA, "El alcalde de Murcia dijo que la obra es cara y que hay 25 casas.", ["cara"]),
+        (
+            "Мэр города Вельмарк сказал, что работа стоит 300 рублей.",
+            "В Вельмарке работа стоит 400 рублей, сказал Петров.",
+            ["400", "Петров"],
+        ),
+        ("市长说工程需要3万元，于1998年开始。", "工程需要30000元，1999年开始。", ["1999"]),
+    ],
+)
+def test_other_languages_are_checked_as_far_as_their_writing_allows(
+    source: str, summary: str, expected: list[str]
+) -> None:
+    assert [mark.text for mark in marks(source, summary)] == expected
+
+
+def test_what_is_not_checked_is_said() -> None:
+    assert set(SourceText("市长说工程需要3万元。").support("工程需要3万元。").unchecked) == {
+        "name",
+        "negation",
+    }
+    german = SourceText("Der Rat hat es so gesagt und die Stadt ist da.").support("Der Rat ist in der Stadt.")
+    assert set(german.unchecked) == {"name"}
+    assert SourceText(HARBOUR).support("The pier is old.").unchecked == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("The pier of the town was closed after a storm.", "en"),
+        ("Der Steg der Stadt ist nach dem Sturm zu.", "de"),
+        ("Le pont de la ville est fermé après une tempête.", "fr"),
+        ("El puente de la ciudad está cerrado por una tormenta.", "es"),
+        ("桥已经关闭", "zh"),
+        ("橋はまだ閉じています", "ja"),
+        ("Мост закрыт", "cyrillic"),
+        ("Zxcv qwer uiop", None),
+        ("123", None),
+    ],
+)
+def test_the_language_of_a_text(text: str, code: str | None) -> None:
+    assert language_of(text) == code
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+@settings(max_examples=60, deadline=None)
+def test_any_two_texts_can_be_compared_and_marks_lie_in_the_summary(source: str, summary: str) -> None:
+    for mark in marks(source, summary):
+        assert isinstance(mark, Mark)
+        assert summary[mark.start : mark.end] == mark.text != ""

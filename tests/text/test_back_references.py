@@ -1,0 +1,42 @@
+"""English sentences that begin with a word that points back lean on the one before."""
+
+import pytest
+
+from precis_text.back_references import leans
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "It is ready.",
+        "But nobody came.",
+        "\u201cThis is ours.\u201d",
+        "For example, Ann sings.",
+        "The latter is red.",
+        "Since then prices fell.",
+        "Because they were late, nobody waited.",
+        "The main reason is not the weather.",
+        "The plan did not suit all, however.",
+        "Bob, too, was late.",
+    ],
+)
+def test_sentences_that_point_back_lean(sentence: str) -> None:
+    assert leans(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Italy voted.",
+        "Ann: It is ready.",
+        "The latterday saints met.",
+        "Sie kommt.",
+        "Forty came.",
+        "The reasonable ones left, and however long it took they waited.",
+        "Because Ann was late, nobody waited.",
+        "",
+        "...",
+    ],
+)
+def test_other_sentences_stand_alone(sentence: str) -> None:
+    assert not leans(sentence)

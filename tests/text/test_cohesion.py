@@ -1,0 +1,59 @@
+"""What of a document is no whole: announcements, halves of quotations, questions, the rest of a cut sentence."""
+
+import pytest
+
+from precis_text.cohesion import asks, goes_on, is_part
+from precis_text.units import TextUnit
+
+
+def unit(text: str, *, heading: bool = False) -> TextUnit:
+    return TextUnit(text, 0, len(text), heading)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In a clone of this repository:",
+        "适用于：",
+        "\u201cGet into debt at your peril!",
+        "I said so before.\u201d",
+        'He said "come in.',
+        "The hall (built by Ann",
+        "\u201eKomm herein, sagte sie.",
+    ],
+)
+def test_short_announcements_and_halves_of_quotations_are_parts(text: str) -> None:
+    assert is_part(unit(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "To enable vector support on an old machine, you must do two things:",
+        "\u201cCome in,\u201d he said.",
+        "\u201eKomm herein\u201c, sagte sie.",
+        "\u201eWejd\u017a\u201d, powiedzia\u0142a.",
+        "\u201dKom in\u201d, sa hon.",
+        "1) Meet at eight.",
+        "Ann: he said \u201ccome in :(",
+        "The hall (built by Ann) is cold.",
+    ],
+)
+def test_long_announcements_whole_quotations_items_and_turns_are_no_parts(text: str) -> None:
+    assert not is_part(unit(text))
+
+
+def test_a_small_letter_goes_on_with_a_sentence_that_nothing_ended() -> None:
+    cut = unit("This lets you make spans and")
+    assert goes_on(cut, unit("metrics for your code."))
+    assert not goes_on(cut, unit("Metrics for your code."))
+    assert not goes_on(cut, unit("bob: see you there"))
+    assert not goes_on(unit("precis", heading=True), unit("precis summarizes documents."))
+    assert not goes_on(unit("It rains."), unit("precis summarizes documents."))
+
+
+def test_a_question_of_the_text_asks_and_one_of_a_dialogue_does_not() -> None:
+    assert asks(unit("Who came?"))
+    assert asks(unit("\u201cWho came?\u201d"))
+    assert not asks(unit("Nobody came."))
+    assert not asks(unit("Ann: Who came?"))

@@ -1,0 +1,120 @@
+"""A wished length: a window while decoding, whole sentences afterwards."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_models import our_tokenizer
+
+from precis.generation.input_plan import sentence_end_ids
+from precis_text.decoding_settings import GenerationSettings
+from precis_text.errors import UserError
+from precis_text.length import Sentences, Tokens, Words, decoding_window, make_length, tokens_per_word, trim
+from precis_text.sentences import split_sentences
+from precis_text.words import length_in_words
+
+THREE = "The pool reopens on Monday. Entry is free. Children need an adult with them."
+
+
+def test_sentences_beyond_the_goal_are_dropped_whole() -> None:
+    assert trim(THREE, Sentences(count=2), ended=True).text == "The pool reopens on Monday. Entry is free."
+    assert trim(THREE, Words(count=9), ended=True).text == "The pool reopens on Monday. Entry is free."
+    assert trim(THREE, Words(count=7), ended=True).text == "The pool reopens on Monday."
+
+
+def test_a_first_sentence_that_is_too_long_is_cut_at_a_words_end_and_said_to_be_unfinished() -> None:
+    trimmed = trim(THREE, Words(count=2), ended=True)
+    assert (trimmed.text, trimmed.finished) == ("The pool", False)
+
+
+def test_an_unfinished_last_sentence_is_dropped() -> None:
+    trimmed = trim("Entry is free. Children need", Sentences(count=5), ended=False)
+    assert (trimmed.text, trimmed.finished) == ("Entry is free.", True)
+
+
+def test_an_unfinished_only_sentence_is_kept_and_said_to_be_unfinished() -> None:
+    trimmed = trim("Children need", Words(count=9), ended=False)
+    assert (trimmed.text, trimmed.finished) == ("Children need", False)
+
+
+def test_without_a_goal_nothing_is_dropped() -> None:
+    assert trim("Free entry. Children need", None, ended=False).text == "Free entry. Children need"
+    assert not trim("Free entry. Children need", None, ended=False).finished
+    assert trim("pool reopens", None, ended=True).finished
+
+
+def test_line_breaks_inside_what_is_kept_stay() -> None:
+    text = "Entry is free.\nThe pool reopens. Children need an adult."
+    assert trim(text, Sentences(count=2), ended=True).text == "Entry is free.\nThe pool reopens."
+
+
+@given(st.text(max_size=80), st.integers(1, 6), st.booleans())
+def test_what_is_kept_is_a_beginning_of_the_text(text: str, count: int, ended: bool) -> None:
+    for cap in (Words(count=count), Sentences(count=count), Tokens(count=count)):
+        assert text.startswith(trim(text, cap, ended=ended).text)
+
+
+@given(st.text(max_size=120), st.integers(1, 30), st.booleans())
+def test_no_text_is_above_its_cap(text: str, count: int, ended: bool) -> None:
+    assert length_in_words(trim(text, Words(count=count), ended=ended).text) <= count
+    assert len(split_sentences(trim(text, Sentences(count=count), ended=ended).text)) <= count
+
+
+def window(settings: GenerationSettings, ratio: float = 1.5, document: int = 4000, **asked: int):
+    return decoding_window(settings, make_length(**asked), ratio=ratio, document=document)
+
+
+def test_the_window_leaves_room_to_finish_the_last_sentence() -> None:
+    found = window(GenerationSettings(beams=3), words=50)
+    assert (found.beams, found.min_tokens, found.no_repeat_ngram) == (3, 0, 0)
+    assert 50 * 1.5 < found.max_tokens < 50 * 3
+
+
+@pytest.mark.parametrize("asked", [{"words": 20}, {"sentences": 1}, {"tokens": 40}])
+def test_no_cap_holds_the_end_mark_back_not_even_by_the_models_own_minimum(asked: dict[str, int]) -> None:
+    own = GenerationSettings(min_tokens=56, max_tokens=142)
+    assert window(own, **asked).min_tokens in (0, 56)
+    assert window(own, **asked).min_tokens <= window(own, **asked).max_tokens // 2
+    assert window(GenerationSettings(max_tokens=142), **asked).min_tokens == 0
+
+
+def test_least_words_hold_the_end_mark_back_and_block_repeats() -> None:
+    found = window(GenerationSettings(max_tokens=60), min_words=40)
+    assert (found.min_tokens, found.no_repeat_ngram) == (60, 3)
+    assert found.max_tokens > 60
+    assert window(GenerationSettings(no_repeat_ngram=2), min_words=4).no_repeat_ngram == 2
+    both = window(GenerationSettings(), min_words=20, words=30)
+    assert both.min_tokens == 30 < both.max_tokens
+
+
+def test_a_short_document_bounds_what_is_written() -> None:
+    assert window(GenerationSettings(), words=5000, document=100).max_tokens < 300
+    assert window(GenerationSettings(), words=5000, document=100) == window(
+        GenerationSettings(), words=5000, document=120
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"words": 5, "tokens": 1}, "one of words, sentences and tokens, not words=5 and tokens=1"),
+        ({"words": 0}, "0 words is empty"),
+        ({"words": 10**9}, "words=1000000000 is above the limit of 20,000"),
+        ({"sentences": 10**4}, "sentences=10000 is above the limit of 1,000"),
+        ({"tokens": 10**6}, "tokens=1000000 is above the limit of 32,768"),
+        ({"words": 5, "min_words": 6}, "min_words=6 is more than words=5"),
+        ({"min_words": -1}, "min_words=-1"),
+    ],
+)
+def test_lengths_that_make_no_sense_are_refused(asked: dict[str, int], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make_length(**asked)
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(4, 1.0), (5, 1.25), (7, 2.0), (40, 4.0)])
+def test_tokens_a_word_come_in_steps(tokens: int, expected: float) -> None:
+    assert tokens_per_word(tokens, "one two three four") == expected
+
+
+def test_sentence_ends_are_known_to_the_tokenizer() -> None:
+    tokenizer = our_tokenizer()
+    assert {tokenizer.decode([end]).strip() for end in sentence_end_ids(tokenizer)} >= {".", "?"}

@@ -1,0 +1,72 @@
+"""The rule-based sentence splitter."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precis_text.sentences import split_sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["The bridge is closed.", "Buses take the tunnel!", "Until when?", "Nobody knows."],
+        ["Dr. Moe paid $3.50 for v1.2.3.", "Mrs. Lund paid more."],
+        ["J. R. Moe met A. Lund at 5 p.m. on Friday.", "They left early."],
+        ["He lives in the U.S. Army base.", "She moved to the U.S.", "Her sister stayed."],
+        ["Acme Inc. in Oslo was sold.", "It was bought by Moe Ltd.", "The price is secret."],
+        ["See Fig. 3, No. 5 and pp. 7-9.", "No.", "Not that one."],
+        ["Well... maybe not.", "Wait...", "Then go… and stay.", "Done…", "Really."],
+        ['"Must we?" he asked.', '"Yes!" she said.', "(He left.)", 'She called: "Stop."', "Silence."],
+        ["1. Open the lid.", "2. Take it out.", "It was 1999.", "Then it rained."],
+        [
+            "Apples, e.g. red ones, i.e. ripe ones.",
+            "Etc. etc. and so on.",
+            "They cite Moe et al. (2018) too.",
+        ],
+        ["Open a.example/b.html now.", "It took 0.5 s!"],
+        ["Кошка спит.", "Где она?", "Дома."],
+    ],
+)
+def test_sentences_joined_by_spaces_are_found_again(sentences: list[str]) -> None:
+    assert split_sentences(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["これは猫です。", "寝ています！", "彼は「はい。」と言った。", "終わり"],
+        ["猫在睡觉。", "真的吗？！", "是的。"],
+    ],
+)
+def test_scripts_without_spaces_are_split_at_their_own_stops(sentences: list[str]) -> None:
+    assert split_sentences("".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["बिल्ली सोती है।", "वह कहाँ है?", "घर में॥"],
+        ["هل أنت هنا؟", "نعم."],
+        ["یہ گھر ہے۔", "وہ بلی ہے۔"],
+        ["Կատու է։", "Այո։"],
+    ],
+)
+def test_scripts_with_their_own_full_stops(sentences: list[str]) -> None:
+    assert split_sentences(" ".join(sentences)) == sentences
+
+
+def test_a_blank_line_ends_a_sentence_and_a_line_break_does_not() -> None:
+    assert split_sentences("A title\n \nfirst\r\nline. Second") == ["A title", "first line.", "Second"]
+
+
+@pytest.mark.parametrize("text", ["", " \n\n\t "])
+def test_nothing_has_no_sentences(text: str) -> None:
+    assert split_sentences(text) == []
+
+
+@given(st.text(alphabet="aB1 .!?…。।\n\"')(", max_size=60))
+def test_no_character_but_white_space_is_lost(text: str) -> None:
+    sentences = split_sentences(text)
+    assert "".join("".join(sentences).split()) == "".join(text.split())
+    assert all(sentence == sentence.strip() != "" for sentence in sentences)

@@ -1,0 +1,142 @@
+"""What an extract is made of."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precis_text.units import extraction_units
+
+
+def texts(document: str) -> list[str]:
+    return [unit.text for unit in extraction_units(document)]
+
+
+def test_prose_is_cut_into_sentences() -> None:
+    assert texts("Ann came. Bob left at 3.5 p.m. today.\n\nNobody saw it.") == [
+        "Ann came.",
+        "Bob left at 3.5 p.m. today.",
+        "Nobody saw it.",
+    ]
+
+
+def test_a_turn_is_one_unit_with_its_speaker() -> None:
+    assert texts("Ann: Hello. Where are you?\nBob: At home.") == [
+        "Ann: Hello. Where are you?",
+        "Bob: At home.",
+    ]
+
+
+def test_a_long_turn_is_cut_into_sentences() -> None:
+    turn = "Ann: " + " ".join(f"This is sentence number {number} of what she said." for number in range(20))
+    assert len(texts(turn)) == 20
+
+
+def test_a_wrapped_paragraph_is_joined() -> None:
+    wrapped = (
+        "The committee met on Monday to discuss\nthe budget of the coming year. It\nagreed on nothing at all."
+    )
+    assert texts(wrapped) == [
+        "The committee met on Monday to discuss the budget of the coming year.",
+        "It agreed on nothing at all.",
+    ]
+
+
+def test_a_line_that_breaks_within_a_sentence_is_joined_at_any_width() -> None:
+    cut = "This lets you make spans and\nmetrics for your code without doing too\nmany changes. See the page for\nmore."
+    assert texts(cut) == [
+        "This lets you make spans and metrics for your code without doing too many changes.",
+        "See the page for more.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "milk and bread\neggs and cheese\nsalt",
+        "ann: we eat at eight then\nbob: see you there",
+        "if nobody comes to help us\n    return at once",
+    ],
+)
+def test_short_lines_turns_and_indented_lines_stay_apart(document: str) -> None:
+    assert texts(document) == [line.strip() for line in document.splitlines()]
+
+
+def test_a_wrapped_item_ends_where_the_next_begins() -> None:
+    text = (
+        "- the first item is long enough to be wrapped by\n"
+        "  an editor somewhere. It has two sentences.\n"
+        "- the second is not"
+    )
+    assert texts(text) == [
+        "- the first item is long enough to be wrapped by an editor somewhere.",
+        "It has two sentences.",
+        "- the second is not",
+    ]
+
+
+def test_a_paragraph_ends_with_a_line_that_is_not_full() -> None:
+    text = "The committee met on Monday to discuss\nthe budget\nThe second part begins here and is long"
+    assert texts(text) == [
+        "The committee met on Monday to discuss the budget",
+        "The second part begins here and is long",
+    ]
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["Budget\nThe committee met on Monday and agreed.", "- milk and butter\n- bread and cheese"],
+)
+def test_headings_and_items_stay_apart(document: str) -> None:
+    assert texts(document) == document.splitlines()
+
+
+@given(st.text(alphabet="Ab .!?:\n-\tü。", max_size=80))
+def test_units_hold_all_letters_in_order(document: str) -> None:
+    units = extraction_units(document)
+    assert "".join("".join(unit.text for unit in units).split()) == "".join(document.split())
+    for unit in units:
+        assert " ".join(document[unit.start : unit.stop].split()) == unit.text
+    assert all(a.stop <= b.start for a, b in pairwise(units))
+
+
+def headings(document: str) -> list[str]:
+    return [unit.text for unit in extraction_units(document) if unit.heading]
+
+
+def test_titles_headings_and_signatures_are_marked() -> None:
+    document = """THE WATER WORKS
+Report to the council
+
+1. The year
+
+Water was there in every week. Nobody complained.
+
+- less was lost
+- more was paid for
+- pumps were bought
+- a well was dug
+
+Marta Wiik, director
+"""
+    assert headings(document) == [
+        "THE WATER WORKS", "Report to the council", "1. The year", "Marta Wiik, director",
+    ]  # fmt: skip
+
+
+def test_where_nothing_ends_like_a_sentence_nothing_is_a_heading() -> None:
+    assert headings("milk and bread\n\neggs, if there are any") == []
+
+
+def test_turns_are_no_headings() -> None:
+    assert headings("Ann: see you\n\nBob: later\n\nAnn: We eat at eight.") == []
+
+
+def test_a_wrapped_line_that_goes_on_with_a_small_letter_and_a_colon_is_no_turn() -> None:
+    document = (
+        "Third, the council has to choose between two plans for the treatment\n"
+        "plant: to rebuild it in its place, or to join the one in the next town,\n"
+        "which costs less."
+    )
+    assert len(extraction_units(document)) == 1
