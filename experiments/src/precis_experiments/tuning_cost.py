@@ -1,8 +1,8 @@
 """The cost of a training step of a tuned model, measured in a separate process.
 
 `step_cost` starts `python -m precis_experiments.tuning_cost`, which loads the base, attaches the prefix, creates AdamW
-for the trainable parameters, and runs steps on batches of random tokens. Memory is the peak of the process above that of
-the loaded libraries: weights, gradients, moments and activations.
+for the trainable parameters, and runs steps on batches of random tokens. Memory is the peak of the process above that
+of the loaded libraries: weights, gradients, moments and activations.
 """
 
 from __future__ import annotations

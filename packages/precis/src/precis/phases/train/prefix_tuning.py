@@ -3,8 +3,8 @@
     pairs -> the base's own tokenizer -> token ids -> base with a prefix -> train, validated by loss and by ROUGE
     -> the best to OUT/adapter, which names its base
 
-It is `precis.phases.train.finetuning` with fewer parameters: the same loop, checkpoints and resuming. A checkpoint holds
-only the trained parameters; the run's identity has the base's digest, so that it never resumes on another base.
+It is `precis.phases.train.finetuning` with fewer parameters: the same loop, checkpoints and resuming. A checkpoint
+holds only the trained parameters; the run's identity has the base's digest, so that it never resumes on another base.
 """
 
 from __future__ import annotations
