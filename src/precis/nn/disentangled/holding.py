@@ -64,8 +64,9 @@ class _Keeping(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        *tensors, mixed = ctx.saved_tensors[:6]
-        kept = iter(ctx.saved_tensors[6:])
+        saved = ctx.saved_tensors  # read once: checkpointing allows no more
+        *tensors, mixed = saved[:6]
+        kept = iter(saved[6:])
         operands = Operands(*[*tensors, ctx.options])
         tables = Tables.of(operands, block=operands.keys.shape[-2])
         total = Gradients.zeros(operands, tables)
