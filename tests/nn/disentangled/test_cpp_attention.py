@@ -12,7 +12,7 @@ import torch
 
 from precis.nn.attention import attend
 from precis.nn.disentangled import bias as route
-from precis.nn.disentangled import cpp_attention
+from precis.nn.disentangled import cpp_attention, cpp_build
 from precis.nn.disentangled.cpp_attention import attend_compiled
 from precis.nn.relative_positions import LogBuckets, OffsetRows
 from tests.nn.disentangled import inputs as shared
@@ -29,7 +29,11 @@ def has_gcc():
     return "Free Software Foundation" in told
 
 
-needs_compiler = pytest.mark.skipif(not has_gcc(), reason="no GCC")
+_HAS_LEVEL = torch.backends.cpu.get_cpu_capability() in cpp_build.LEVELS
+needs_processor = pytest.mark.skipif(not _HAS_LEVEL, reason="there is no kernel for this processor")
+needs_compiler = pytest.mark.skipif(
+    not (_HAS_LEVEL and has_gcc()), reason="no GCC, or no kernel for this processor"
+)
 
 
 @pytest.fixture(params=["weights kept", "weights made again"])

@@ -10,7 +10,7 @@ import pytest
 
 from precis.nn.disentangled import cpp_build, cpp_loader
 from precis_text.errors import UserError
-from tests.nn.disentangled.test_cpp_attention import needs_compiler
+from tests.nn.disentangled.test_cpp_attention import needs_compiler, needs_processor
 
 PROJECT = Path(__file__).parents[3] / "packages" / "precis"
 TINY = 'extern "C" int answer() { return 42; }'
@@ -84,16 +84,19 @@ def refused(capsys):
     return line + str(error.value)
 
 
+@needs_processor
 def test_without_a_compiler(cache, monkeypatch, capsys):
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert refused(capsys).count("no-such-compiler") == 2
 
 
+@needs_processor
 def test_with_another_compiler_than_gcc(cache, program, capsys):
     program("echo clang version 19.1.7")
     assert refused(capsys).count("compiler is not GCC") == 2
 
 
+@needs_processor
 def test_with_a_compiler_that_has_no_headers(cache, program, capsys):
     program(
         'case "$*" in *--version*) echo "Free Software Foundation"; exit 0;; esac',
@@ -102,6 +105,7 @@ def test_with_a_compiler_that_has_no_headers(cache, program, capsys):
     assert refused(capsys).count("vector: No such file") == 2
 
 
+@needs_processor
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
@@ -114,11 +118,13 @@ def test_a_wrong_environment_is_named(name, value, message, cache, monkeypatch, 
     assert refused(capsys).count(message) == 2
 
 
+@needs_processor
 def test_a_cache_that_cannot_be_written_to(cache, monkeypatch, capsys):
     monkeypatch.setattr(cpp_loader.os, "access", lambda *_: False)
     assert refused(capsys).count("is not writable") == 2
 
 
+@needs_processor
 def test_a_damaged_library_is_named(cache, monkeypatch, capsys):
     monkeypatch.setattr(cpp_build, "check_compiler", lambda: None)
     monkeypatch.setattr(cpp_build, "build", lambda command, library: library.write_bytes(b"no library"))
@@ -138,6 +144,7 @@ def test_where_there_is_no_kernel_nothing_is_said_of_it(place, cache, monkeypatc
         cpp_loader.is_ready("disentangled", cpp_loader.Wish.always)
 
 
+@needs_processor
 def test_what_failed_is_not_tried_again_until_the_compiler_changes_or_somebody_insists(
     cache, program, tmp_path, capsys
 ):
@@ -166,6 +173,7 @@ def test_what_failed_is_not_tried_again_until_the_compiler_changes_or_somebody_i
     assert not list(cache.glob("*.so"))
 
 
+@needs_processor
 def test_a_process_decides_once(cache, program, capsys):
     program("exit 1")
     assert not cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
@@ -198,9 +206,9 @@ def test_of_processes_that_start_at_once_one_builds_and_the_others_wait(tmp_path
     )
     compiler.chmod(0o755)
     code = (
-        "import ctypes; from precis.nn.disentangled import cpp_loader as kernels\n"
-        f"kernels.__file__ = {str(tmp_path / 'kernels.py')!r}\n"
-        "assert kernels.is_ready('tiny'); print(ctypes.CDLL(str(kernels.load('tiny'))).answer())"
+        "import ctypes; from precis.nn.disentangled import cpp_loader\n"
+        f"cpp_loader.__file__ = {str(tmp_path / 'kernels.py')!r}\n"
+        "assert cpp_loader.is_ready('tiny'); print(ctypes.CDLL(str(cpp_loader.load('tiny'))).answer())"
     )
     processes = [start(code, tmp_path / "cache", CXX=str(compiler)) for _ in range(3)]
     answers = [process.communicate(timeout=300) for process in processes]
@@ -209,6 +217,7 @@ def test_of_processes_that_start_at_once_one_builds_and_the_others_wait(tmp_path
     assert sorted(err.count("building") for _, err in answers) == [0, 0, 1]
 
 
+@needs_processor
 def test_without_a_compiler_attention_is_computed_all_the_same_and_one_line_says_how(tmp_path):
     lines = []
     for _ in range(2):
@@ -221,6 +230,7 @@ def test_without_a_compiler_attention_is_computed_all_the_same_and_one_line_says
     assert lines[1] == []
 
 
+@needs_processor
 @pytest.mark.slow
 def test_the_command_that_builds_ends_well_without_a_compiler_unless_the_kernel_is_insisted_on(tmp_path):
     run = "import runpy; runpy.run_module('precis.nn.disentangled.cpp_loader', run_name='__main__')"
@@ -241,6 +251,7 @@ def test_the_level_is_that_of_torchs_own_kernels(capability, monkeypatch):
     assert capability in cpp_build.LEVELS
 
 
+@needs_processor
 def test_a_wheels_library_that_cannot_be_loaded_here_leaves_it_to_the_compiler(
     cache, tmp_path, monkeypatch, capsys
 ):
@@ -291,7 +302,7 @@ def test_a_wheel_brings_kernels_for_every_level_and_needs_no_compiler_where_it_i
     subprocess.run([*install, str(wheel)], check=True, capture_output=True, timeout=300)
     libraries = list((tmp_path / "site" / "precis" / "nn" / "disentangled" / "cpp" / "prebuilt").glob("*.so"))
     assert len(libraries) == len(cpp_build.LEVELS)
-    code = ATTEND + "\nfrom precis.nn.disentangled import kernels; print(kernels.load('disentangled'))"
+    code = ATTEND + "\nfrom precis.nn.disentangled import cpp_loader; print(cpp_loader.load('disentangled'))"
     environment = {"PYTHONPATH": str(tmp_path / "site"), "CXX": "/bin/false"}
     process = start(code, tmp_path / "empty", **environment)
     out, error = process.communicate(timeout=300)
@@ -322,6 +333,7 @@ def test_a_library_that_others_could_have_put_there_is_not_run(cache, program, c
     cpp_loader._refuse_what_others_can_write(library)
 
 
+@needs_processor
 def test_a_cache_that_cannot_even_be_looked_at(cache, monkeypatch, capsys):
     def forbidden(*_):
         raise PermissionError(13, "Permission denied", str(cache))
@@ -331,6 +343,7 @@ def test_a_cache_that_cannot_even_be_looked_at(cache, monkeypatch, capsys):
     assert "Permission denied" in refused(capsys)
 
 
+@needs_processor
 @pytest.mark.parametrize(
     "said", ["c++: fatal error: Killed signal terminated program cc1plus", "error: No space left on device"]
 )

@@ -1,6 +1,6 @@
 """The ways that disentangled attention is trained in torch: each gives the plain path's numbers and gradients.
 
-Scores made again (`recompute`), weights kept, and all scores held (`holding`).
+Scores made again (`recompute`), weights kept, and all scores held (`saved_scores`).
 """
 
 import weakref

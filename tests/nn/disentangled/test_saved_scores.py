@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 from transformers import DebertaV2Config
 from transformers.models.deberta_v2 import modeling_deberta_v2
 
@@ -87,3 +88,14 @@ def test_of_all_that_is_n_by_n_only_the_weights_are_kept():
     saved = attend_keeping(operands(inputs)).grad_fn.saved_tensors
     squares = [x for x in saved if x.shape[-2:] == (40, 40)]
     assert sum(x.numel() for x in squares) == 3 * 2 * 40 * 40
+
+
+def test_under_checkpointing_the_gradients_are_the_same():
+    inputs = [x.requires_grad_() for x in random_inputs(20)]
+    found = []
+    for kept in (True, False):
+        given = operands(inputs)
+        mixed = attend_keeping(given) if kept else checkpoint(attend_keeping, given, use_reentrant=False)
+        found.append(torch.autograd.grad(mixed.square().sum(), inputs))
+    for plain, again in zip(*found, strict=True):
+        torch.testing.assert_close(again, plain)

@@ -6,7 +6,7 @@ A source is one of
     folder/  train.jsonl.gz  dev.csv  test.parquet                split files, chosen by `split`
     folder/  a.txt  b.txt  [a.summary.txt ...]                    one document per file, optional summaries
     hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
-    squad-qg:SOURCE  glue-mnli:SOURCE ...                         rows that are not pairs, see `schemes.py`
+    squad-qg:SOURCE  glue-mnli:SOURCE ...                         rows that are not pairs, see `dataset_adapters`
 
 Files are streamed. A data set of the hub is downloaded as a whole first, unless only its first rows are needed. An
 unusable row stops the reading with its file and place. With `skip_bad` it is counted and described in the report

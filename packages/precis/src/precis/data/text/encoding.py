@@ -1,6 +1,6 @@
 """Texts as the token ids that a model reads and writes, with any Hugging Face tokenizer.
 
-A document of two parts gets one separator token between them (`marks`).
+A document of two parts gets one separator token between them (`control_characters`).
 
 A summary gets one token between its sentences if the tokenizer has one: ProphetNet's [X_SEP], which its CNN/DailyMail
 models learned to write. Released code: targets are "sentence [X_SEP] sentence", and the output is split there again.

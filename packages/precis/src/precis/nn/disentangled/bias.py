@@ -2,15 +2,15 @@
 
     where                    | path
     -------------------------|--------------------------------------------------------------
-    CPU with the C++ kernel  | fp32 and bf16 from 16 tokens on, both passes: `compiled.attend_compiled` (`kernels`
+    CPU with the C++ kernel  | fp32 and bf16 from 16 tokens on, both passes: `cpp_attention.attend_compiled` (`cpp_loader`
                              | documents when the kernel is available)
     CPU, no gradients        | from 64 tokens on, near band and far field: `bands.attend_in_bands`
-    CPU, gradients           | from 64 to 1,024 tokens, weights kept: `holding.attend_keeping`
+    CPU, gradients           | from 64 to 1,024 tokens, weights kept: `saved_scores.attend_keeping`
     CPU, gradients           | above 1,024 tokens, scores recomputed: `recompute.attend_recomputing`
     CUDA, extra `cuda`       | from 128 to 8,192 tokens, heads of 32, 64 or 128, both passes: `flash.attend_flash`; a
                              | packed batch in one launch: `flash.attend_flash_packed`
     CUDA, no gradients       | from 512 tokens on, FlexAttention: `flex.attend_flex`
-    elsewhere, gradients     | up to 4 GiB of scores, all stored: `holding.attend_openly`; else recomputed
+    elsewhere, gradients     | up to 4 GiB of scores, all stored: `saved_scores.attend_openly`; else recomputed
     else                     | the plain path of `attend`, which computes rows of scores
 
 All paths give the plain path's numbers. The plain path also serves masks other than padding, documents

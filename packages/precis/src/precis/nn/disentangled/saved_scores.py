@@ -2,7 +2,7 @@
 
 `attend_keeping` is for up to a thousand tokens on the CPU, where recomputing the scores costs more than keeping the
 weights. It keeps no other tensor of that size. Position scores are products with the table's rows in order of distance,
-shifted into place (`operands`), and their gradients use the reverse shift: nothing is gathered or scattered.
+shifted into place (`inputs`), and their gradients use the reverse shift: nothing is gathered or scattered.
 
 `attend_openly` is for other devices without a fused kernel. On a GPU the time is spent in passes over
 n x n tensors, and this path makes fewer of them than transformers' eager DeBERTa-v2: forward and backward together move
@@ -64,8 +64,9 @@ class _Keeping(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        *tensors, mixed = ctx.saved_tensors[:6]
-        kept = iter(ctx.saved_tensors[6:])
+        saved = ctx.saved_tensors  # read once: checkpointing allows no more
+        *tensors, mixed = saved[:6]
+        kept = iter(saved[6:])
         operands = Operands(*[*tensors, ctx.options])
         tables = Tables.of(operands, block=operands.keys.shape[-2])
         total = Gradients.zeros(operands, tables)
