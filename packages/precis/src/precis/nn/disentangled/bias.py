@@ -2,8 +2,8 @@
 
     where                    | path
     -------------------------|--------------------------------------------------------------
-    CPU with the C++ kernel  | fp32 and bf16 from 16 tokens on, both passes: `cpp_attention.attend_compiled` (`cpp_loader`
-                             | documents when the kernel is available)
+    CPU with the C++ kernel  | fp32 and bf16 from 16 tokens on, both passes: `cpp_attention.attend_compiled`
+                             | (`cpp_loader` documents when the kernel is available)
     CPU, no gradients        | from 64 tokens on, near band and far field: `bands.attend_in_bands`
     CPU, gradients           | from 64 to 1,024 tokens, weights kept: `saved_scores.attend_keeping`
     CPU, gradients           | above 1,024 tokens, scores recomputed: `recompute.attend_recomputing`
