@@ -10,6 +10,7 @@ from precis.extract import default_model as module
 from precis.extract.default_model import default_model
 from precis.generation.model_loader import load_model, model_use
 from precis_text.errors import UserError
+from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words
 
 TEXT = (
@@ -26,8 +27,8 @@ def test_the_default_model_chooses_sentences_and_says_that_it_cannot_write() -> 
 
 def test_its_summaries_are_sentences_of_the_text_within_the_cap() -> None:
     summary = summarize(TEXT, words=20)
-    assert 0 < length_in_words(summary) <= 20
-    assert summary in TEXT
+    assert 0.85 * 20 <= length_in_words(summary) <= 20
+    assert all(sentence in split_sentences(TEXT) for sentence in split_sentences(summary))
 
 
 def test_it_is_whole_and_small() -> None:
