@@ -1,4 +1,4 @@
-"""What a model that chooses sentences is worth: ROUGE beside LEAD-1, LEAD-3 and LONGEST-3 on eight sets of pairs.
+"""ROUGE of a model that chooses sentences, and of LEAD-1, LEAD-3 and LONGEST-3, on eight sets of pairs.
 
     python -m benchmarks.default_model --data DIR [--model FOLDER] [--limit 300] [--out FILE] [--write N]
     python -m benchmarks.default_model --equal-words --data DIR [--model FOLDER] [--limit 80] [--sets NAME ...]
@@ -10,8 +10,8 @@ Then: in how many of 300 documents a cap of 20, 40 and 80 words is kept. Last: i
 name, a number or a negation is marked as absent from the document, for extracts, for the references that people wrote,
 and, with --write N, for what the same model writes of N documents of each set.
 
-With --equal-words stand beside it LEAD, LexRank, TextRank, Luhn, LSA, SumBasic and lede, as `benchmarks.equal_words`
-says.
+With --equal-words it is compared with LEAD, LexRank, TextRank, Luhn, LSA, SumBasic and lede: `benchmarks.equal_words`
+explains how.
 """
 
 import argparse
@@ -45,19 +45,19 @@ CAPS = (20, 40, 80)
 
 
 def lead(document: str, count: int) -> str:
-    """The first units that are no heading."""
+    """Return the first units that are not headings."""
     return "\n".join(unit.text for unit in statements(document)[:count])
 
 
 def longest(document: str, count: int) -> str:
-    """The longest units, in their order."""
+    """Return the longest units, in their order."""
     units = extraction_units(document)
     chosen = sorted(sorted(range(len(units)), key=lambda place: -len(units[place].text))[:count])
     return "\n".join(units[place].text for place in chosen)
 
 
 def marked(name: str, mode: str, documents: Sequence[str], summaries: Sequence[str]) -> str:
-    """A row of the table of marks: percent of the summaries that have one, by kind, with intervals."""
+    """Return a row of the table of marks: percent of the summaries that have one, by kind, with intervals."""
     scores = faithful_scores({mode: summaries}, documents, [()] * len(documents))[mode]
     cells = []
     for kind in KINDS:
@@ -69,7 +69,7 @@ def marked(name: str, mode: str, documents: Sequence[str], summaries: Sequence[s
 def measure(
     chosen: OpenSet, extractor: Extractor, writer: Summarizer | None, data: Path, limit: int, written: int
 ) -> tuple[str, list[str], list[str]]:
-    """A row of the table, rows of the table of marks, and the documents."""
+    """Return a row of the table, rows of the table of marks, and the documents."""
     rows = list(pairs_of(chosen, data / chosen.place, "dev"))
     random.Random(0).shuffle(rows)
     rows = rows[:limit]

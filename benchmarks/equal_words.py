@@ -1,4 +1,4 @@
-"""A model that chooses sentences beside other extractive systems, all with the same number of words.
+"""A model that chooses sentences, compared with other extractive systems at the same number of words.
 
     python -m benchmarks.default_model --equal-words --data DIR [--model FOLDER] [--limit 80] [--sets NAME ...]
 
@@ -7,7 +7,7 @@ takes them in its own order as long as they fit; lede reads the text itself. LEA
 TextRank, Luhn, LSA and SumBasic are sumy's, with its English stop words and stemmer. They are installed with
 `pip install --group benchmarks`. Printed are for each set ROUGE-1, ROUGE-2 and ROUGE-Lsum of each system, and the
 difference to the best other one of that measure, with a 95% interval: paired bootstrap over documents, 1,000 samples,
-seed 0. Then: the share of the words that were used, and in which tenth of its document each chosen sentence stands, for
+seed 0. Then: the share of the words that were used, and in which tenth of its document each chosen sentence is, for
 documents of 2,000 words or more.
 """
 
@@ -51,7 +51,7 @@ System = Callable[[str, int], str]
 
 
 def difference(ours: ArrayLike, theirs: ArrayLike) -> str:
-    """The mean difference with its interval."""
+    """Return the mean difference with its interval."""
     each = np.array(ours) - np.array(theirs)
     rng = np.random.default_rng(0)
     means = each[rng.integers(len(each), size=(1000, len(each)))].mean(1)
@@ -60,13 +60,13 @@ def difference(ours: ArrayLike, theirs: ArrayLike) -> str:
 
 
 def statements(document: str) -> list[TextUnit]:
-    """The units that are no heading, or all if there are only headings."""
+    """Return the units that are not headings, or all if there are only headings."""
     units = extraction_units(document)
     return [unit for unit in units if not unit.heading] or units
 
 
 def fitting(units: Sequence[TextUnit], order: Sequence[int], words: int) -> str:
-    """The units that fit, in the document's order; the beginning of the first one if it is too long."""
+    """Return the units that fit, in the document's order; the beginning of the first one if it is too long."""
     chosen: list[int] = []
     left = words
     for place in order:
@@ -79,7 +79,7 @@ def fitting(units: Sequence[TextUnit], order: Sequence[int], words: int) -> str:
 
 
 def lead(document: str, words: int) -> str:
-    """The first units, until one does not fit."""
+    """Return the first units, until one does not fit."""
     units = statements(document)
     sizes = np.cumsum([length_in_words(unit.text) for unit in units])
     fits = max(1, int((sizes <= words).sum()))
@@ -88,14 +88,14 @@ def lead(document: str, words: int) -> str:
 
 @dataclass(frozen=True)
 class _Words:
-    """What sumy asks of a tokenizer."""
+    """The part of a tokenizer that sumy uses."""
 
     def to_words(self, text: str) -> tuple[str, ...]:
         return tuple(unicode_words(text))
 
 
 def of_sumy(kind: str) -> System:
-    """One of sumy's systems, on our units."""
+    """Build one of sumy's systems, on our units."""
     module, name = SUMY[kind].split(".")
     dom: Any = import_module("sumy.models.dom")
     summarizer = getattr(import_module(f"sumy.summarizers.{module}"), name)(
@@ -119,7 +119,7 @@ def of_sumy(kind: str) -> System:
 
 
 def of_lede(document: str, words: int) -> str:
-    """The longest text that lede gives within the words."""
+    """Return the longest text that lede gives within the words."""
     lede: Any = import_module("lede")
     for characters in range(9 * words, 3 * words, -max(1, words // 4)):
         text = str(lede.summarize(document, characters).summary)
@@ -129,7 +129,7 @@ def of_lede(document: str, words: int) -> str:
 
 
 def systems() -> dict[str, System]:
-    """All other systems.
+    """Return all other systems.
 
     Raises:
         UserError: sumy or lede is not installed.
@@ -142,7 +142,7 @@ def systems() -> dict[str, System]:
 
 
 def tenths(documents: Sequence[str], summaries: Sequence[Summary]) -> list[float]:
-    """The percent of the chosen units in each tenth of their documents, for long documents."""
+    """Return the percent of the chosen units in each tenth of their documents, for long documents."""
     counts = np.zeros(10)
     for document, summary in zip(documents, summaries, strict=True):
         if length_in_words(document) >= LONG:
@@ -154,7 +154,7 @@ def tenths(documents: Sequence[str], summaries: Sequence[Summary]) -> list[float
 def measure(
     chosen: OpenSet, extractor: Extractor, others: dict[str, System], data: Path, limit: int
 ) -> tuple[str, str]:
-    """A row of the table of scores, and one of the table of lengths and places."""
+    """Return a row of the table of scores, and one of the table of lengths and places."""
     rows = list(pairs_of(chosen, data / chosen.place, "dev"))
     random.Random(0).shuffle(rows)
     documents = [str(row["document"]) for row in rows[:limit]]
@@ -183,7 +183,7 @@ def tables(
     only: Sequence[str] = (),
     others: dict[str, System] | None = None,
 ) -> str:
-    """The two tables of all sets that are there.
+    """Return the two tables of all sets that are there.
 
     Args:
         limit: most documents of a set.

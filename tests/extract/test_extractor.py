@@ -282,6 +282,9 @@ def test_a_unit_gives_way_to_a_longer_one_where_a_cap_would_stay_unused() -> Non
         "One two three four five six.", "Ann sings now.", "The choir of the hall sings at noon each day."
     )
     assert choose(found, [0.9, 0.8, 0.2], make_length(words=16), words=5) == [0, 2]
+    long = read("One two three four five six.", "The choir of the hall sings at noon each day.")
+    assert choose(long, [0.9, 0.7], make_length(words=11), words=5) == [1]
+    assert choose(long, [0.9, 0.5], make_length(words=11), words=5) == [0]
 
 
 def test_a_half_that_follows_a_whole_sentence_is_not_chosen() -> None:

@@ -12,7 +12,7 @@ _DOCUMENT = [
     "A choir sang in the square.",
     "Until the bridge opens, a ferry crosses the river every hour.",
     "The ferry is free for those who live at the river.",
-    "The pillar stands in the river, and the river wore it out.",
+    "The pillar is in the river, and the river wore it out.",
 ]
 _UNITS = [text.lower().replace(",", "").rstrip(".").split() for text in _DOCUMENT]
 
@@ -60,7 +60,7 @@ class _Words:
 
 
 def _of_sumy(kind: str, units: list[list[str]]) -> np.ndarray:
-    """The values that sumy walks to, of sum 1."""
+    """Return the values that sumy walks to, of sum 1."""
     dom = pytest.importorskip(
         "sumy.models.dom", reason="sumy is not installed: pip install --group benchmarks"
     )

@@ -1,4 +1,4 @@
-"""What states nothing by itself."""
+"""Units that state nothing by themselves."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How central each unit of a document is: LexRank, TextRank, and the likeness to the whole.
+"""Centrality of a document's units by their words: LexRank and TextRank.
 
 Two units are alike if they share words. A unit is central if many units are like it, and more so if these are central
 too. No model, no training and no language is needed, only words.
@@ -6,7 +6,7 @@ too. No model, no training and no language is needed, only words.
 - LexRank (Erkan & Radev 2004): the cosine of tf-idf vectors, as a graph of the pairs above a threshold.
 - TextRank (Mihalcea & Tarau 2004): the shared words, divided by the logs of the two lengths.
 
-The values follow sumy's, to which tests compare them. LexRank may restart its walk, as the paper says and sumy does not.
+The values follow sumy's, to which tests compare them. LexRank may restart its walk: the paper does, sumy does not.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TermCounts:
         )
 
     def tf_idf(self) -> Floats:
-        """Return the weight of each entry: tf relative to the unit's most frequent term, times log(units / (1 + df))."""
+        """Return each entry's weight: tf relative to the unit's most frequent term, times log(units / (1 + df))."""
         return self.count / self.most[self.unit] * np.log(self.units / (1 + self.frequency))[self.term]
 
     def products(self, weights: Floats) -> Floats:

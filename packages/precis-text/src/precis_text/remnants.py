@@ -1,6 +1,6 @@
 """Units that state nothing by themselves: references, notices of rights, labels, announcements, halves of sentences.
 
-An extract never chooses them while there is anything else. The rules see form alone: a year beside pages, a sign of
+An extract never chooses them while there is anything else. The rules see only form: a year and pages, a sign of
 copyright, a caption's number. English words are listed; other languages match by signs and numbers.
 """
 
@@ -22,7 +22,8 @@ _AUTHORS = re.compile(
     r"^\W*(?:\[\w{1,12}\]|\d{1,3}[.)])?\s*[A-Z][\w'’-]+,?\s+(?:[A-Z]\.[\s,;&-]*)+"
 )  # "Smith, J. A."
 _VOLUME = re.compile(
-    r"\b\d{1,4}\s*\(\d{1,4}\)|\b\d{1,4}\s*,\s*\d{1,4}\s*\((?:19|20)\d\d\)|\bpp?\.\s*\d+|\b\d{1,4}\s*[,:]\s*\d{1,5}\s*[-–]\s*\d{1,5}|\bin proc(?:eedings|\.)",
+    r"\b\d{1,4}\s*\(\d{1,4}\)|\b\d{1,4}\s*,\s*\d{1,4}\s*\((?:19|20)\d\d\)|\bpp?\.\s*\d+"
+    r"|\b\d{1,4}\s*[,:]\s*\d{1,5}\s*[-–]\s*\d{1,5}|\bin proc(?:eedings|\.)",
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
@@ -31,8 +32,8 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"^\W*(?:appendix|annex|chapter|section|part|posted|published|updated|last (?:updated|modified)|date|sent|from|to|cc"
-    r"|bcc|subject|re|keywords?|tags?|category|categories|authors?|by|source|photo|image|credit|url|status|version"
+    r"^\W*(?:appendix|annex|chapter|section|part|posted|published|updated|last (?:updated|modified)|date|sent|from|to"
+    r"|cc|bcc|subject|re|keywords?|tags?|category|categories|authors?|by|source|photo|image|credit|url|status|version"
     r"|contact|e-?mail|phone|tel|fax)\b[^:.!?\n]{0,30}:\s",
     re.IGNORECASE,
 )  # fmt: skip
@@ -44,9 +45,7 @@ _BIBLIOGRAPHY = re.compile(
 _ENTRY = 4  # most sentences that an entry of a bibliography is split into
 _NAMES = 14  # most words of the sentence with its authors
 _LONG = 25  # words of a label's line that says something
-_LOWER = (
-    0.2  # largest share of units with a small first letter in a text that begins its sentences with a capital
-)
+_LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 
 
 def is_remnant(text: str) -> bool:
@@ -105,9 +104,9 @@ def _is_reference(text: str) -> bool:
 
 
 def halves(units: Sequence[TextUnit]) -> list[bool]:
-    """Mark the units that begin in the middle of a sentence, in a text whose sentences begin with a capital.
+    """Mark the units that start in the middle of a sentence, in a text whose sentences start with a capital.
 
-    Such a half is left where a page or a table parted a sentence.
+    A page or a table that parts a sentence leaves one.
     """
     small = [_begins_small(unit) for unit in units]
     if sum(small) > _LOWER * len(units):

@@ -154,8 +154,9 @@ def _fill(extract: _Extract, waiting: _Waiting, worth: Sequence[float], limit: f
     pairs = [
         (worth[place] - worth[other], place, other)
         for place in extract.chosen
-        if place != best and place not in needed
+        if place not in needed
         for other in rest
+        if place != best or worth[other] >= _NEARLY * worth[best]
         if _USED * limit <= extract.spent - extract.costs[place] + extract.costs[other] <= limit
         and not (waiting.leans(other) and place == other - 1)
     ]

@@ -36,7 +36,7 @@ def split_units(document: str) -> list[str]:
 
 
 def without_headings(document: str) -> list[str]:
-    """Return the units of `split_units` that are no heading, or all if there are only headings."""
+    """Return the units of `split_units` that are not headings, or all if there are only headings."""
     lines = [line for line in re.finditer(r"[^\n\r]+", document) if line.group().strip()]
     if len(lines) < 2:
         return split_units(document)
@@ -50,7 +50,7 @@ def without_headings(document: str) -> list[str]:
 
 
 def lead(document: str, k: int = 3) -> str:
-    """Return the first `k` units that are no heading."""
+    """Return the first `k` units that are not headings."""
     return "\n".join(without_headings(document)[: _at_least_one(k)])
 
 
@@ -182,7 +182,7 @@ class Baseline(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Lead(Settings):
-    """LEAD-k: the first k units that are no heading."""
+    """LEAD-k: the first k units that are not headings."""
 
     units: int = 3
     reads_references: ClassVar[bool] = False
