@@ -17,7 +17,7 @@ import torch
 from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
 from transformers.initialization import no_init_weights
 
-from precis.generation.int8_weights import compact_headers, is_compact
+from precis.generation.int8_weights import COMPACT, compact_headers
 from precis.models import FAMILIES
 from precis.storage.atomic import has_seal
 from precis.storage.model_files import (
@@ -102,7 +102,7 @@ def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
         UserError: if they are not complete safetensors files, have an unsupported dtype or one that differs from the
             configuration, or do not match the sizes in the settings.
     """
-    compact = is_compact(folder)
+    compact = (folder / COMPACT).is_file()
     headers = compact_headers(folder) if compact else read_headers(folder)
     found = ModelFolder(folder, settings, headers, is_compact=compact)
     check_sizes(settings, folder / CONFIG, elements=found.elements, tensors=len(found.weights))

@@ -116,7 +116,7 @@ def load_model(
         values = read_json(location.adapter / GENERATION_CONFIG_NAME)
         check_decoding(values, location.adapter / GENERATION_CONFIG_NAME)
         loaded.model.generation_config = _decoding(values, location.adapter)
-        limit_decoding(loaded.model, location.adapter)
+        _limit_decoding(loaded.model, location.adapter)
     return replace(loaded, use=location.use, source=location.source, folder=None)
 
 
@@ -146,7 +146,7 @@ def _read_base(
     else:
         _tell_download(place)
     model = _load_weights(location, dtype or torch.float32, config, found)
-    limit_decoding(model, place)
+    _limit_decoding(model, place)
     tokenizer = load_tokenizer(HUB + place) if isinstance(place, str) else load_tokenizer(place, checked=True)
     if tokenizer.eos_token is None and isinstance(config, FamilyConfig):
         tokenizer.eos_token = getattr(tokenizer, config.end_mark)
@@ -168,6 +168,21 @@ def _decoding(values: dict[str, Any], folder: Path) -> GenerationConfig:
         return GenerationConfig.from_dict(dict(values))
     except Exception as error:  # the library's own checks raise many types
         raise UserError(f"{folder / GENERATION_CONFIG_NAME}: cannot be used: {first_line(error)}") from error
+
+
+def _limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
+    """Keep the decoding settings that precis supports, and name the others.
+
+    Raises:
+        UserError: if a number is out of range; the message names the file.
+    """
+    file = place / GENERATION_CONFIG_NAME if isinstance(place, Path) else place
+    try:
+        ignored = limit_decoding(model)
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+    if ignored:
+        _logger.warning("%s: precis ignores these settings: %s", file, ", ".join(ignored))
 
 
 def _tell_download(name: str) -> None:
