@@ -29,7 +29,7 @@ def onnx(
         str | None,
         typer.Argument(
             metavar="MODEL",
-            help="Run folder, Hugging Face folder or hub name. Default: the model included with precis.",
+            help="Run folder, Hugging Face folder or hub name. Default: default, the model included with precis.",
             show_default=False,
         ),
     ] = None,

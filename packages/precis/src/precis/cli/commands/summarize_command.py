@@ -256,13 +256,14 @@ def summarize(
     )
     documents = with_first(read_documents(sources, how, notify=note))
     begin(threads)  # after reading: importing the libraries takes seconds
+    from precis.generation.model_metadata import DEFAULT
     from precis.phases.use.language_check import telling_others
     from precis.phases.use.summaries_file import SummariesFile
     from precis.phases.use.summarization import with_support
     from precis.phases.use.summary_format import renderer
 
     job = asked.making(device, draft=draft).located()
-    if asked.model is None:
+    if job.options.model == DEFAULT:
         documents = telling_others(documents, note)
     alone = len(sources) == 1 and not holds_many(sources[0])
     file = None

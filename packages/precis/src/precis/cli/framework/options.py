@@ -120,8 +120,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
-            "folder has that name)."
+            "A run folder, a Hugging Face encoder-decoder folder, hub:owner/name (hub: may be omitted unless a "
+            "folder has that name), or default, the model included with precis."
         ),
         show_default=False,
     ),
