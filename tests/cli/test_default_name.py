@@ -9,7 +9,7 @@ from tiny_models import save
 
 from precis.generation.adapters import BASE_FILE
 from precis.generation.model_location import default_model, locate
-from precis.server.served_model import Makers as ServedModel
+from precis.server.served_model import ServedModel
 
 TEXT = (
     "The council met on Monday evening. It voted to repair the old bridge before winter. "

@@ -78,6 +78,7 @@ class Extractor:
         declared = input_limit(model.config, tokenizer, trained=max_source)
         self.limit_is_assumed = declared is None
         self.max_source = assumed_limit(model.config) if declared is None else declared
+        self.model = model
         self.scorer = scorer.to(model.device)
         self._read = UnitReader(model, tokenizer, max_source=self.max_source)
 
