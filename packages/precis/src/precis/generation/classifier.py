@@ -111,7 +111,7 @@ def load_classifier(folder: Path, source: str, settings: CheckedSettings) -> Pre
 
     Args:
         source: its name in errors.
-        settings: of the folder, whose files do not link outside it.
+        settings: the content of its settings files; its files do not link outside it.
 
     Raises:
         UserError: if it is not a classifier, or its weights are damaged or of another model.

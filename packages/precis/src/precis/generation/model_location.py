@@ -69,7 +69,7 @@ class ModelLocation:
         return self.place if isinstance(self.place, Path) else None
 
     def without_adapter(self) -> ModelLocation:
-        """Return the location of the base model alone."""
+        """Return the location of the base model without the adapter."""
         return self if self.adapter is None else locate(self.base)
 
     @cached_property

@@ -2,7 +2,7 @@
 
     request's model -> loaded already, or loaded now -> the least recently used ones leave until the rest fits
 
-The engine's thread alone loads and drops models; the event loop reads what each one offers.
+Only the engine's thread loads and drops models; the event loop reads what each one offers.
 """
 
 from __future__ import annotations

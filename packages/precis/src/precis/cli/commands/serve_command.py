@@ -35,6 +35,17 @@ Names = Annotated[
         ),
     ),
 ]
+ModelMemory = Annotated[
+    int | None,
+    typer.Option(
+        "--model-memory",
+        min=1,
+        help=(
+            "Maximum megabytes of weights in memory. Beyond that, the least recently used model is dropped, and "
+            "loaded again when a request needs it. Default: all models stay."
+        ),
+    ),
+]
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 
 
@@ -61,17 +72,7 @@ def serve(
         int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free one.")
     ] = 8000,
     name: Names = None,
-    model_memory: Annotated[
-        int | None,
-        typer.Option(
-            "--model-memory",
-            min=1,
-            help=(
-                "Maximum megabytes of weights in memory. Beyond that, the least recently used model is dropped, and "
-                "loaded again when a request needs it. Default: all models stay."
-            ),
-        ),
-    ] = None,
+    model_memory: ModelMemory = None,
     keys: Annotated[
         Path | None,
         typer.Option("--keys", help="File of API keys: a name, a space and a secret on each line."),
