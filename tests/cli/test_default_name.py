@@ -9,7 +9,9 @@ from tiny_models import save
 
 from precis.generation.adapters import BASE_FILE
 from precis.generation.model_location import default_model, locate
+from precis.phases.measure.model_scores import names_apart
 from precis.server.served_model import ServedModel
+from precis_text.errors import UserError
 
 TEXT = (
     "The council met on Monday evening. It voted to repair the old bridge before winter. "
@@ -69,6 +71,14 @@ def test_a_folder_of_that_name_is_another_model(
     done = precis("evaluate", "--model", "./default", "--data", "pairs/dev.jsonl", "--out", "scores")
     assert done.code == 0
     assert "default greedy" in done.out
+
+
+def test_it_is_not_taken_for_a_folder_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save("zcodepp", tmp_path / "default")
+    monkeypatch.chdir(tmp_path)
+    assert len(set(names_apart(["default", "./default"]))) == 2
+    with pytest.raises(UserError, match="is given twice, also as default"):
+        names_apart(["default", default_model()])
 
 
 def test_extractor_starts_from_it(precis: Run, pairs_file: Path, tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from precis.extract.extractor import Extractor
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
 from precis.generation.input_plan import Long
-from precis.generation.model_location import ModelLocation, locate
-from precis.generation.model_metadata import Mode
+from precis.generation.model_location import ModelLocation, default_model, locate
+from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.messages import Notify, silent
 from precis.phases.data.run_pairs import PairReader, percent
@@ -344,6 +344,8 @@ def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> lis
 
 def _place(model: str | Path) -> Path:
     """Return the canonical path of a model."""
+    if str(model) == DEFAULT:
+        return default_model()
     path = Path(model).expanduser().resolve()
     inside = next((path / name for name in _IN_A_RUN if (path / name).is_dir()), path)
     return path if (path / "config.json").is_file() else inside
