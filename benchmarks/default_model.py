@@ -27,8 +27,8 @@ from benchmarks.equal_words import difference, statements, tables
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.support_scores import faithful_scores
-from precis.extract.default_model import default_model
 from precis.extract.extractor import Extractor
+from precis.generation.model_location import default_model
 from precis.generation.summarizer import Summarizer
 from precis_experiments.open_sets import SETS, OpenSet, pairs_of
 from precis_text.errors import UserError
