@@ -7,7 +7,8 @@ from precis_text.units import TextUnit
 
 
 def unit(text: str, *, heading: bool = False) -> TextUnit:
-    return TextUnit(text, 0, len(text), heading)
+    speaker = text.partition(":")[0] if text.startswith(("Ann:", "bob:")) else ""
+    return TextUnit(text, 0, len(text), heading, speaker=speaker)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Protocol
 
 from precis_text.back_references import leans
-from precis_text.cohesion import asks, goes_on, is_part
+from precis_text.cohesion import announces, asks, goes_on, is_part
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
-from precis_text.units import TextUnit
+from precis_text.units import ENDED, TextUnit
 from precis_text.words import length_in_words, unicode_words
 
 _SAME = 0.5  # largest share of a unit's word pairs that chosen units may contain
@@ -59,8 +59,8 @@ def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequenc
 def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
-    Headings and parts of units are never chosen. A sentence that refers to the one before it needs that one chosen
-    first. A unit is skipped if most of its word pairs are chosen already, if it has only one or two words, or if it
+    Headings, asides and parts of units are never chosen while the document has others. A sentence that refers to the
+    one before it needs that one chosen first, and one that ends in a colon the next one. A unit is skipped if most of its word pairs are chosen already, if it has only one or two words, or if it
     does not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`,
     the best units fill half of a cap, and units with at least half the worth of the best fill the other half. If no
     unit fits, the best one is chosen and the caller truncates it.
@@ -69,7 +69,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         scores: one for each unit, 0 to 1.
         words: the length of the extract without a cap.
     """
-    sizes = [length_in_words(unit.text) for unit in read.units]
+    sizes = [length_in_words(_named(unit)) for unit in read.units]
     costs = _costs(read, sizes, length.cap)
     limit = words if length.cap is None else length.cap.count
     worth = [_worth(*each) for each in zip(read.units, scores, sizes, strict=True)]
@@ -115,19 +115,25 @@ def _worth(unit: TextUnit, score: float, words: int) -> float:
 
 
 class _Waiting:
-    """Queue of candidate units, best first. A unit that depends on the previous one joins once that is chosen."""
+    """Queue of candidate units, best first. A unit that depends on a neighbour joins once that is chosen."""
 
     def __init__(self, units: Sequence[TextUnit], worth: Sequence[float]) -> None:
         self._worth = worth
-        out = [unit.heading or is_part(unit) for unit in units]
-        self._leaning = [
-            place > 0 and not out[place] and (leans(unit.text) or goes_on(units[place - 1], unit))
-            for place, unit in enumerate(units)
+        out = [unit.heading or unit.aside or is_part(unit) for unit in units]
+        is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
+        self._needs = [
+            None if out[place] else _needed(units, place, out, is_written=is_written)
+            for place in range(len(units))
         ]
-        free = [place for place in range(len(units)) if not out[place] and not self._leaning[place]]
-        if not free:  # then all units except headings, or all
-            self._leaning = [False] * len(units)
-            free = [place for place, unit in enumerate(units) if not unit.heading] or [*range(len(units))]
+        free = [place for place in range(len(units)) if not out[place] and self._needs[place] is None]
+        if not free:  # then all units that say something, or all except headings, or all
+            self._needs = [None] * len(units)
+            groups = (
+                [place for place, unit in enumerate(units) if not (unit.heading or unit.aside)],
+                [place for place, unit in enumerate(units) if not unit.heading],
+                [*range(len(units))],
+            )
+            free = next(group for group in groups if group)
         self._heap = [(-worth[place], place) for place in free]
         heapify(self._heap)
 
@@ -142,10 +148,29 @@ class _Waiting:
             yield heappop(self._heap)[1]
 
     def choose(self, place: int) -> None:
-        """Record that a unit was chosen, and release the unit that depends on it."""
-        following = place + 1
-        if following < len(self._leaning) and self._leaning[following]:
-            heappush(self._heap, (-self._worth[following], following))
+        """Record that a unit was chosen, and release its neighbours that depend on it."""
+        for neighbour in (place - 1, place + 1):
+            if 0 <= neighbour < len(self._needs) and self._needs[neighbour] == place:
+                heappush(self._heap, (-self._worth[neighbour], neighbour))
+
+
+def _needed(units: Sequence[TextUnit], place: int, out: Sequence[bool], *, is_written: bool) -> int | None:
+    """Return the neighbour without which a unit says nothing, or None. A unit that is out is never chosen."""
+    if _leans_back(units, place, is_written=is_written):
+        return place - 1
+    if not announces(units[place]):
+        return None
+    following = place + 1
+    if following == len(units) or out[following]:
+        return place  # what it announces is never chosen, so that it is not either
+    return None if _leans_back(units, following, is_written=is_written) else following
+
+
+def _leans_back(units: Sequence[TextUnit], place: int, *, is_written: bool) -> bool:
+    if not place:
+        return False
+    unit = units[place]
+    return leans(unit.text) or (is_written and goes_on(units[place - 1], unit))
 
 
 def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
@@ -156,12 +181,32 @@ def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
 
 
 def joined(document: str, units: Sequence[TextUnit]) -> str:
-    """Return units as one text: a line break between different lines, else the document's white space."""
-    text = units[0].text
-    for before, unit in pairwise(units):
-        if "\n" in document[before.stop : unit.start]:
-            text += "\n"
-        elif document[unit.start - 1].isspace():  # Chinese and Japanese have no spaces between sentences
-            text += " "
-        text += unit.text
+    """Return units as one text: a line break between different lines, else the document's white space.
+
+    The first sentence from a speaker's turn names the speaker.
+    """
+    text = ""
+    for before, unit, shown in zip([None, *units[:-1]], units, shown_texts(units), strict=True):
+        if before is None:
+            between = ""
+        elif "\n" in document[before.stop : unit.start]:
+            between = "\n"
+        else:  # Chinese and Japanese have no spaces between sentences
+            between = " " if document[unit.start - 1].isspace() else ""
+        text += between + shown
     return text
+
+
+def shown_texts(units: Sequence[TextUnit]) -> list[str]:
+    """Return the text of each unit as a summary shows it: with the speaker, if the unit before it has another one."""
+    speakers = ["", *(unit.speaker for unit in units)]
+    return [
+        unit.text if unit.speaker == speaker else _named(unit)
+        for unit, speaker in zip(units, speakers, strict=False)
+    ]
+
+
+def _named(unit: TextUnit) -> str:
+    """Return a unit's text with its speaker."""
+    is_named = not unit.speaker or unit.text.startswith(f"{unit.speaker}:")
+    return unit.text if is_named else f"{unit.speaker}: {unit.text}"

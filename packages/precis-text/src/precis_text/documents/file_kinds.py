@@ -53,7 +53,11 @@ MARKDOWN = DocumentFormat(
     name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4
 )
 SUBTITLES = DocumentFormat(
-    name="subtitles", endings=(".srt", ".vtt"), module="subtitles", most=8 * MIB, seconds=2
+    name="subtitles",
+    endings=(".srt", ".vtt", ".sbv", ".ttml", ".dfxp", ".ass", ".ssa"),
+    module="subtitles",
+    most=8 * MIB,
+    seconds=2,
 )
 KINDS = (PDF, WORD, EPUB, WEB, MAIL, MARKDOWN, SUBTITLES)
 ENDINGS = tuple(ending for kind in KINDS for ending in kind.endings)
@@ -66,6 +70,8 @@ _BEGINNINGS = (
     (b"<!doctype html", WEB),
     (b"<html", WEB),
     (b"webvtt", SUBTITLES),
+    (b"[script info]", SUBTITLES),
+    (b"<tt ", SUBTITLES),
 )
 
 
