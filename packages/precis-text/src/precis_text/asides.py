@@ -24,11 +24,12 @@ _LABEL = re.compile(r"\s*(?P<label>[^\s:][^\n:.!?]{0,39})[:：]\s+(?P<value>\S.*
 _COLUMNS = re.compile(r"\S {3,}\S.* {3,}\S")
 _LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}\s*$|…{2,}\s*\d{1,4}\s*$")
 _PAGE = re.compile(r"(?<=\s)\d{1,4}(?=\s+[^\W\d_a-z]|\s*$)")
-_CONTACT = re.compile(r"\S+@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.IGNORECASE)
+_CONTACT = re.compile(r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"^(?:\d+(?:\.\d+)*|[a-z])[.)]?\s+")
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b|doi|https?://")
 _CODE_SIGNS = frozenset("={}();<>[]_|&$\\/")
 
+_LONGEST = 2000  # characters: what is longer is a paragraph
 _LONG_CELL, _LONG_LABEL, _LONG_VALUE, _LONG_CONTACT = 10, 10, 15, 8  # words
 _LONG_SENTENCE = 30  # words of a sentence that a page says about itself
 _LONG_LETTER = 12  # words of a salutation or a closing
@@ -54,6 +55,8 @@ class Asides:
 
     def has(self, text: str) -> bool:
         """Check whether a line, or lines of one sentence, is an aside as a whole."""
+        if len(text) > _LONGEST:
+            return False
         line = " ".join(text.split())
         words = line.split()
         if self._section == "sources" and _YEAR.search(line):
@@ -82,7 +85,7 @@ def _matches(line: str, *names: str) -> bool:
 
 
 def _is_listed(line: str) -> bool:
-    return bool(_YEAR.search(line) or _LEADERS.search(line) or _PAGE.search(line))
+    return bool(_YEAR.search(line) or _LEADERS.search(line[-80:]) or _PAGE.search(line))
 
 
 def _is_row(text: str, words: list[str]) -> bool:
@@ -108,7 +111,7 @@ def _is_label(line: str, words: list[str]) -> bool:
 
 def _is_contents(line: str) -> bool:
     """Check whether a line ends in a page number after dots, or is a list of titles with growing page numbers."""
-    if _LEADERS.search(line):
+    if _LEADERS.search(line[-80:]):
         return True
     pages = [int(found.group()) for found in _PAGE.finditer(line)]
     grows = all(one <= other for one, other in pairwise(pages))

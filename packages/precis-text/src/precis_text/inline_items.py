@@ -9,6 +9,7 @@ _MARKER = re.compile(
     r"(?:^|(?<= ))(?P<bullet>[•⁃▪◦‣] ?)?(?P<open>\(?)(?P<number>\d{1,3}|[A-Za-z])(?P<close>\.\)|[.)]) (?=[^\W_a-z])"
 )
 _BULLET = re.compile(r"(?:^|(?<= ))[•⁃▪◦‣] ?(?=\S)")
+_LOOK_BACK = 40  # characters
 _BEFORE_FIRST = ".!?:;,。："
 
 
@@ -24,7 +25,8 @@ def item_starts(text: str, *, counted: frozenset[str]) -> Iterator[int]:
     starts = set(bullets) if len(bullets) > 1 and bullets[0] == 0 else set()
     runs: dict[tuple[str, str, str], list[re.Match[str]]] = {}
     for found in _MARKER.finditer(text):
-        if text[: found.start()].rpartition(" ")[0].rpartition(" ")[2].lower() in counted:
+        before = text[max(0, found.start() - _LOOK_BACK) : found.start()].split()
+        if before and before[-1].lower() in counted:
             continue
         run = runs.setdefault(_form(found), [])
         if run and _rank(found) == _rank(run[-1]) + 1:
@@ -50,13 +52,14 @@ def _rank(found: re.Match[str]) -> int:
 
 
 def _opens_list(text: str, found: re.Match[str]) -> bool:
-    if not text[: found.start()].strip():
+    if found.start() == 0:
         return True
     return _rank(found) == 1 and _follows_mark(text, found.start())
 
 
 def _follows_mark(text: str, start: int) -> bool:
-    return text[:start].rstrip()[-1:] in _BEFORE_FIRST
+    before = text[max(0, start - _LOOK_BACK) : start].rstrip()
+    return before != "" and before[-1] in _BEFORE_FIRST
 
 
 def _of_run(run: list[re.Match[str]]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 _LONGEST = 200  # characters
 _PAIRS = "“”„“„”«»»«‹›「」『』《》〈〉（）()[]【】"
@@ -18,13 +19,21 @@ _NOT_OPENED = frozenset(["", *" .,;:!?)]"])
 _SMILEYS = re.compile(r"(?:(?<=\s)|^)[:;=]['’]?-?[()DP](?=\s|$)")
 
 
-def quoted_spans(text: str) -> list[tuple[int, int]]:
-    """Return the offsets of the opening and the closing mark of each short quotation and bracket."""
-    spans = _straight_spans(text) if '"' in text else []
-    if _MARKS.isdisjoint(text):
-        return spans
-    bare = without_smileys(text)
-    return spans + [(found.start(), found.end() - 1) for found in _CLOSED.finditer(bare)]
+class QuotedSpans:
+    """The offsets of the opening and the closing mark of each short quotation and bracket of a text."""
+
+    def __init__(self, text: str) -> None:
+        spans = _straight_spans(text) if '"' in text else []
+        if not _MARKS.isdisjoint(text):
+            bare = without_smileys(text)
+            spans += [(found.start(), found.end() - 1) for found in _CLOSED.finditer(bare)]
+        self._spans = sorted(spans)
+
+    def cover(self, start: int, stop: int) -> bool:
+        """Check whether `text[start:stop]` is inside one of them."""
+        first = bisect_left(self._spans, (start - _LONGEST - 1, 0))
+        last = bisect_left(self._spans, (start, 0))
+        return any(stop <= closed for _, closed in self._spans[first:last])
 
 
 def without_smileys(text: str) -> str:

@@ -191,8 +191,9 @@ def joined(document: str, units: Sequence[TextUnit]) -> str:
             between = ""
         elif "\n" in document[before.stop : unit.start]:
             between = "\n"
-        else:  # Chinese and Japanese have no spaces between sentences
-            between = " " if document[unit.start - 1].isspace() else ""
+        else:  # Chinese and Japanese have no spaces between sentences; elsewhere one may be missing
+            is_apart = document[unit.start - 1].isspace() or before.text.endswith((".", "!", "?"))
+            between = " " if is_apart else ""
         text += between + shown
     return text
 

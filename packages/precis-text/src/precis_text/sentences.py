@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from precis_text.inline_items import item_starts
-from precis_text.quoted_spans import quoted_spans
+from precis_text.quoted_spans import QuotedSpans
 
 RULES = "precis-rules-2"
 
@@ -54,11 +54,13 @@ _STOP = re.compile(
 _BLANK_LINE = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _NUMBERING = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,3})*|[IVX]{1,5}|[A-Za-z])")
+_NUMBERED = frozenset("section article chapter part rule § abschnitt artikel kapitel art sec capítulo chapitre".split())
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\u200e\u200f]")
 _WORD = re.compile(r"[^\W\d_]+")
 _GLUED = re.compile(r"(?<=[^\W\d_A-Z]{2})[.!?](?=[A-Z][a-z]*[ ,])")
 _GREEK_WORD = re.compile("[\u0370-\u03ff\u1f00-\u1fff]{5,}")
 _ELIDED = re.compile(r"^[^\W\d_]{1,4}['’](?=[^\W\d_])")  # Italian "l'Ing."
+_LOOK_BACK = 200  # characters that decide about a stop
 _SHORTEST_EVENING = 4  # words before "p.m." of a sentence that may end there before a title
 
 
@@ -97,7 +99,7 @@ class _Paragraph:
 
     def __init__(self, text: str, *, is_lower: bool) -> None:
         self.text, self._is_lower = text, is_lower
-        self._held = quoted_spans(text)
+        self._held = QuotedSpans(text)
         self._items = [*item_starts(text, counted=_WORDS["counted"])]
         self._is_glued = len([*_GLUED.finditer(text)]) > 1
 
@@ -119,7 +121,7 @@ class _Paragraph:
 
     def _end(self, start: int, stop: re.Match[str]) -> int | None:
         """Return where a stop ends the sentence that began at `start`, or None if it does not."""
-        if any(opened < stop.start() and stop.end() <= closed for opened, closed in self._held):
+        if self._held.cover(stop.start(), stop.end()):
             return None
         rest = self.text[stop.end() : stop.end() + 80]
         following = rest.lstrip(_OPENERS + " ")
@@ -145,7 +147,7 @@ class _Paragraph:
 
     def _ends(self, start: int, stop: re.Match[str], marks: str, rest: str) -> bool:
         is_own = any(mark in _OWN_STOPS for mark in marks)
-        before = self.text[start : stop.start()]
+        before = self.text[max(start, stop.start() - _LOOK_BACK) : stop.start()]
         if not rest:
             return True
         if is_own and not stop["closed"]:
@@ -200,7 +202,8 @@ class _Paragraph:
         word = _ELIDED.sub("", pieces[-1].lstrip(_OPENERS))
         if pieces[-2:-1] and re.fullmatch(r"\d{1,3}\.", pieces[-2]) and pieces[-1][0] in "-–":
             del pieces[-2]  # "dem 1. -3. Jahrhundert"
-        if len(pieces) == 1 and _NUMBERING.fullmatch(word):
+        is_numbering = len(pieces) == 1 or (len(pieces) == 2 and pieces[0].lower() in _NUMBERED)
+        if is_numbering and _NUMBERING.fullmatch(word):
             return False
         if _needs_more(word, rest, following) or _is_ordinal(pieces, word, following):
             return False

@@ -118,17 +118,22 @@ def _recognized(document: str) -> tuple[_Form | None, list[re.Match[str]]]:
     best: tuple[_Form | None, list[re.Match[str]]] = None, []
     if len(_STAMP.findall(document)) < _FEWEST:
         return best
-    lines = sum(bool(line.strip()) for line in document.split("\n"))
+    lines, most = sum(bool(line.strip()) for line in document.split("\n")), 0
     for form in _FORMS:
         heads = form.heads(document)
-        if len(heads) >= _LEAST_SHARE * lines and len(heads) > len(best[1]):
-            best = form, heads
+        count = len(heads) if form.is_spoken else sum(map(_is_named, heads))
+        if count >= form.least and len(heads) >= _LEAST_SHARE * lines and count > most:
+            best, most = (form, heads), count
     return best
 
 
 def _is_head(head: re.Match[str]) -> bool:
     speaker = _group(head, "speaker")
     return len(speaker.split()) <= _MOST_WORDS and speaker.lower() not in _LABELS
+
+
+def _is_named(head: re.Match[str]) -> bool:
+    return bool(_group(head, "speaker") or _group(head, "label"))
 
 
 def _is_conversation(document: str, heads: Sequence[re.Match[str]]) -> bool:
@@ -194,8 +199,9 @@ def without_stamps(document: str, turns: Sequence[Turn]) -> str:
     is_marked = sum(turn.text.count(mark) for turn in turns for mark in _STOPS) > len(turns) / _TURNS_A_STOP
     parts, done, words = [], 0, 0
     for turn in turns:
-        body = document[turn.start : turn.stop].find("\n") + 1 if turn.text else turn.stop - turn.start
-        between, head = document[done : turn.start], document[turn.start : turn.start + body]
+        text = document[turn.body : turn.stop]
+        body = turn.body + len(text) - len(text.lstrip())
+        between, head = document[done : turn.start], document[turn.start : body]
         flows = between.count("\n") < 2 and head.count("\n") < 2 and not speaker_of(turn.text)
         if flows and not is_marked and words >= _PIECE:
             parts.append(between.replace("\n", " ") + ("\n\n" + " " * len(head))[: len(head)])
@@ -204,7 +210,7 @@ def without_stamps(document: str, turns: Sequence[Turn]) -> str:
             parts.append(" " * (len(between) + len(head)) if not between.strip() else between + " " * len(head))
         else:
             parts.append(between + re.sub(r"[^\n]", " ", head))
-        parts.append(document[turn.start + body : turn.stop])
+        parts.append(document[body : turn.stop])
         words += len(turn.text.split())
         done = turn.stop
     return "".join([*parts, document[done:]])

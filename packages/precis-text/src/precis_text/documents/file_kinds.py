@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from precis_text.bounded_io import MIB
@@ -73,6 +74,7 @@ _BEGINNINGS = (
     (b"[script info]", SUBTITLES),
     (b"<tt ", SUBTITLES),
 )
+_FIRST_CUE = re.compile(rb"\d+\s*\r?\n\d{1,2}:\d{1,2}:\d{1,2}[.,]\d{1,3}\s*-->")  # of SubRip
 
 
 def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
@@ -91,4 +93,6 @@ def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
         return WORD if not ending and b"word/" in beginning else named
     if named in (MAIL, MARKDOWN):  # they may quote a page
         return named
+    if named is None and _FIRST_CUE.match(start):
+        return SUBTITLES
     return next((kind for mark, kind in _BEGINNINGS if start.startswith(mark)), named)
