@@ -24,9 +24,12 @@ _LABEL = re.compile(r"\s*(?P<label>[^\s:][^\n:.!?]{0,39})[:：]\s+(?P<value>\S.*
 _COLUMNS = re.compile(r"\S {3,}\S.* {3,}\S")
 _LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}\s*$|…{2,}\s*\d{1,4}\s*$")
 _PAGE = re.compile(r"(?<=\s)\d{1,4}(?=\s+[^\W\d_a-z]|\s*$)")
-_CONTACT = re.compile(r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.IGNORECASE)
+_CONTACT = re.compile(
+    r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.IGNORECASE
+)
 _NUMBERED = re.compile(r"^(?:\d+(?:\.\d+)*|[a-z])[.)]?\s+")
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b|doi|https?://")
+_WHOLE_LINE = re.compile(r"if\b.+\bthen\b|(?:else|end|break|pass|continue|endif|fi|done);?$")
 _CODE_SIGNS = frozenset("={}();<>[]_|&$\\/")
 
 _LONGEST = 2000  # characters: what is longer is a paragraph
@@ -34,7 +37,11 @@ _LONG_CELL, _LONG_LABEL, _LONG_VALUE, _LONG_CONTACT = 10, 10, 15, 8  # words
 _LONG_SENTENCE = 30  # words of a sentence that a page says about itself
 _LONG_LETTER = 12  # words of a salutation or a closing
 _FEWEST_PAGES, _FEWEST_NAMES = 3, 4
-_NUMBERS, _SIGNS, _NAMES = 0.6, 0.12, 0.75  # least shares: of numbers in a row, of signs in code, of capitals in names
+_NUMBERS, _SIGNS, _NAMES = (
+    0.6,
+    0.12,
+    0.75,
+)  # least shares: of numbers in a row, of signs in code, of capitals in names
 
 
 class Asides:
@@ -120,7 +127,9 @@ def _is_contents(line: str) -> bool:
 
 def _is_names(line: str, words: list[str]) -> bool:
     """Check whether a line lists names: parts between commas, most of whose words have capitals."""
-    parts = [part for part in re.split(r"[,;]\s|\s(?:and|und|et|y|e)\s", line.partition(": ")[2] or line) if part]
+    parts = [
+        part for part in re.split(r"[,;]\s|\s(?:and|und|et|y|e)\s", line.partition(": ")[2] or line) if part
+    ]
     if len(parts) < _FEWEST_NAMES or any(len(part.split()) > _FEWEST_NAMES for part in parts):
         return False
     letters = [word for word in words if word[0].isalpha() and len(word) > 3]
@@ -132,5 +141,5 @@ def _is_code(line: str, words: list[str]) -> bool:
     if _END.search(line) or not line.isascii() or not _LINES["code"].match(line):
         return False
     signs = sum(sign in _CODE_SIGNS for sign in line)
-    opens = line.startswith(("$ ", ">>> ", "#include")) or re.match(r"if\b.+\bthen\b", line) is not None
+    opens = line.startswith(("$ ", ">>> ", "#include")) or _WHOLE_LINE.match(line) is not None
     return opens or signs >= _SIGNS * len("".join(words)) or (line[-1] in ";{}" and signs > 1)

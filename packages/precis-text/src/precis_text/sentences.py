@@ -54,7 +54,6 @@ _STOP = re.compile(
 _BLANK_LINE = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _NUMBERING = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,3})*|[IVX]{1,5}|[A-Za-z])")
-_NUMBERED = frozenset("section article chapter part rule § abschnitt artikel kapitel art sec capítulo chapitre".split())
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\u200e\u200f]")
 _WORD = re.compile(r"[^\W\d_]+")
 _GLUED = re.compile(r"(?<=[^\W\d_A-Z]{2})[.!?](?=[A-Z][a-z]*[ ,])")
@@ -115,9 +114,7 @@ class _Paragraph:
             if end is not None:
                 yield end
                 start = end
-        for item in [item, *items]:
-            if start < item < len(self.text):
-                yield item
+        yield from (each for each in (item, *items) if start < each < len(self.text))
 
     def _end(self, start: int, stop: re.Match[str]) -> int | None:
         """Return where a stop ends the sentence that began at `start`, or None if it does not."""
@@ -173,7 +170,7 @@ class _Paragraph:
         return self._full_stop_ends(before, rest, following)
 
     def _may_open(self, before: str, following: str) -> bool:
-        """Check whether a small letter may open a sentence: the text has no capitals, or a long Greek word ends."""
+        """Check whether a small letter may open a sentence: the text lacks capitals, or a long Greek word ends."""
         words = before.split()
         last = words[-1].lstrip(_OPENERS) if words else ""
         if self._is_lower:
@@ -202,7 +199,7 @@ class _Paragraph:
         word = _ELIDED.sub("", pieces[-1].lstrip(_OPENERS))
         if pieces[-2:-1] and re.fullmatch(r"\d{1,3}\.", pieces[-2]) and pieces[-1][0] in "-–":
             del pieces[-2]  # "dem 1. -3. Jahrhundert"
-        is_numbering = len(pieces) == 1 or (len(pieces) == 2 and pieces[0].lower() in _NUMBERED)
+        is_numbering = len(pieces) == 1 or (len(pieces) == 2 and pieces[0].lower() in _WORDS["numbered"])
         if is_numbering and _NUMBERING.fullmatch(word):
             return False
         if _needs_more(word, rest, following) or _is_ordinal(pieces, word, following):

@@ -82,7 +82,7 @@ def decode_text(content: bytes) -> str:
 
 
 def decode_marked(content: bytes) -> str:
-    """Decode a text that begins with the byte order mark of UTF-16, as Windows saves "Unicode"; "" for others.
+    """Decode a text that starts with the byte order mark of UTF-16, as Windows saves "Unicode"; "" for others.
 
     Raises:
         NotTextError: it breaks off, or is not UTF-16.
@@ -92,7 +92,9 @@ def decode_marked(content: bytes) -> str:
     try:
         text = content.decode("utf-16")
     except UnicodeDecodeError as error:
-        raise NotTextError(f"begins as UTF-16 but is damaged at byte {error.start + 1}; save it again") from None
+        raise NotTextError(
+            f"begins as UTF-16 but is damaged at byte {error.start + 1}; save it again"
+        ) from None
     if "\0" in text:
         raise NotTextError("begins as UTF-16 but contains NUL characters; it is not text")
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -24,7 +24,7 @@ _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
 
 NAMED = re.compile(
-    r"(?:[A-Z][a-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s"
+    r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s"
 )  # "Ann: ", "Rt. Hon. Ann Lee: "
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _FEW_HEADS = 3  # in which no speaker needs to return
@@ -140,9 +140,7 @@ def _is_conversation(document: str, heads: Sequence[re.Match[str]]) -> bool:
     """Check whether speakers return (of more than three heads), and whether most heads have a message."""
     names = {_group(head, "speaker") for head in heads}
     stops = [*(head.start() for head in heads[1:]), len(document)]
-    messages = sum(
-        bool(document[head.end() : stop].strip()) for head, stop in zip(heads, stops, strict=True)
-    )
+    messages = sum(bool(document[head.end() : stop].strip()) for head, stop in zip(heads, stops, strict=True))
     return 2 * messages > len(heads) and (len(names) < len(heads) or len(heads) <= _FEW_HEADS)
 
 
@@ -192,7 +190,7 @@ def speaker_of(line: str) -> str:
 
 
 def without_stamps(document: str, turns: Sequence[Turn]) -> str:
-    """Blank the stamps of turns without speakers, of which a sentence crosses several; offsets stay valid.
+    """Replace the stamps of turns without speakers by spaces, since sentences cross them; offsets stay valid.
 
     Where nothing ends like a sentence, a blank line remains after every 17 words or more.
     """
@@ -207,7 +205,9 @@ def without_stamps(document: str, turns: Sequence[Turn]) -> str:
             parts.append(between.replace("\n", " ") + ("\n\n" + " " * len(head))[: len(head)])
             words = 0
         elif flows:
-            parts.append(" " * (len(between) + len(head)) if not between.strip() else between + " " * len(head))
+            parts.append(
+                " " * (len(between) + len(head)) if not between.strip() else between + " " * len(head)
+            )
         else:
             parts.append(between + re.sub(r"[^\n]", " ", head))
         parts.append(document[body : turn.stop])

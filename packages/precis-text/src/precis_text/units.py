@@ -33,6 +33,10 @@ _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 ENDED = re.compile(r"""[.!?…:;,。！？؟।][\])}"'”’»]*\s*$""")
 _IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
+_CLOSED = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
+_SPOKEN = (
+    0.2  # least share of the words in blocks like headings, in speech that is written without full stops
+)
 _INVISIBLE = re.compile(
     "[\u00ad\u2060\ufeff]|\u200b(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
 )  # soft hyphen, word joiner ...
@@ -99,7 +103,15 @@ def _units_of_lines(document: str) -> list[TextUnit]:
         is_heading = _is_heading(units)
         asides.after(block.group(), is_heading=is_heading)
         found += [replace(unit, heading=True) for unit in units] if is_heading else units
-    return [replace(unit, heading=False) for unit in found] if all(unit.heading for unit in found) else found
+    return [replace(unit, heading=False) for unit in found] if _is_speech(found) else found
+
+
+def _is_speech(units: list[TextUnit]) -> bool:
+    """Check whether blocks without full stops are text, not headings: nothing else is there, or nothing has any."""
+    if any(_CLOSED.search(unit.text) for unit in units):
+        return all(unit.heading for unit in units)
+    words = sum(len(unit.text.split()) for unit in units)
+    return sum(len(unit.text.split()) for unit in units if unit.heading) >= _SPOKEN * words
 
 
 def _is_heading(units: list[TextUnit]) -> bool:
@@ -111,7 +123,7 @@ def _is_heading(units: list[TextUnit]) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return a text without characters that nobody sees. In Thai and Khmer the space of no width parts words."""
+    """Return a text without invisible characters. In Thai and Khmer the space of no width parts words."""
     return _INVISIBLE.sub("", text) if not text.isascii() else text
 
 

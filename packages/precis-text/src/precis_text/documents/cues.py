@@ -23,7 +23,7 @@ _RATE = 30.0  # frames in a second where the file does not say
 
 @dataclass(frozen=True)
 class Cue:
-    """What is shown from `begins` to `ends`, in seconds: lines, each with the speaker that its tag names, or ""."""
+    """Lines shown from `begins` to `ends`, in seconds, each with the speaker that its tag names, or ""."""
 
     begins: float
     ends: float

@@ -27,7 +27,7 @@ Line = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Said:
-    """What a cue adds to those before it."""
+    """The lines that a cue adds to those before it."""
 
     begins: float
     ends: float
