@@ -60,10 +60,11 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
     Headings, asides and parts of units are never chosen while the document has others. A sentence that refers to the
-    one before it needs that one chosen first, and one that ends in a colon the next one. A unit is skipped if most of its word pairs are chosen already, if it has only one or two words, or if it
-    does not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`,
-    the best units fill half of a cap, and units with at least half the worth of the best fill the other half. If no
-    unit fits, the best one is chosen and the caller truncates it.
+    one before it needs that one chosen first, and one that ends in a colon the next one. A unit is skipped if most of
+    its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at least half
+    the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, the best units fill half of a cap, and
+    units with at least half the worth of the best fill the other half. If no unit fits, the best one is chosen and the
+    caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
