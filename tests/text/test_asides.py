@@ -66,6 +66,7 @@ def test_what_is_not_a_statement_is_not_chosen(line: str) -> None:
         "If the level rises, then the pump stops by itself.",
         "Copyright law protects the plan of the pump.",
         "The club thanks Ann Ode (ann@club.example) for the plan of the pump.",
+        "The pump knows `start | stop | wait` and nothing else.",
         "Open the lid before you start the pump.",
     ],
 )

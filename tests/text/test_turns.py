@@ -186,5 +186,6 @@ def test_a_dialogue_needs_several_lines_and_labels_do_not_speak() -> None:
     prose = ["It rains."] * 12
     assert dialogue_speakers(["Ann: Hello.", "Ben: Hi.", "Ann: Oh.", "Ben: Yes.", *prose]) == {"Ann", "Ben"}
     assert not dialogue_speakers(["From: Ann", "To: Ben", "Subject: The roof", "Date: Monday"])
+    assert not dialogue_speakers(["- Ann: sings", "- Ben: pays", "* Cem: left"])
     assert speaker_of("Rt. Hon. Ann Lee: No.") == "Rt. Hon. Ann Lee"
     assert speaker_of("Figure 1: The wall") == ""

@@ -23,6 +23,7 @@ _END = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
 _LABEL = re.compile(r"\s*(?P<label>[^\s:][^\n:.!?]{0,39})[:：]\s+(?P<value>\S.*)?$")
 _COLUMNS = re.compile(r"\S {3,}\S.* {3,}\S")
 _LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}\s*$|…{2,}\s*\d{1,4}\s*$")
+_QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _PAGE = re.compile(r"(?<=\s)\d{1,4}(?=\s+[^\W\d_a-z]|\s*$)")
 _CONTACT = re.compile(
     r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.IGNORECASE
@@ -97,6 +98,7 @@ def _is_listed(line: str) -> bool:
 
 def _is_row(text: str, words: list[str]) -> bool:
     """Check whether a line is a row of a table: short cells, or mostly numbers."""
+    text = _QUOTED_CODE.sub("", text)
     if "\n" not in text.strip() and (" | " in text or "\t" in text.strip() or _COLUMNS.search(text)):
         cells = re.split(r"\s\|\s|\t| {3,}", text.strip())
         if all(len(cell.split()) <= _LONG_CELL for cell in cells):

@@ -27,6 +27,7 @@ NAMED = re.compile(
     r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s"
 )  # "Ann: ", "Rt. Hon. Ann Lee: "
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
+_ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
 _FEW_HEADS = 3  # in which no speaker needs to return
 _STOPS = ".?!。"
 _TURNS_A_STOP = 10  # at most, in a transcript with full stops
@@ -185,7 +186,7 @@ def speaker_of(line: str) -> str:
         return ""
     name = found.group().strip().removesuffix(":")
     words = name.lower().split()
-    is_label = words[0].rstrip(".") in _LABELS or len(words) > _MOST_WORDS
+    is_label = words[0].rstrip(".") in _LABELS or len(words) > _MOST_WORDS or name[0] in _ITEM_MARKS
     return "" if is_label else name
 
 
