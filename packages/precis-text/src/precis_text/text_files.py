@@ -47,6 +47,9 @@ _REMEDIES = {
 }
 
 
+NOT_TEXT = "is not text; use plain text in UTF-8"
+
+
 class NotTextError(ValueError):
     """The error for bytes that are not UTF-8. The message states the first bad byte and the remedy."""
 
@@ -75,6 +78,25 @@ def decode_text(content: bytes) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         where = f"byte {error.start + 1} (0x{content[error.start]:02X}, line {line})"
         raise NotTextError(f"invalid UTF-8 at {where}; {SAVE_AS_UTF8}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def decode_marked(content: bytes) -> str:
+    """Decode a text that starts with the byte order mark of UTF-16, as Windows saves "Unicode"; "" for others.
+
+    Raises:
+        NotTextError: it breaks off, or is not UTF-16.
+    """
+    if not content.startswith(UTF16):
+        return ""
+    try:
+        text = content.decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise NotTextError(
+            f"begins as UTF-16 but is damaged at byte {error.start + 1}; save it again"
+        ) from None
+    if "\0" in text:
+        raise NotTextError("begins as UTF-16 but contains NUL characters; it is not text")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -126,5 +148,5 @@ def other_kind(name: str, beginning: bytes) -> str:
     kind = next((kind for mark, kind in _BEGINNINGS.items() if start.startswith(mark.lower())), "")
     kind = next((kind for kind, endings in _ENDINGS.items() if ending in endings.split()), kind)
     if not kind:
-        return "is not text; use plain text in UTF-8" if b"\0" in beginning else ""
+        return NOT_TEXT if b"\0" in beginning else ""
     return f"is {kind}, not plain text; {_REMEDIES.get(kind, 'convert it to text first')}"

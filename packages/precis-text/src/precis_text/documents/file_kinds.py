@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from precis_text.bounded_io import MIB
@@ -53,7 +54,11 @@ MARKDOWN = DocumentFormat(
     name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4
 )
 SUBTITLES = DocumentFormat(
-    name="subtitles", endings=(".srt", ".vtt"), module="subtitles", most=8 * MIB, seconds=2
+    name="subtitles",
+    endings=(".srt", ".vtt", ".sbv", ".ttml", ".dfxp", ".ass", ".ssa"),
+    module="subtitles",
+    most=8 * MIB,
+    seconds=2,
 )
 KINDS = (PDF, WORD, EPUB, WEB, MAIL, MARKDOWN, SUBTITLES)
 ENDINGS = tuple(ending for kind in KINDS for ending in kind.endings)
@@ -66,7 +71,10 @@ _BEGINNINGS = (
     (b"<!doctype html", WEB),
     (b"<html", WEB),
     (b"webvtt", SUBTITLES),
+    (b"[script info]", SUBTITLES),
+    (b"<tt ", SUBTITLES),
 )
+_FIRST_CUE = re.compile(rb"\d+\s*\r?\n\d{1,2}:\d{1,2}:\d{1,2}[.,]\d{1,3}\s*-->")  # of SubRip
 
 
 def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
@@ -85,4 +93,6 @@ def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
         return WORD if not ending and b"word/" in beginning else named
     if named in (MAIL, MARKDOWN):  # they may quote a page
         return named
+    if named is None and _FIRST_CUE.match(start):
+        return SUBTITLES
     return next((kind for mark, kind in _BEGINNINGS if start.startswith(mark)), named)

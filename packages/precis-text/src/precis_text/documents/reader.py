@@ -17,8 +17,10 @@ from typing import Any
 from precis_text.bounded_io import MIB, size
 from precis_text.documents.file_kinds import BEGINNING, KINDS, DocumentFormat, kind_of
 from precis_text.documents.passages import Passages
+from precis_text.documents.transcript import passages_of
 from precis_text.errors import UserError, missing_extra
-from precis_text.text_files import NotTextError, decode_text, other_kind
+from precis_text.row import UTF16
+from precis_text.text_files import NOT_TEXT, NotTextError, decode_marked, decode_text, other_kind
 from precis_text.text_lines import MAX_LINE
 
 MOST_BYTES = max(kind.most for kind in KINDS)
@@ -27,7 +29,7 @@ _WAIT = 20  # wall-clock limit as a multiple of it, since other work may use the
 
 
 def read_content(content: bytes, *, name: str = "") -> Passages:
-    """Read a document: a text in UTF-8, or a file of a kind in `kinds.KINDS`.
+    """Read a document: a text in UTF-8 or marked UTF-16, or a file of a kind in `kinds.KINDS`.
 
     Args:
         name: the file's name, or "" if it has none.
@@ -38,7 +40,7 @@ def read_content(content: bytes, *, name: str = "") -> Passages:
     """
     kind = kind_of(name, content[:BEGINNING])
     if kind is None:
-        return Passages(_plain_text(content, name))
+        return passages_of(_plain_text(content, name))
     if not content:
         raise UserError("is empty")
     if len(content) > kind.most:
@@ -53,12 +55,12 @@ def read_content(content: bytes, *, name: str = "") -> Passages:
 
 def _plain_text(content: bytes, name: str) -> str:
     kind = other_kind(name, content[:BEGINNING])
-    if kind:
+    if kind and not (content.startswith(UTF16) and kind == NOT_TEXT):
         raise UserError(kind)
     if len(content) > MAX_LINE:
         raise UserError(f"is larger than {size(MAX_LINE)}, the limit for one text; split it")
     try:
-        return decode_text(content)
+        return decode_marked(content) or decode_text(content)
     except NotTextError as error:
         raise UserError(str(error)) from None
 
