@@ -20,7 +20,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from precis.storage.atomic import DamagedError, check_seal, has_seal, refuse_link, replacing, write_folder
+from precis.storage.atomic import refuse_link, replacing
+from precis.storage.seal import DamagedError, check_seal, has_seal
+from precis.storage.sealed_folder import write_folder
 from precis_judge.protocols import Protocol, protocol_of
 from precis_judge.study_design import Comparison, Design, Showing, StudyLayout, lay_out
 from precis_judge.system_summaries import JudgedDocument

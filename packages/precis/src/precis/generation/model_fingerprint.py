@@ -11,7 +11,7 @@ from pathlib import Path
 
 from precis.generation.adapters import Parts
 from precis.generation.model_loader import find_model
-from precis.storage.atomic import has_seal, sealed_digests
+from precis.storage.seal import has_seal, sealed_digests
 
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 

@@ -43,7 +43,7 @@ from precis.generation.model_metadata import USE_FILE, ModelUse, load_use
 from precis.models import CONVERTED
 from precis.models.family import FamilyConfig, read_settings
 from precis.storage.model_files import CONFIG, check_decoding, check_sizes, plain_settings
-from precis.storage.sealed_folder import check_sealed, checking_sealed
+from precis.storage.seal import check_sealed, checking_sealed
 from precis.tuning.adapter_folder import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 from precis_text.bounded_io import check_inside, read_json

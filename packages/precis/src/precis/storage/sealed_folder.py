@@ -1,64 +1,125 @@
-"""Checks a sealed folder before use: its files are unchanged, and no file that would be read was added.
+"""Writes sealed folders: filled under a temporary name, sealed, flushed to the disk, and renamed.
 
-Checkpoints have their own check in `storage/checkpoint_folder.py`.
+A kill at any moment leaves the old folder or the new one. After a kill between the two renames neither has the name;
+`finish_or_remove` then gives it to the newest complete folder.
+
+    writer               | for                                 | files of others in the folder
+    ---------------------|-------------------------------------|---------------------------------------
+    `write_folder`       | a place that a user names           | refused; another process is kept out
+    `replace_folder`     | a checkpoint, below a held run      | the caller decides
 """
 
-import logging
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+import shutil
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
-from precis.storage.atomic import SEAL, DamagedError, check_seal, has_seal, unsealed_names
+from precis.storage.atomic import leftovers, naming, remove_leftovers, sync_directory, temporary_name
+from precis.storage.locks import locked_place
+from precis.storage.seal import SEAL, DamagedError, check_seal, seal, sealed_names
 from precis_text.errors import UserError
 
-_logger = logging.getLogger("precis.storage.atomic")
-_READ = (".json", ".safetensors", ".jinja", ".model", ".bin")
-_READ_NAMES = ("vocab.txt", "merges.txt")
 
+def write_folder(folder: Path, write: Callable[[Path], object], *, declared: Collection[str] = ()) -> None:
+    """Let `write` fill a new folder, seal it, and replace `folder` with it.
 
-def check_sealed(folder: Path) -> None:
-    """Refuse a folder that has changed since it was sealed; accept a folder without a seal.
-
-    Added files lead to a warning, and to an error if transformers would read them.
+    Args:
+        declared: names that the writer may have added to a sealed folder later.
 
     Raises:
-        UserError: if it has changed; the message names the folder first, then the file.
+        UserError: if `folder` contains something that precis did not write.
+        HeldError: if another process is writing it.
+        OSError: if it cannot be written; the old folder is still there.
     """
-    if not has_seal(folder):
-        return
+    with locked_place(folder, doing="writing"):
+        _put_back(folder)
+        refuse_foreign(folder, declared=declared)
+        remove_leftovers(folder)
+        replace_folder(folder, write)
+
+
+def replace_folder(folder: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a new folder, seal it, and give it the name of `folder`; then remove an old one.
+
+    The caller keeps other processes away and decides whether the old folder may be removed.
+
+    Raises:
+        OSError: if it cannot be written; the old folder is still there.
+    """
+    new = temporary_name(folder)
+    new.mkdir(parents=True)
     try:
-        check_seal(folder)
-        later = unsealed_names(folder)
-    except DamagedError as damage:
-        raise UserError(
-            f"{folder}: {damage}; copy or create the folder again. If you changed it on purpose, remove {SEAL}"
-        ) from None
-    read = [name for name in later if name.endswith(_READ) or name in _READ_NAMES]
-    if read:
-        raise UserError(
-            f"{folder}: {read[0]} was added after sealing; remove it or, if it belongs there, remove {SEAL}"
-        )
-    if later:
-        _logger.warning("%s: %s was added after sealing and is ignored", folder, ", ".join(later))
+        with naming(folder):
+            write(new)
+            seal(new)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    old = temporary_name(folder) if folder.exists() else None
+    try:
+        if old is not None:
+            folder.rename(old)  # not deleted in place: a kill would leave half of it under its name
+        new.rename(folder)
+        sync_directory(folder.parent)
+    finally:
+        _put_back(folder)  # an interruption between the two renames
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
 
 
-@contextmanager
-def checking_sealed(folder: Path) -> Iterator[None]:
-    """Run `check_sealed` in a thread while the block reads the folder, since checksums use only one core.
+def remove_folder(folder: Path) -> None:
+    """Delete a folder if it exists; a kill leaves it whole or under a temporary name, never half of it."""
+    if folder.exists():
+        doomed = folder.rename(temporary_name(folder))
+        shutil.rmtree(doomed)
 
-    Use nothing that the block made before the block ends. If the block fails and the folder has changed, the error is
-    about the change, which explains the failure.
+
+def finish_or_remove(path: Path) -> None:
+    """Finish or remove what killed writers of `path` left next to it.
+
+    A sealed folder that lacks only its final name gets it, since the kill may have come between moving the old folder
+    away and moving the new one in. All other temporary files and folders of `path` are deleted.
 
     Raises:
-        UserError: as `check_sealed`.
+        OSError: if a folder cannot be read, so that its state is unknown; nothing is deleted.
     """
-    if not has_seal(folder):
-        yield
+    _put_back(path)
+    remove_leftovers(path)
+
+
+def _put_back(path: Path) -> None:
+    """Restore the newest complete folder if a writer ended after it moved the old one away."""
+    if path.exists() or path.is_symlink() or not path.parent.is_dir():
         return
-    with ThreadPoolExecutor(max_workers=1) as threads:
-        check = threads.submit(check_sealed, folder)
-        try:
-            yield
-        finally:
-            check.result()
+    whole = []
+    for leftover in leftovers(path):
+        with suppress(DamagedError):
+            check_seal(leftover)
+            whole.append(leftover)
+    if whole:
+        max(whole, key=lambda folder: (folder / SEAL).stat().st_mtime_ns).rename(path)
+        sync_directory(path.parent)
+
+
+def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
+    """Refuse to replace a folder that contains files of others.
+
+    Raises:
+        UserError: if it is a file or a link, or contains a name that neither its seal nor `declared` lists.
+    """
+    if folder.is_symlink():
+        raise UserError(f"{folder}: is a link, which would be replaced; name the target folder")
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UserError(f"{folder}: is a file; name a folder")
+    ours = set(declared)
+    with suppress(DamagedError):  # a folder without a seal
+        ours |= sealed_names(folder)
+    foreign = sorted(path.name for path in folder.iterdir() if path.name not in ours)
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
+        raise UserError(
+            f"{folder}: contains {foreign[0]}{more}, which this command did not write and would delete; move it "
+            "away, or name another folder"
+        )

@@ -44,8 +44,9 @@ from precis.phases.train.training_pairs import read_pairs_of
 from precis.phases.train.training_session import MODEL_FOLDER
 from precis.phases.train.validation_scores import evenly_spaced
 from precis.recipes.run_plan import RunPlan
-from precis.storage.atomic import refuse_foreign, write_file
+from precis.storage.atomic import write_file
 from precis.storage.locks import locked
+from precis.storage.sealed_folder import refuse_foreign
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.training_settings import FREE_ON_RESUME

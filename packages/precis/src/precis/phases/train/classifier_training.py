@@ -39,7 +39,7 @@ from precis.phases.train.training_pairs import TrainingPairs, tell_cut, tokenize
 from precis.phases.train.training_session import MODEL_FOLDER, Session
 from precis.phases.train.validation_scores import Sample
 from precis.recipes.run_plan import RunPlan
-from precis.storage.sealed_folder import checking_sealed
+from precis.storage.seal import checking_sealed
 from precis.training import Trained, mean_loss
 from precis_text.errors import UserError
 

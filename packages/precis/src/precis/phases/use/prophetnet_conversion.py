@@ -15,7 +15,7 @@ from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditiona
 from precis.models.prophetnet.prophetnet_weights import load_transformers
 from precis.phases.output_folders import folder_to_be
 from precis.phases.run_folder import write_folder
-from precis.storage.atomic import refuse_foreign
+from precis.storage.sealed_folder import refuse_foreign
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
 
