@@ -5,8 +5,8 @@
     OUT/tokenizer/       the tokenizer, if the run trained one
     OUT/model/           the best model as a Hugging Face folder; precis.json records how to use it
 
-`precis.storage.sealed_folder` writes and seals folders: a kill never leaves half a model, and files that precis did not write
-are never replaced.
+`precis.storage.sealed_folder` writes and seals folders: a kill never leaves half a model, and files that precis did
+not write are never replaced.
 """
 
 from __future__ import annotations

@@ -94,16 +94,16 @@ def write_whole(path: Path, file: BinaryIO, data: bytes) -> None:
 
 
 def appending(path: Path) -> BinaryIO:
-    """Open an unbuffered file for appending, and create it if needed; do not follow links.
+    """Open an unbuffered file for appending and reading, and create it if needed; do not follow links.
 
     Raises:
         UserError: if `path` is a link, a folder, or not a regular file.
         OSError: if it cannot be opened.
     """
     refuse_link(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    return cast("BinaryIO", os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0))
+    return cast("BinaryIO", os.fdopen(os.open(path, flags, 0o666), "a+b", buffering=0))
 
 
 def refuse_link(path: Path) -> None:
