@@ -30,7 +30,6 @@ from precis_text.config import Settings
 from precis_text.errors import UserError
 
 TENSORS, RECORD = "adapter.safetensors", "adapter.json"
-_WRITTEN = (TENSORS, RECORD)  # an earlier version wrote these without checksums
 _FORMAT = 1
 
 
@@ -132,7 +131,7 @@ class Adapter:
             UserError: if `folder` contains anything other than an adapter.
             OSError, SafetensorError: if it cannot be written. The previous content is then unchanged.
         """
-        write_folder(Path(folder), self.write_files, declared=_WRITTEN)
+        write_folder(Path(folder), self.write_files)
 
     def write_files(self, folder: Path) -> None:
         """Write both files into an existing folder; the caller adds the checksums."""
