@@ -8,7 +8,7 @@ Models, adapters, packs, studies of judging and checkpoints all have this seal. 
     ... thorough    | SHA-256 too                          | checkpoints, studies, `precis data check`
     `check_sealed`  | as the first, and finds added files  | models, adapters and packs, which may lack a seal
 
-The seal detects accidents, not attacks: whoever can change a file can also write a new seal.
+The seal detects accidents, not attacks: a program that can change a file can also write a new seal.
 """
 
 import hashlib
