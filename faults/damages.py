@@ -29,8 +29,7 @@ from precis.data.packs.pack_writer import pack
 from precis.data.packs.packed_text import PackedText
 from precis.data.synthetic.corpus import make_pairs
 from precis.generation.model_loader import load_model
-from precis.storage.seal import SEAL, seal
-from precis.storage.sealed_folder import write_folder
+from precis.storage.seal import SEAL, seal, write_folder
 from precis.training import TrainSettings
 from precis.training.checkpoint import Checkpoints, RunState, restore
 from precis.training.optimizer import build_optimizer

@@ -9,8 +9,7 @@ from tiny_models import save
 
 from precis.generation.int8_weights import COMPACT, write_compact
 from precis.generation.model_loader import load_model
-from precis.storage.seal import SEAL
-from precis.storage.sealed_folder import write_folder
+from precis.storage.seal import SEAL, write_folder
 from precis_text.errors import UserError
 
 

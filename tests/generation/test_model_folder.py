@@ -14,8 +14,7 @@ from torch import Tensor
 from transformers import GenerationConfig
 
 from precis.generation.model_loader import load_model, model_config
-from precis.storage.seal import SEAL, seal
-from precis.storage.sealed_folder import write_folder
+from precis.storage.seal import SEAL, seal, write_folder
 from precis_text.errors import UserError
 
 

@@ -15,7 +15,7 @@ from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHe
 
 from precis.generation import model_loader
 from precis.generation.model_loader import load_model
-from precis.storage.sealed_folder import write_folder
+from precis.storage.seal import write_folder
 from precis.tuning import Prefix, attach, method
 from precis_text.errors import UserError
 

@@ -23,7 +23,7 @@ from precis.phases.train.pretraining import PRETRAINING_FOLDER, pretrain, resolv
 from precis.phases.train.training_session import MODEL_FOLDER
 from precis.recipes.planning import few_shot, resolve_grounding, resolve_run
 from precis.recipes.prefix_recipes import TunePlan, resolve_tuning
-from precis.storage.sealed_folder import replace_folder
+from precis.storage.seal import replace_folder
 from precis.training.checkpoint import MODEL_FILE
 from precis.training.updates import Updater
 from precis.tuning import Prefix

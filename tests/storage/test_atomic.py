@@ -8,8 +8,7 @@ import pytest
 
 from precis.storage import atomic
 from precis.storage.atomic import appending, naming, write_file, write_whole
-from precis.storage.seal import check_seal
-from precis.storage.sealed_folder import write_folder
+from precis.storage.seal import check_seal, write_folder
 from precis_text.errors import UserError
 
 

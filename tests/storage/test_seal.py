@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from precis.storage.seal import SEAL, check_sealed, checking_sealed
-from precis.storage.sealed_folder import write_folder
+from precis.storage.seal import SEAL, check_sealed, checking_sealed, write_folder
 from precis_text.errors import UserError
 
 

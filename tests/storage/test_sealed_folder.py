@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from precis.storage import atomic, seal, sealed_folder
+from precis.storage import atomic, seal
 from precis.storage.atomic import write_file
-from precis.storage.seal import DamagedError, check_seal
-from precis.storage.sealed_folder import finish_or_remove, remove_folder, replace_folder
+from precis.storage.seal import DamagedError, check_seal, finish_or_remove, remove_folder, replace_folder
 
 FILES = {"weights.bin": bytes(range(256)) * 4, "state.json": b'{"step": 3}\n'}
 
@@ -130,7 +129,7 @@ def test_removing_takes_the_name_away_first(folder: Path, monkeypatch: pytest.Mo
     def killed(path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sealed_folder.shutil, "rmtree", killed)
+    monkeypatch.setattr(seal.shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         remove_folder(folder)
 

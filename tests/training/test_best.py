@@ -14,7 +14,7 @@ from training import tiny
 from training.tiny import Witness
 
 from precis.objectives.losses import Loss
-from precis.storage.sealed_folder import replace_folder
+from precis.storage.seal import replace_folder
 from precis.training import Highest, load_weights
 from precis_text.errors import UserError
 

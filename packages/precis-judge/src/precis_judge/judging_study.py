@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.storage.atomic import replacing
-from precis.storage.seal import DamagedError, check_seal, has_seal, sealed_digests
-from precis.storage.sealed_folder import write_folder
+from precis.storage.seal import DamagedError, check_seal, has_seal, sealed_digests, write_folder
 from precis_judge.protocols import Protocol, protocol_of
 from precis_judge.study_design import Comparison, Design, Showing, StudyLayout, lay_out
 from precis_judge.system_summaries import JudgedDocument

@@ -5,7 +5,7 @@
     OUT/tokenizer/       the tokenizer, if the run trained one
     OUT/model/           the best model as a Hugging Face folder; precis.json records how to use it
 
-`precis.storage.sealed_folder` writes and seals folders: a kill never leaves half a model, and files that precis did
+`precis.storage.seal` writes and seals folders: a kill never leaves half a model, and files that precis did
 not write are never replaced.
 """
 
@@ -25,9 +25,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from precis.data.packs.packed_text import PACK_FILE, PackedText
 from precis.generation.generation_settings import generation_config
 from precis.generation.model_metadata import ModelUse
-from precis.storage import sealed_folder
 from precis.storage.atomic import write_file
-from precis.storage.seal import DamagedError, check_seal, has_seal
+from precis.storage.seal import DamagedError, check_seal, has_seal, write_folder
 from precis.training.callbacks import Callback, StartInfo
 from precis.version import __version__
 from precis_text.bounded_io import read_json
@@ -88,13 +87,13 @@ def export_model(
         model.generation_config = generation_config(generation, model, tokenizer)
         save_model(model, tokenizer, place, use)
 
-    write_folder(folder, write)
+    export_folder(folder, write)
 
 
 def save_model(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, place: Path, use: ModelUse | None = None
 ) -> None:
-    """Save weights, tokenizer and, if given, the model's use, in a folder that `write_folder` made."""
+    """Save weights, tokenizer and, if given, the model's use, in a folder that `export_folder` made."""
     model.save_pretrained(place)
     tokenizer.save_pretrained(place)
     if use is not None:
@@ -107,10 +106,10 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     Raises:
         UserError: `folder` contains something that precis did not write.
     """
-    write_folder(folder, lambda place: tokenizer.save_pretrained(place))
+    export_folder(folder, lambda place: tokenizer.save_pretrained(place))
 
 
-def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
+def export_folder(folder: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a new folder, seal it, and replace `folder` with it.
 
     Raises:
@@ -118,7 +117,7 @@ def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
         RunError: it cannot be written, for example because the disk is full; the old folder is kept.
     """
     try:
-        sealed_folder.write_folder(folder, write)
+        write_folder(folder, write)
     except PermissionError:
         raise  # free space would not help
     except Exception as error:

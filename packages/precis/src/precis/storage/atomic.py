@@ -1,6 +1,6 @@
 """Writes files to a temporary name, syncs and renames them, and never overwrites what it did not create.
 
-A kill leaves the old file or the new one. Folders are sealed and renamed in the same way (`storage/sealed_folder.py`),
+A kill leaves the old file or the new one. Folders are sealed and renamed in the same way (`storage/seal.py`),
 and files that grow line by line are journals (`storage/journal.py`).
 
 Temporary names end in eight random hexadecimal digits.

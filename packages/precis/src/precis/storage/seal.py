@@ -1,12 +1,16 @@
-"""The seal of a folder: `seal.json` lists the size and the checksums of every file, so that damage is found.
+"""Sealed folders: written under a temporary name and renamed; `seal.json` lists every file, so that damage is found.
 
-Models, adapters, packs, studies of judging and checkpoints all have this seal. `storage/sealed_folder.py` writes them.
+Models, adapters, packs, studies of judging and checkpoints are sealed. A kill at any moment leaves the old folder or
+the new one. After a kill between the two renames neither has the name; `finish_or_remove` then gives it to the newest
+complete folder.
 
-    check           | compares                             | used for
-    ----------------|--------------------------------------|-----------------------------------------------
-    `check_seal`    | sizes and a fast checksum (xxh3)     | folders that are loaded
-    ... thorough    | SHA-256 too                          | checkpoints, studies, `precis data check`
-    `check_sealed`  | as the first, and finds added files  | models, adapters and packs, which may lack a seal
+    function         | does                                | used for
+    -----------------|-------------------------------------|------------------------------------------------------
+    `write_folder`   | refuses files of others, locks      | a place that a user names
+    `replace_folder` | leaves that to the caller           | a checkpoint, below a held run
+    `check_seal`     | compares sizes and a fast checksum  | folders that are loaded
+    ... thorough     | compares SHA-256 too                | checkpoints, studies, `precis data check`
+    `check_sealed`   | finds added files too               | models, adapters and packs, which may lack a seal
 
 The seal detects accidents, not attacks: a program that can change a file can also write a new seal.
 """
@@ -16,7 +20,8 @@ import json
 import logging
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +29,17 @@ from typing import Any
 
 import xxhash
 
-from precis.storage.atomic import is_there, sync_directory, to_json, write_file
+from precis.storage.atomic import (
+    is_there,
+    leftovers,
+    naming,
+    remove_leftovers,
+    sync_directory,
+    temporary_name,
+    to_json,
+    write_file,
+)
+from precis.storage.locks import locked_place
 from precis_text.bounded_io import MAX_BYTES, parse_json
 from precis_text.errors import UserError
 
@@ -39,6 +54,111 @@ _READ_NAMES = ("vocab.txt", "merges.txt")
 
 class DamagedError(Exception):
     """The error of a sealed folder that has changed. The message names the file and the reason."""
+
+
+def write_folder(folder: Path, write: Callable[[Path], object], *, declared: Collection[str] = ()) -> None:
+    """Let `write` fill a new folder, seal it, and replace `folder` with it.
+
+    Args:
+        declared: names that the writer may have added to a sealed folder later.
+
+    Raises:
+        UserError: if `folder` contains something that precis did not write.
+        HeldError: if another process is writing it.
+        OSError: if it cannot be written; the old folder is still there.
+    """
+    with locked_place(folder, doing="writing"):
+        _put_back(folder)
+        refuse_foreign(folder, declared=declared)
+        remove_leftovers(folder)
+        replace_folder(folder, write)
+
+
+def replace_folder(folder: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a new folder, seal it, and give it the name of `folder`; then remove an old one.
+
+    The caller keeps other processes away and decides whether the old folder may be removed.
+
+    Raises:
+        OSError: if it cannot be written; the old folder is still there.
+    """
+    new = temporary_name(folder)
+    new.mkdir(parents=True)
+    try:
+        with naming(folder):
+            write(new)
+            seal(new)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    old = temporary_name(folder) if folder.exists() else None
+    try:
+        if old is not None:
+            folder.rename(old)  # not deleted in place: a kill would leave half of it under its name
+        new.rename(folder)
+        sync_directory(folder.parent)
+    finally:
+        _put_back(folder)  # an interruption between the two renames
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def remove_folder(folder: Path) -> None:
+    """Delete a folder if it exists; a kill leaves it whole or under a temporary name, never half of it."""
+    if folder.exists():
+        doomed = folder.rename(temporary_name(folder))
+        shutil.rmtree(doomed)
+
+
+def finish_or_remove(path: Path) -> None:
+    """Finish or remove what killed writers of `path` left next to it.
+
+    A sealed folder that lacks only its final name gets it, since the kill may have come between moving the old folder
+    away and moving the new one in. All other temporary files and folders of `path` are deleted.
+
+    Raises:
+        OSError: if a folder cannot be read, so that its state is unknown; nothing is deleted.
+    """
+    _put_back(path)
+    remove_leftovers(path)
+
+
+def _put_back(path: Path) -> None:
+    """Restore the newest complete folder if a writer ended after it moved the old one away."""
+    if path.exists() or path.is_symlink() or not path.parent.is_dir():
+        return
+    whole = []
+    for leftover in leftovers(path):
+        with suppress(DamagedError):
+            check_seal(leftover)
+            whole.append(leftover)
+    if whole:
+        max(whole, key=lambda folder: (folder / SEAL).stat().st_mtime_ns).rename(path)
+        sync_directory(path.parent)
+
+
+def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
+    """Refuse to replace a folder that contains files of others.
+
+    Raises:
+        UserError: if it is a file or a link, or contains a name that neither its seal nor `declared` lists.
+    """
+    if folder.is_symlink():
+        raise UserError(f"{folder}: is a link, which would be replaced; name the target folder")
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UserError(f"{folder}: is a file; name a folder")
+    ours = set(declared)
+    with suppress(DamagedError):  # a folder without a seal
+        ours |= sealed_names(folder)
+    foreign = sorted(path.name for path in folder.iterdir() if path.name not in ours)
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
+        raise UserError(
+            f"{folder}: contains {foreign[0]}{more}, which this command did not write and would delete; move it "
+            "away, or name another folder"
+        )
 
 
 def seal(folder: Path) -> None:

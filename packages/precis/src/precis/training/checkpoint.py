@@ -32,8 +32,14 @@ from torch import Tensor, nn, optim
 from precis.messages import Notify
 from precis.storage.atomic import sync_directory, to_json, unfinished_names, write_file
 from precis.storage.model_files import read_header
-from precis.storage.seal import SEAL, DamagedError, check_seal
-from precis.storage.sealed_folder import finish_or_remove, remove_folder, replace_folder
+from precis.storage.seal import (
+    SEAL,
+    DamagedError,
+    check_seal,
+    finish_or_remove,
+    remove_folder,
+    replace_folder,
+)
 from precis.training.state_tensors import (
     check_optimizer,
     check_weights,

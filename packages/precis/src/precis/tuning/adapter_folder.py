@@ -21,8 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from precis.storage.model_files import read_header
-from precis.storage.seal import check_sealed
-from precis.storage.sealed_folder import write_folder
+from precis.storage.seal import check_sealed, write_folder
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
 from precis_text.bounded_io import MAX_BYTES, check_inside, parse_json, read_bounded

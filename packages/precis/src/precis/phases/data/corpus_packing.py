@@ -21,7 +21,7 @@ from precis.messages import Notify, silent
 from precis.phases.output_folders import folder_to_be
 from precis.phases.run_folder import save_tokenizer, versions
 from precis.storage.locks import locked_place
-from precis.storage.sealed_folder import refuse_foreign, write_folder
+from precis.storage.seal import refuse_foreign, write_folder
 from precis.version import __version__
 from precis_text.errors import RunError, UserError
 

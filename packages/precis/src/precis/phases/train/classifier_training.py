@@ -26,7 +26,7 @@ from precis.generation.model_loader import find_model, is_classifier, model_conf
 from precis.generation.model_metadata import ModelUse
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
-from precis.phases.run_folder import save_model, write_folder
+from precis.phases.run_folder import export_folder, save_model
 from precis.phases.train.pair_training import (
     PairRequest,
     PreparedPairs,
@@ -82,7 +82,7 @@ def train_classifier(
 
     def export() -> None:
         folder = session.folder / MODEL_FOLDER
-        write_folder(folder, lambda place: save_model(trainable.model, trainable.tokenizer, place, use))
+        export_folder(folder, lambda place: save_model(trainable.model, trainable.tokenizer, place, use))
 
     return train_on_pairs(ready, trainable, session, export=export)
 
