@@ -142,7 +142,7 @@ class Journal:
                 sync_directory(self.path.parent)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a record, which must not be empty.
+        """Write a record, which must not be empty or have an entry "seal".
 
         Raises:
             LongRecordError: the record is longer than the longest line that is read.

@@ -83,10 +83,10 @@ class PackedText:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{place / PACK_FILE}: is damaged (no {error}); {_REST}") from error
-        if len(documents) == 0 or len(sentences) == 0 or not documents[-1] == sentences[-1] == len(tokens):
-            raise UserError(f"{folder}: its files do not belong together; {_REST}")
         if verify:
             check_sealed(place, remedy=_REST)
+        if len(documents) == 0 or len(sentences) == 0 or not documents[-1] == sentences[-1] == len(tokens):
+            raise UserError(f"{folder}: its files do not belong together; {_REST}")
         words = place / TOKENIZER_FOLDER
         if verify and words.exists():  # the held-out part does not contain a tokenizer
             from precis.data.text.unigram_tokenizer import (  # slow import, needed only here

@@ -81,7 +81,7 @@ def _was_evaluated(folder: Path) -> bool:
     if (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file():
         foreign = {path.name for path in folder.iterdir()} - _WRITTEN
         return not foreign and {"systems", "signatures"} <= read_json(folder / "scores.json").keys()
-    inside = list((folder / "predictions").glob("*"))
+    inside = [path for path in (folder / "predictions").glob("*") if path.suffix != ".lock"]  # left by a kill
     return {path.name for path in folder.iterdir()} == {"predictions"} and all(map(is_predictions, inside))
 
 
