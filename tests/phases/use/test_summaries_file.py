@@ -204,3 +204,12 @@ def _write_on(file: SummariesFile) -> None:
         file.append(result(DOCUMENTS[file.done]))
     else:
         file.finish()
+
+
+def test_what_a_kill_left_of_the_finished_file_is_removed(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    begin(out, 6)
+    (tmp_path / "out.jsonl.tmp-0123abcd").write_text("half of it")
+    (tmp_path / "out.jsonl.tmp-mine").write_text("mine")
+    end(out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.tmp-mine"]

@@ -19,7 +19,7 @@ import xxhash
 from precis.phases.use.input_documents import Document
 from precis.phases.use.summarization import Result
 from precis.phases.use.summary_format import Render
-from precis.storage.atomic import refuse_link, replacing
+from precis.storage.atomic import refuse_link, remove_leftovers, replacing
 from precis.storage.journal import Journal, JournalFormat, LongRecordError
 from precis_text.bounded_io import size, stat_or_none
 from precis_text.errors import UserError
@@ -72,6 +72,7 @@ class SummariesFile:
         self._journal = Journal(
             self._part, _FORMAT, made_by=self._made_by, replay=self._take_up, place=self.path
         )
+        remove_leftovers(self.path)
         return self
 
     def __exit__(
