@@ -50,7 +50,7 @@ def test_tune_validates_and_its_adapter_writes(
 ) -> None:
     base = save(kind, tmp_path / "base", positions=128)
     out = tmp_path / "run"
-    options = ["--method", "hierblock+softsa", "--prefix-length", 4]
+    options = ["--method", "hierblock+softsa", "--set", "prefix.length=4"]
     made = precis("tune", "--model", base, "--data", pairs, "--out", out, *options, *BRIEF, *BF16)
     assert made.code == 0, made.err
     assert scores(out)

@@ -15,7 +15,7 @@ from transformers import GenerationConfig
 
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
-from precis.storage.atomic import SEAL, seal, write_folder
+from precis.storage.seal import SEAL, seal, write_folder
 from precis_text.errors import UserError
 
 

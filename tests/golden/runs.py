@@ -133,7 +133,7 @@ def _ground(shelf: Path) -> Numbers:
 
 
 def _tune(shelf: Path, method: str) -> Numbers:
-    data = f"--data {shelf / 'pairs'} --batch-size 8 --prefix-length 6 --inner-width 16"
+    data = f"--data {shelf / 'pairs'} --batch-size 8 --set prefix.length=6 --set prefix.keys.width=16"
     words = ["tune", "--model", _start(shelf), "--method", method, *data.split(), *_changed(_PAIRS)]
     numbers = _train(shelf, f"tune-{method}", *words)
     if method == "truncsa":  # its gradient jumps where a column falls out of the top

@@ -58,5 +58,5 @@ def judge_all(study: JudgingStudy, prefers) -> None:
 
 
 def lines(path: Path) -> list[dict]:
-    """The records of a file of JSON lines."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """The records of a journal."""
+    return [json.loads(line) for line in path.read_text().splitlines()][1:]

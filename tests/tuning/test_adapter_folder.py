@@ -9,7 +9,7 @@ from conformance import random_batch
 from safetensors.torch import load_file, save_file
 from tuning.bases import KINDS, attach_loud, base, logits, plain
 
-from precis.storage.atomic import SEAL
+from precis.storage.seal import SEAL
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, load_adapter, method, read_adapter
 from precis.tuning.adapter_folder import RECORD, TENSORS, is_adapter
 from precis.tuning.attach import record_of

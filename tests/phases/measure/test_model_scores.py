@@ -62,7 +62,7 @@ def test_a_stopped_evaluation_goes_on_and_gives_the_same(model: str, tmp_path: P
 
 def test_predictions_under_other_settings_are_not_mixed(model: str, tmp_path: Path) -> None:
     evaluate_models([model], PAIRS, out=tmp_path, long="truncate")
-    with pytest.raises(UserError, match="was made with long"):
+    with pytest.raises(UserError, match=r"was started with long=.truncate., now .chunk.; delete the file"):
         evaluate_models([model], PAIRS, out=tmp_path, long="chunk")
 
 
@@ -116,7 +116,7 @@ def test_our_own_predictions_are_scored_on_the_pairs_that_they_were_made_for_alo
         for pair in PAIRS:
             writer.append(pair.summary)
     others = [*PAIRS[:3], replace(PAIRS[3], document="Bob hums."), PAIRS[4]]
-    with pytest.raises(UserError, match=r"mine\.jsonl, row 5: made for example .* with this document"):
+    with pytest.raises(UserError, match=r"mine\.jsonl, line 5: made for example .* with this document"):
         given_predictions(file, others)
     with pytest.raises(UserError, match="made for example"):
         given_predictions(file, [replace(PAIRS[0], id="another"), *PAIRS[1:]])

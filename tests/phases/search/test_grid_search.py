@@ -308,7 +308,7 @@ def test_what_would_fail_later_is_refused_at_once(
 
 def test_a_run_is_not_taken_for_a_search(model: str, data: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "checkpoints" / "step-00000001").mkdir(parents=True)
-    (tmp_path / "out" / "lock").write_text("1\n")  # as every run leaves it
+    (tmp_path / "out" / "lock").write_text("1 host\n")  # as every run leaves it
     with pytest.raises(UserError, match="contains a run, not a search"):
         run_it(model, data, tmp_path / "out", RATES, restart=True)
     assert not is_search(tmp_path / "out")

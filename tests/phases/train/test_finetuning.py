@@ -44,7 +44,7 @@ def test_a_restart_touches_nothing_while_another_process_trains_there(tmp_path: 
     for folder in ("model", "tokenizer"):
         (out / folder).mkdir(parents=True)
         (out / folder / "precious").touch()
-    (out / "lock").write_text("1\n")  # as every run leaves it
+    (out / "lock").write_text("1 host\n")  # as every run leaves it
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(out / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

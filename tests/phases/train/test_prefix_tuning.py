@@ -153,7 +153,7 @@ def test_a_run_is_not_continued_on_another_base_nor_with_another_method(
             tuned(base, data, finished)
     finally:
         (base / "model.safetensors").write_bytes(weights)
-    with pytest.raises(UserError, match=r"was started with tuning\..* is now given"):
+    with pytest.raises(UserError, match=r"was started with tuning\..*, now "):
         tuned(base, data, finished, plan=replace(PLAN, method="prefix"))
     assert (finished / "adapter" / "adapter.safetensors").read_bytes() == adapter
 
@@ -291,9 +291,10 @@ def test_two_processes_train_the_prefix_of_one(base: Path, data: Path, tmp_path:
     config = json.loads((base / "config.json").read_text())
     (base / "config.json").write_text(json.dumps(config | {"dropout": 0.0, "attention_dropout": 0.0}))
     command = [
-        "tune", "--model", base, "--data", data, "--method", "hierblock", "--prefix-length", 4, "--steps", 6,
-        "--batch-size", 11, "--lr", 0.01, "--max-source", 48, "--max-target", 12, "--target-length", 8,
-        "--set", "generated_rows=0", "--select", "loss", "--threads", 1, "--units", units, "--direct",
+        "tune", "--model", base, "--data", data, "--method", "hierblock", "--set", "prefix.length=4", "--steps", 6,
+        "--batch-size", 11, "--lr", 0.01, "--max-source", 48, "--max-target", 12, "--set", "target_length=8",
+        "--set", "generated_rows=0", "--select", "loss", "--threads", 1, "--set", f"units={units}",
+        "--set", "prefix.keys=direct",
     ]  # fmt: skip
     alone, together = tmp_path / "alone", tmp_path / "together"
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "precis"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli.framework.command_class import CheckedCommand, described, words_of
+from precis.cli.framework.command_class import described, words_of
 from precis.cli.framework.next_steps import NamedPairs, next_commands
 from precis.cli.framework.options import (
     ColumnOptions,
@@ -27,60 +26,9 @@ from precis_text.errors import UserError
 if TYPE_CHECKING:
     from precis.phases.data.run_pairs import PairSources
 
-_FORMER: Mapping[str, str] = {
-    "--prefix-length": "prefix.length",
-    "--encoder-segments": "attention.encoder_segments",
-    "--decoder-segments": "attention.decoder_segments",
-    "--units": "units",
-    "--lower-share": "attention.lower_share",
-    "--target-length": "target_length",
-    "--top-p": "attention.mass",
-    "--temperature": "attention.temperature",
-    "--sites": "prefix.sites",
-    "--layers": "prefix.layers",
-    "--inner-width": "prefix.keys.width",
-    "--initial-text": "initial_text",
-    "--prefix-dropout": "prefix.dropout",
-    "--reparametrize": "prefix.keys=network",
-    "--direct": "prefix.keys=direct",
-    "--whole-model": "prefix=none",
-}
-"""Former option -> the setting that replaces it; for flags, with the value."""
-_NOTES = "precis.former"
-
-
-class _TuneCommand(CheckedCommand):
-    """A command that also accepts former options, as the settings that replaced them."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, and store the notes about former options in the context."""
-        notes: list[str] = []
-        ctx.meta[_NOTES] = notes
-        return super().parse_args(ctx, list(_renamed(args, notes)))
-
-
-def _renamed(words: list[str], notes: list[str]) -> Iterator[str]:
-    rest = iter(words)
-    for word in rest:
-        name, equals, value = word.partition("=")
-        setting = _FORMER.get(name)
-        if setting is None:
-            yield word
-            continue
-        if "=" not in setting:
-            value = value if equals else next(rest, "")
-            if not value and name != "--initial-text":
-                raise UserError(f"{name} is empty; write --set {setting}=VALUE")
-            setting = f"{setting}={value}"
-        notes.append(
-            f"{name} is now --set {setting!r}" if " " in setting else f"{name} is now --set {setting}"
-        )
-        yield from ("--set", setting)
-
 
 @described(
     "tune",
-    cls=_TuneCommand,
     rich_help_panel="Train a model",
     epilog=(
         "Prefix settings, for --set:\n\n"
@@ -178,8 +126,6 @@ def tune(
         )
     if units_column is not None and "units=marked" not in [each.replace(" ", "") for each in of_prefix]:
         raise UserError(f"--units-column {units_column} is for --set units=marked; add that, or omit it")
-    for line in context.meta[_NOTES]:
-        note(line)
     names = ColumnNames(document=columns.document_column, summary=columns.summary_column, units=units_column)
     sources = find_sources(task_name=task, data=data, dev=dev, columns=names, skip_bad=columns.skip_bad)
     test_pairs = NamedPairs.of(context).to_test(sources.train.source)

@@ -18,7 +18,7 @@ from transformers.utils.hub import get_checkpoint_shard_files
 
 from precis.models.family import FamilyConfig, HubOptions, find_file, hub_options, read_settings
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
-from precis.storage.atomic import write_folder
+from precis.storage.seal import write_folder
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
 

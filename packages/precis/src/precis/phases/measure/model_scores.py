@@ -76,11 +76,11 @@ def read_test_pairs(
 
 
 def _was_evaluated(folder: Path) -> bool:
-    """Return whether the folder holds scores, or only predictions: copied or from an earlier version, unlocked."""
+    """Return whether the folder holds scores, or only predictions: a copy, without a lock."""
     if (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file():
         foreign = {path.name for path in folder.iterdir()} - _WRITTEN
         return not foreign and {"systems", "signatures"} <= read_json(folder / "scores.json").keys()
-    inside = list((folder / "predictions").glob("*"))
+    inside = [path for path in (folder / "predictions").glob("*") if path.suffix != ".lock"]  # left by a kill
     return {path.name for path in folder.iterdir()} == {"predictions"} and all(map(is_predictions, inside))
 
 
@@ -142,7 +142,7 @@ def evaluate_models(
                         notify(f"{way.system}: {done}")
                     for _ in _written(writer, pairs, way.summarize):
                         progress(way.system, writer.done, len(pairs))
-                systems[way.system] = [prediction.prediction for prediction in read_predictions(file)]
+                systems[way.system] = [prediction.prediction for prediction in read_predictions(file, pairs)]
                 _tell_cut(way.system, file, notify)
     return systems
 

@@ -23,7 +23,7 @@ from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
 from precis.generation.generation_settings import generation_config
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
-from precis.phases.run_folder import export_model, write_folder
+from precis.phases.run_folder import export_folder, export_model
 from precis.phases.train.pair_training import (
     PairOptions,
     PairRequest,
@@ -174,4 +174,4 @@ def export_adapter(
         write_base(place_of_base(base, place), into)
         use.save(into)
 
-    write_folder(place, write)
+    export_folder(place, write)
