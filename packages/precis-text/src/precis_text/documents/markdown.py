@@ -1,32 +1,117 @@
-"""Markdown, by markdown-it: headings, lists and tables as text without marks."""
+"""Markdown, by markdown-it: headings, lists and tables as text without marks.
+
+Tags are a problem: people write HTML into Markdown, and people write `List<Object>` or `<name>`. A tag is HTML if it is
+in `_TAGS` and stands alone, has attributes, or is closed somewhere in the text; everything else is text.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from html import escape
 
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
 
+from precis_text.documents.character_sets import decode
 from precis_text.documents.html_text import write_page
 from precis_text.documents.passages import Passages, Writer
-from precis_text.errors import UserError
-from precis_text.text_files import NotTextError, decode_text
 
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)(?:\n|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(
+    r"\A(?:---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)|\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*(?:\n|\Z)|;;;[ \t]*\n.*?\n;;;[ \t]*(?:\n|\Z))",
+    re.DOTALL,
+)
+_REMARK = re.compile(r"(?<!\S)%%(?!%).*?%%(?!\S)", re.DOTALL)  # Obsidian's
+_EMBEDDED = re.compile(r"!\[\[[^\[\]\n]{1,300}\]\]")
+_WIKI = re.compile(r"\[\[([^\[\]\n|]{1,300})(?:\|([^\[\]\n]{1,300}))?\]\]")
+_CALLOUT = re.compile(r"^([ \t]*(?:>[ \t]*)+)\[!\w+\][+-]?[ \t]*(.*)$", re.MULTILINE)
+_ANCHOR = re.compile(r"[ \t]+\^[a-zA-Z0-9-]{1,40}[ \t]*$", re.MULTILINE)
+_TASK = re.compile(r"^(\s*(?:[-*+]|\d+[.)])\s+)\[[ xX/-]\]\s", re.MULTILINE)
+_TAG_LINE = re.compile(r"^(?:#[\w/-]+[ \t]*)+$", re.MULTILINE)
+_HIGHLIGHT = re.compile(r"==(?=\S)([^=\n]+?)(?<=\S)==")
+_NOTE_MARK = re.compile(r"\[\^[^\]\s]{1,40}\](?!:)")
+_NOTE = re.compile(r"^\[\^[^\]\s]{1,40}\]:[ \t]*", re.MULTILINE)
+_CODE = re.compile(r"(^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[`~]*[ \t]*$|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).){1,2000}?(?<!`)(?P=ticks)(?!`))", re.M | re.S)
+_TAG = re.compile(r"</?([a-zA-Z][\w-]*)((?:\s[^<>]*)?)/?>|<!--.*?-->|<[?!][^<>]*>", re.DOTALL)
+_VOID = frozenset(("br", "hr", "img", "wbr", "source", "input"))
+_TAGS = _VOID | frozenset(
+    "a abbr article aside audio b big blockquote body caption center cite code col colgroup dd del details dfn div dl dt em "
+    "figcaption figure font footer h1 h2 h3 h4 h5 h6 head header hr html i iframe ins kbd label li main mark nav ol p picture pre q rp "
+    "rt ruby s samp script section small span strike strong style sub summary sup svg table tbody td tfoot th thead tr tt u ul var video".split()
+)
 
 
 def read(content: bytes) -> Passages:
-    """Read a Markdown text without its front matter.
-
-    Raises:
-        UserError: it is not UTF-8.
-    """
+    """Read a Markdown text without its front matter."""
     writer = Writer()
-    try:
-        text = decode_text(content)
-    except NotTextError as error:
-        raise UserError(str(error)) from None
-    rest = _FRONT_MATTER.sub("", text)
-    if rest != text:
-        writer.notes.append("front matter left out")
-    write_page(MarkdownIt("commonmark").enable("table").render(rest), writer)
+    write_markdown(decode(content, "", writer).replace("\r\n", "\n").replace("\r", "\n"), writer)
     return writer.finished()
+
+
+def write_markdown(text: str, writer: Writer) -> None:
+    """Add the text of a Markdown document."""
+    rest = _FRONT_MATTER.sub("", text, count=1)
+    if rest != text:
+        writer.leave_out("front matter", text[: len(text) - len(rest)])
+    page = MarkdownIt("commonmark", renderer_cls=_Renderer).enable(["table", "strikethrough"]).render(_plain_marks(rest, writer))
+    write_page(page, writer)
+
+
+def _plain_marks(text: str, writer: Writer) -> str:
+    """Replace marks that are not in CommonMark, outside code: Obsidian's, tasks, highlights and footnotes."""
+    parts = []
+    end = 0
+    for code in _CODE.finditer(text):
+        parts += [_without_marks(text[end : code.start()], writer), code.group()]
+        end = code.end()
+    return "".join([*parts, _without_marks(text[end:], writer)])
+
+
+def _without_marks(text: str, writer: Writer) -> str:
+    for pattern, what in (
+        (_REMARK, "remarks"),
+        (_EMBEDDED, "embedded files"),
+        (_ANCHOR, "anchors"),
+        (_TAG_LINE, "lines of tags"),
+        (_NOTE_MARK, ""),
+    ):
+        for found in pattern.finditer(text):
+            writer.leave_out(what, found.group())
+        text = pattern.sub("", text)
+    for found in _CALLOUT.finditer(text):
+        writer.leave_out("", found.group())
+    text = _WIKI.sub(lambda found: found.group(2) or found.group(1).replace("#", " "), text)
+    text = _TASK.sub(r"\1", _CALLOUT.sub(r"\1\2\n\1", text))
+    return _NOTE.sub("", _HIGHLIGHT.sub(r"\1", text))
+
+
+class _Renderer(RendererHTML):
+    """A renderer that shows a tag as text unless it is HTML."""
+
+    def render(self, tokens: Sequence[Token], options: object, env: object) -> str:  # type: ignore[override]
+        raw = [each for token in tokens for each in (token, *(token.children or ())) if each.type.startswith("html_")]
+        self._closed = {
+            found.group(1).lower()
+            for each in raw
+            for found in _TAG.finditer(each.content)
+            if found.group().startswith("</")
+        }
+        return super().render(tokens, options, env)  # type: ignore[arg-type]
+
+    def html_inline(self, tokens: Sequence[Token], index: int, options: object, env: object) -> str:
+        """Return a tag, or its text."""
+        return self._shown(tokens[index].content)
+
+    def html_block(self, tokens: Sequence[Token], index: int, options: object, env: object) -> str:
+        """Return a block of HTML, with each tag that is none as text."""
+        return self._shown(tokens[index].content)
+
+    def _shown(self, content: str) -> str:
+        return _TAG.sub(lambda found: found.group() if self._is_html(found) else escape(found.group()), content)
+
+    def _is_html(self, found: re.Match[str]) -> bool:
+        name = (found.group(1) or "").lower()
+        if not name:
+            return True  # a comment
+        return name in _VOID or (name in _TAGS and name in self._closed)
