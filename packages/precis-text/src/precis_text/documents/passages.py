@@ -63,9 +63,14 @@ class Share:
     def __str__(self) -> str:
         lost = self.words - self.read - self.named
         return (
-            f"{self.kept:.1%} of its {self.words:,} words: {self.read:,} read, {self.named:,} in parts named above "
-            f"or below, {lost:,} lost"
+            f"{self.kept:.1%} of {self.words:,} words: {self.read:,} read, {self.named:,} left out and named, "
+            f"{lost:,} lost"
         )
+
+
+def added(shares: Sequence[Share]) -> Share:
+    """Return the share of several documents together."""
+    return Share(*(sum(getattr(share, name) for share in shares) for name in ("words", "read", "named")))
 
 
 @dataclass(frozen=True)
