@@ -56,23 +56,23 @@ def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "many"), [("a.txt", False), ("-", False), ("a.jsonl.gz", True), ("a.CSV", True), (".", True)]
+    ("name", "many"), [("a.txt", False), ("-", False), ("a.jsonl.gz", True), ("a.CSV", True), ("a.mbox", True), (".", True)]
 )
 def test_what_may_hold_several_documents(name: str, many: bool) -> None:
     assert holds_many(name) == many
 
 
 def test_what_a_folder_holds_and_is_not_read_is_named_and_counted(tmp_path: Path) -> None:
-    for name in ("a.txt", "b.odt", "c.png", "in/d.txt", "in/e.md", "in/deep/f.txt", ".hidden.txt"):
+    for name in ("a.txt", "b.doc", "c.png", "in/d.txt", "in/e.md", "in/deep/f.txt", ".hidden.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "in" / "again").symlink_to(tmp_path)
     told: list[str] = []
     assert [d.text for d in read_documents([str(tmp_path)], notify=told.append)] == ["a.txt"]
-    assert told == [f"{tmp_path}: 3 files not read: b.odt, c.png, in/"]
+    assert told == [f"{tmp_path}: 3 files not read: b.doc, c.png, in/"]
     deep = read_documents([str(tmp_path)], Reading(recursive=True), notify=told.append)
     assert [d.text for d in deep] == ["a.txt", "in/d.txt", "in/e.md", "in/deep/f.txt"]
-    assert told[1] == f"{tmp_path}: 3 files not read: b.odt, c.png, in/again/"
+    assert told[1] == f"{tmp_path}: 3 files not read: b.doc, c.png, in/again/"
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,13 @@ def test_what_a_folder_holds_and_is_not_read_is_named_and_counted(tmp_path: Path
         ("a.txt", b"\xef\xbb\xbf\n<!DOCTYPE html><html>", "contains no text, perhaps because scripts"),
         ("a.docx", b"PK\x03\x04", "is damaged or not a Word document"),
         ("a.txt", b"PK\x03\x04", "is an office file or an archive"),
-        ("a.rtf", b"{\\rtf1", "is a rich text file"),
+        ("a.rtf", b"rtf1", "is damaged or no rich text|does not begin with"),
+        ("a.doc", b"\xd0\xcf\x11\xe0", "Word document of the old format.* soffice --headless --convert-to docx"),
         ("a.txt.gz", b"\x1f\x8b\x08", "is a compressed file, not plain text; unpack it first"),
         ("a.eml", b"Ann sings.", "lacks an e-mail header"),
-        ("a.odt", b"PK\x03\x04", "is an OpenDocument text, not plain text; convert it to text first"),
+        ("a.odt", b"PK\x03\x04", "is damaged or not an OpenDocument file"),
+        ("a.ppt", b"\xd0\xcf\x11\xe0", "presentation of the old format.* save it as .pptx"),
+        ("a.msg", b"\xd0\xcf\x11\xe0", "e-mail of Outlook.* save it as .eml"),
         ("a.pdf", b"", "is empty"),
         ("a", b"\0\1\2", "is not text"),
         ("a.txt", b"\xff\xfeA\0", "is not text|UTF-16"),

@@ -43,6 +43,10 @@ _OFFICE_PARTS = re.compile(r"(?:word/(?:document|footnotes|endnotes)\d*|ppt/(?:s
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
 _OPEN_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
 _SHEET = re.compile(rb"<(?:\w+:)?t(?: [^<>]*)?>([^<]*)<")
+_RTF = re.compile(
+    r"\{\s*\\(?:\*\\(?!footnote)|fonttbl|colortbl|stylesheet|info|pict|header|footer|super|listtable|listoverridetable)[a-z]*"
+    r"|[{}]|\\'[0-9a-f]{2}|\\u-?\d+ ?\??|\\[a-z]+-?\d* ?|\\.|[^\\{}]+"
+)
 _LATEX = re.compile(r"(?<!\\)%[^\n]*|\\(?:begin|end|label|ref|eqref|cite\w*|bibliography\w*|includegraphics|input)\*?(?:\[[^\]]*\])?\{[^{}]*\}|\\[a-zA-Z]+\*?")
 
 
@@ -142,6 +146,8 @@ def _of_mail(content: bytes) -> list[str]:
             text = _decoded(charset + payload).partition("\n")[2]
             found.append((part.get_content_subtype(), _page_text(text) if part.get_content_subtype() == "html" else text))
         found = _without_twins(found)
+    if not found:  # a body that the standard library does not take apart
+        found = [("", _page_text(content.replace(b"\r\n", b"\n").partition(b"\n\n")[2].decode("utf-8", "replace")))]
     return [text for _, text in found]
 
 
@@ -173,7 +179,8 @@ def _parts(content: bytes, names: Callable[[str], bool]) -> list[bytes]:
 
 def _of_book(content: bytes) -> list[str]:
     pages = _parts(content, lambda name: name.lower().endswith((".xhtml", ".html", ".htm")))
-    return [_page_text(re.sub(r"<(title|script|a|p|div|span)((?:\s[^<>]*)?)/>", "", _decoded(page))) for page in pages]
+    shown = (_decoded(page) for page in pages if b'epub:type="toc"' not in page and b"<nav" not in page)
+    return [_page_text(re.sub(r"<(title|script|a|p|div|span)((?:\s[^<>]*)?)/>", "", page)) for page in shown]
 
 
 def _of_office(content: bytes) -> list[str]:
@@ -200,18 +207,46 @@ def _of_sheets(content: bytes) -> list[str]:
 
 def _of_notebook(content: bytes) -> list[str]:
     cells = parse_json(content.removeprefix(b"\xef\xbb\xbf"), constants=True).get("cells", [])
-    return ["".join(cell["source"]) for cell in cells if "source" in cell]
+    found = []
+    for cell in cells:
+        text = "".join(cell.get("source", ""))
+        found += _of_markdown(text.encode("utf-8", "replace")) if cell.get("cell_type") == "markdown" else [text]
+    return found
 
 
 def _of_markdown(content: bytes) -> list[str]:
     text = re.sub(r"\]\([^()\s]*(?:\s+\"[^\"]*\")?\)|<[a-zA-Z/!][^<>]*[=/!-][^<>]*>|</?\w+>|^\[[^\]]+\]:.*$|&\w+;", " ", _decoded(content), flags=re.M)
-    return [re.sub(r"\[\[[^\[\]|]*\||\[\^[^\]]*\]|^```.*$", " ", text, flags=re.M)]
+    return [re.sub(r"\[\[[^\[\]|]*\||\[\^[^\]]*\]|^```.*$|\^[^\s^]{1,12}\^", " ", text, flags=re.M)]
 
 
 def _of_latex(content: bytes) -> list[str]:
     text = _decoded(content)
     body = text.partition("\\begin{document}")[2] or text
     return [_LATEX.sub(" ", body).replace("{", "").replace("}", "")]
+
+
+def _of_rich_text(content: bytes) -> list[str]:
+    text: list[str] = []
+    hidden, depth = 0, 0  # depth of the group that is no text
+    for found in _RTF.finditer(content.decode("latin-1")):
+        token = found.group()
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        hidden = 0 if depth < hidden else hidden
+        if token.startswith("{\\") and not hidden:
+            hidden = depth
+        elif not hidden:
+            text.append(_rtf_text(token))
+    return ["".join(text)]
+
+
+def _rtf_text(token: str) -> str:
+    if token.startswith("\\'"):
+        return bytes.fromhex(token[2:4]).decode("cp1252", "replace")
+    if code := re.match(r"\\u(-?\d+)", token):
+        return chr(int(code.group(1)) % 65536)
+    if token.startswith(("\\par", "\\cell", "\\row", "\\line", "\\tab")):
+        return " "
+    return "" if token[0] in "\\{}" else token.strip("\r\n")
 
 
 _WAYS: dict[str, Callable[[bytes], list[str]]] = {
@@ -226,4 +261,5 @@ _WAYS: dict[str, Callable[[bytes], list[str]]] = {
     "notebook": _of_notebook,
     "markdown": _of_markdown,
     "latex": _of_latex,
+    "rich_text": _of_rich_text,
 }

@@ -88,7 +88,6 @@ MARKDOWN = DocumentFormat(
     module="markdown",
     most=8 * MIB,
     seconds=4,
-    needs=("markdown_it",),
 )
 NOTEBOOK = DocumentFormat(
     name="a notebook",
@@ -96,7 +95,6 @@ NOTEBOOK = DocumentFormat(
     module="notebook",
     most=64 * MIB,
     seconds=2,
-    needs=("markdown_it",),
 )
 LATEX = DocumentFormat(
     name="LaTeX", endings=(".tex", ".ltx"), module="latex", most=8 * MIB, seconds=10, needs=("pylatexenc",)

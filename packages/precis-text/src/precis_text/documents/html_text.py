@@ -17,7 +17,7 @@ from typing import Any
 from lxml import etree, html
 
 from precis_text.documents.passages import Writer
-from precis_text.documents.superscripts import raised_text
+from precis_text.documents.superscripts import power, raised_text
 from precis_text.errors import UserError
 
 #: Says what an element that is left out with all of its content is called; "" if it is no text; None to keep it.
@@ -202,6 +202,14 @@ class _Page:
     def _is_kept(self, element: Any, tag: str) -> bool:
         if tag == "sup":
             return self._raise(element)
+        parent = element.getparent()
+        if parent is not None and tag_of(parent) in ("msup", "msubsup") and element.getnext() is None:
+            self.text.append(power(words_in(element)))
+            return False
+        if tag == "a" and (is_mark := _of_a_note(element)):
+            self.marks += is_mark == "noteref"
+            self.writer.leave_out("", words_in(element))
+            return False
         what = _left_out(element, tag)
         what = self.leave(element) if what is None else what
         if what:
@@ -216,6 +224,9 @@ class _Page:
         is_linked = bool(links) or tag_of(element.getparent()) == "a" if element.getparent() is not None else False
         is_mark = "reference" in (element.get("class") or "") or "footnote" in (element.get("class") or "")
         shown = words_in(element)
+        if element.get("data-power"):
+            self.text.append(power(shown))
+            return False
         text = raised_text(shown, "".join(self.text[-4:]), is_linked=is_linked or is_mark)
         if text == shown:
             return True
@@ -337,6 +348,15 @@ class _Page:
         if self.pre:
             return text.rstrip()
         return "\n".join(" ".join(line.split()) for line in text.split("\n")).strip()
+
+
+def _of_a_note(link: Any) -> str:
+    """Say what a link is to a footnote: "noteref" for its mark, "backlink" for the way back, "" for neither."""
+    names = f"{link.get('role') or ''} {link.get('epub:type') or ''} {link.get('class') or ''}".split()
+    if {"doc-backlink", "backlink", "footnote-back", "footnote-backref"} & {*names} or words_in(link).strip("\ufe0e\ufe0f ") in ("↩", "↵", "⤴"):
+        return "backlink"
+    is_mark = {"doc-noteref", "noteref", "footnote-ref"} & {*names} and len(words_in(link)) <= 6
+    return "noteref" if is_mark else ""
 
 
 def _begins_old_mail(element: Any) -> bool:

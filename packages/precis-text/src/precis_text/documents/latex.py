@@ -16,10 +16,11 @@ from pylatexenc.latex2text import (
     get_default_latex_context_db,
 )
 from pylatexenc.latexwalker import get_default_latex_context_db as get_parser_db
-from pylatexenc.macrospec import MacroSpec
+from pylatexenc.macrospec import EnvironmentSpec, MacroSpec
 
 from precis_text.documents.character_sets import decode
 from precis_text.documents.passages import Passages, Writer
+from precis_text.documents.superscripts import raised_text
 
 _BODY = re.compile(r"\\begin\s*\{document\}(.*?)(?:\\end\s*\{document\}|\Z)", re.DOTALL)
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)%[^\n]*")
@@ -35,6 +36,10 @@ _LABELS = ("label", "cite", "citep", "citet", "citealp", "autocite", "parencite"
            "cref", "Cref", "autoref", "vref", "bibliography", "bibliographystyle", "includegraphics", "vspace", "hspace",
            "input", "include", "subfile", "addcontentsline", "pagestyle", "thispagestyle", "setcounter", "setlength", "markboth", "date",
            "newcommand", "renewcommand", "providecommand", "DeclareMathOperator", "color", "hypersetup", "addbibresource")  # fmt: skip
+_TABLES = {"tabular": "[{", "tabular*": "{[{", "tabularx": "{[{", "longtable": "[{", "tabulary": "{{", "supertabular": "{"}
+_DEFINED = re.compile(r"\\def\s*\\[a-zA-Z]+[^{}\n]*\{")
+_UP = "\ue002"
+_RAISED = re.compile(rf"(\w*)\s?{_UP}([^{_UP}]*){_UP}")
 _SPACE_BEFORE = re.compile(r"[ \t]+([.,;:!?)])")
 
 
@@ -57,7 +62,10 @@ def read(content: bytes) -> Passages:
         text = "\n\n".join([*titles, body.group(1)])
     for found in _REFERENCES.finditer(text):
         writer.leave_out("list of references", found.group())
-    _write(_converter().latex_to_text(_REFERENCES.sub("", text)), writer)
+    text = _without_definitions(_REFERENCES.sub("", text), writer)
+    shown = _converter().latex_to_text(text)
+    shown = _RAISED.sub(lambda found: found[1] + (raised_text(found[2], found[1]) or ""), shown)
+    _write(shown, writer)
     return writer.finished()
 
 
@@ -65,6 +73,15 @@ def _without_comments(text: str, writer: Writer) -> str:
     for found in _COMMENT.finditer(text):
         writer.leave_out("comments", found.group()[len(found.group(1)) + 1 :].strip("% "))
     return _COMMENT.sub(r"\1", _COMMENT_LINE.sub("", text))
+
+
+def _without_definitions(text: str, writer: Writer) -> str:
+    """Leave out the commands that the text defines with \\def."""
+    while (found := _DEFINED.search(text)) is not None:
+        whole = _group(text, found.start(), found.end())
+        writer.leave_out("settings before the text", whole)
+        text = text.replace(whole, "", 1)
+    return text
 
 
 def _group(text: str, start: int, opened: int) -> str:
@@ -84,9 +101,16 @@ def _converter() -> LatexNodes2Text:
         **dict.fromkeys(("newcommand", "renewcommand", "providecommand"), "*{[[{"),
         **dict.fromkeys(("addcontentsline",), "{{{"),
         **dict.fromkeys(("DeclareMathOperator",), "*{{"),
+        **dict.fromkeys(("textsuperscript", "texttt"), "{"),
+        "hypertarget": "{{",
+        "texorpdfstring": "{{",
+        "item": "[",
     }
     parser.add_context_category(
-        "precis", prepend=True, macros=[MacroSpec(name, form) for name, form in arguments.items()]
+        "precis",
+        prepend=True,
+        macros=[MacroSpec(name, form) for name, form in arguments.items()],
+        environments=[EnvironmentSpec(name, form) for name, form in _TABLES.items()],
     )
     texts.add_context_category(
         "precis",
@@ -100,12 +124,14 @@ def _converter() -> LatexNodes2Text:
             MacroTextSpec("and", simplify_repl=", "),
             *(MacroTextSpec(name, simplify_repl=_note) for name in ("footnote", "thanks")),
             MacroTextSpec("caption", simplify_repl=lambda node, l2tobj: f"\n\n{_last(node, l2tobj)}\n\n"),
-            MacroTextSpec("item", simplify_repl="\n- "),
+            MacroTextSpec("item", simplify_repl=_item),
+            MacroTextSpec("textsuperscript", simplify_repl=lambda node, l2tobj: f"{_UP}{_last(node, l2tobj)}{_UP}"),
+            *(MacroTextSpec(name, simplify_repl=_text) for name in ("hypertarget", "texorpdfstring", "texttt", "lstinline")),
             *(MacroTextSpec(name, simplify_repl="", discard=True) for name in ("toprule", "midrule", "bottomrule", "hline")),
         ],
         environments=[
             EnvironmentTextSpec(name, simplify_repl="\n\n%s\n\n")
-            for name in ("tabular", "tabular*", "table", "figure", "abstract", "quote", "itemize", "enumerate")
+            for name in (*_TABLES, "table", "figure", "abstract", "quote", "itemize", "enumerate", "description")
         ],
         specials=[SpecialsTextSpec("&", " | "), SpecialsTextSpec("~", " ")],
     )
@@ -123,6 +149,16 @@ def _last(node: Any, converter: Any) -> str:
 
 def _heading(node: Any, l2tobj: Any) -> str:
     return f"\n\n{_HEADING}{' '.join(_last(node, l2tobj).split())}\n\n"
+
+
+def _item(node: Any, l2tobj: Any) -> str:
+    """Write what opens an item: its own label, or a dash."""
+    label = _last(node, l2tobj)
+    return f"\n{label}: " if label else "\n- "
+
+
+def _text(node: Any, l2tobj: Any) -> str:
+    return _last(node, l2tobj)
 
 
 def _note(node: Any, l2tobj: Any) -> str:

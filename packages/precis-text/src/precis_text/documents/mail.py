@@ -154,6 +154,7 @@ class _Mail:
             inner = [each for part in holders for each in part.walk() if each.get_content_type() == "text/html"]
             shown = page if page is not None else next(iter(inner), None)
             if shown is not None and _is_stub(_decoded(plain, Writer()), shown):
+                self.writer.leave_out("a shorter plain form of the mail", _decoded(plain, Writer()))
                 self._read(page if page is not None else holders[0])  # type: ignore[arg-type]
                 return
         chosen = plain if plain is not None else page if page is not None else next(iter([*holders, *texts.values()]), None)

@@ -17,6 +17,7 @@ from markdown_it.token import Token
 from precis_text.documents.character_sets import decode
 from precis_text.documents.html_text import write_page
 from precis_text.documents.passages import Passages, Writer
+from precis_text.documents.superscripts import raised_text
 
 _FRONT_MATTER = re.compile(
     r"\A(?:---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)|\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*(?:\n|\Z)|;;;[ \t]*\n.*?\n;;;[ \t]*(?:\n|\Z))",
@@ -31,6 +32,8 @@ _TASK = re.compile(r"^(\s*(?:[-*+]|\d+[.)])\s+)\[[ xX/-]\]\s", re.MULTILINE)
 _TAG_LINE = re.compile(r"^(?:#[\w/-]+[ \t]*)+$", re.MULTILINE)
 _HIGHLIGHT = re.compile(r"==(?=\S)([^=\n]+?)(?<=\S)==")
 _NOTE_MARK = re.compile(r"\[\^[^\]\s]{1,40}\](?!:)")
+_RAISED = re.compile(r"(\w{0,12})\^([^\s^]{1,12})\^")
+_LOWERED = re.compile(r"(?<=[A-Za-z])~(\d{1,3})~")
 _NOTE = re.compile(r"^\[\^[^\]\s]{1,40}\]:[ \t]*", re.MULTILINE)
 _CODE = re.compile(r"(^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[`~]*[ \t]*$|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).){1,2000}?(?<!`)(?P=ticks)(?!`))", re.M | re.S)
 _TAG = re.compile(r"</?([a-zA-Z][\w-]*)((?:\s[^<>]*)?)/?>|<!--.*?-->|<[?!][^<>]*>", re.DOTALL)
@@ -82,6 +85,7 @@ def _without_marks(text: str, writer: Writer) -> str:
     for found in _CALLOUT.finditer(text):
         writer.leave_out("", found.group())
     text = _WIKI.sub(lambda found: found.group(2) or found.group(1).replace("#", " "), text)
+    text = _RAISED.sub(lambda found: found[1] + (raised_text(found[2], found[1]) or ""), _LOWERED.sub(r"\1", text))
     text = _TASK.sub(r"\1", _CALLOUT.sub(r"\1\2\n\1", text))
     return _NOTE.sub("", _HIGHLIGHT.sub(r"\1", text))
 

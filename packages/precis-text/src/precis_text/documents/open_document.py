@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from zipfile import ZipFile
 
 from lxml import etree
 
@@ -48,6 +49,9 @@ def read(content: bytes) -> Passages:
         UserError: it is locked, damaged, too large, or contains no text.
     """
     writer = Writer()
+    if content.lstrip()[:1] == b"<":
+        _write(_flat(content), None, writer)
+        return writer.finished()
     with open_archive(content, what=_WHAT) as archive:
         refuse_document_types(archive, what="OpenDocument", remedy="save it again in LibreOffice")
         manifest = optional_part(archive, "META-INF/manifest.xml", what=_WHAT)
@@ -56,7 +60,34 @@ def read(content: bytes) -> Passages:
         root = part_of(archive, "content.xml", what=_WHAT)
         styles = optional_part(archive, "styles.xml", what=_WHAT)
         pictures = sum(name.startswith("Pictures/") for name in archive.namelist())
-    reader = _Document(writer, _Styles.read([each for each in (styles, root) if each is not None]))
+        formulas = {name: each for name in archive.namelist() if (each := _formula(archive, name)) is not None}
+    _write(root, styles, writer, formulas)
+    if pictures:
+        writer.notes.append(f"{pictures:,} {'picture' if pictures == 1 else 'pictures'} not read")
+    return writer.finished()
+
+
+def _flat(content: bytes) -> Any:
+    """Parse a document of a single file (.fodt)."""
+    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
+        raise UserError("has a document type, which OpenDocument forbids; save it again in LibreOffice")
+    try:
+        return etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+    except etree.XMLSyntaxError as error:
+        raise UserError(f"is damaged or not {_WHAT}: {error}; save it again") from None
+
+
+def _formula(archive: ZipFile, name: str) -> Any:
+    """Return a formula that is embedded as a document of its own; None for everything else."""
+    if not name.endswith("/content.xml"):
+        return None
+    root = part_of(archive, name, what=_WHAT)
+    return root if local(root) == "math" else None
+
+
+def _write(root: Any, styles: Any, writer: Writer, formulas: dict[str, Any] | None = None) -> None:
+    """Write the body of a document, a presentation by its slides."""
+    reader = _Document(writer, _Styles.read([each for each in (styles, root) if each is not None]), formulas or {})
     body = next((each for each in root if local(each) == "body"), root)
     slides = [each for each in body.iter() if local(each) == "page"]
     for number, slide in enumerate(slides, start=1):
@@ -64,12 +95,11 @@ def read(content: bytes) -> Passages:
         write_tree(reader.page(slide), writer)
     if not slides:
         write_tree(reader.page(body), writer)
-    for each in styles.iter() if styles is not None else ():
+    for each in (styles if styles is not None else root).iter():
         if local(each) in ("header", "footer"):
             writer.leave_out("page headers and footers", words_in(each))
-    if pictures:
-        writer.notes.append(f"{pictures:,} {'picture' if pictures == 1 else 'pictures'} not read")
-    return writer.finished()
+    if reader.objects:
+        writer.notes.append(f"{reader.objects:,} embedded {'object' if reader.objects == 1 else 'objects'} not read")
 
 
 @dataclass
@@ -126,6 +156,8 @@ class _Document:
 
     writer: Writer
     styles: _Styles
+    formulas: dict[str, Any]
+    objects: int = 0
     notes: list[tuple[str, Any]] = field(default_factory=list)  # to write behind this block
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -226,6 +258,8 @@ class _Document:
                 _add(into, _SPACES[name])
             elif name == "note":
                 self._note(each)
+            elif name == "frame" and any(local(inner) in ("object", "object-ole") for inner in each):
+                self._object(each, into)
             elif name in ("frame", "text-box", "p", "table", "list"):
                 self._blocks([each] if name != "frame" else each, boxes)
             elif name == "span" and attribute(each, "style-name") in self.styles.hidden:
@@ -235,6 +269,18 @@ class _Document:
             elif name:
                 self._text(each, into, boxes)
             _add(into, each.tail or "")
+
+    def _object(self, frame: Any, into: Any) -> None:
+        """Add a formula; other embedded objects are counted."""
+        for each in frame:
+            place = attribute(each, "href").removeprefix("./") + "/content.xml"
+            formula = next((inner for inner in each if local(inner) == "math"), self.formulas.get(place))
+            if local(each) == "object" and formula is not None:
+                shown = Writer()
+                write_tree(formula, shown)
+                _add(into, shown.finished().text.replace("\n", " "))
+            else:
+                self.objects += local(each) in ("object", "object-ole")
 
     def _note(self, element: Any) -> None:
         mark = next((words_in(each) for each in element if local(each) == "note-citation"), "*")

@@ -13,6 +13,14 @@ from precis_text.errors import UserError
 _GROUP = re.compile(r"\{[^{}]*\\(super|v)(?![a-z0-9])([^{}]*)\}")
 _RAISED = re.compile(r"\\super(?![a-z])((?:[^{}\\]|\\'[0-9a-f]{2}){0,20})\\(?:nosupersub|super0|plain)(?![a-z])")
 _WORDS = re.compile(r"(?:\\[a-z]+-?\d* ?|\\'[0-9a-f]{2}|[\r\n])")
+_MARKS = re.compile(r"\\[\\{}]|[{}]")
+_FOOTNOTE = re.compile(r"\{(?:\\\*)?\\footnote(?![a-z])")
+_NOTE_START = re.compile(r"\A\{(?:\\\*)?\\footnote(?:\\ftnalt)?")
+_STYLES = re.compile(r"\{\\stylesheet(?![a-z])")
+_CELL_END = re.compile(r"\\par\s*((?:\}\s*)*)\\cell(?![a-z])")
+_LEVEL = re.compile(r"\\outlinelevel[0-8](?!\d) ?")
+_HEADING = "\ue001"
+_BULLET = re.compile(r"[•·▪◦‣\uf0b7]\s+")
 _AROUND = re.compile(r"\{\\(?:header|footer)[lrf]?(?![a-z])")
 _PICTURE = re.compile(r"\\pict(?![a-z])")
 
@@ -27,6 +35,10 @@ def read(content: bytes) -> Passages:
         raise UserError("does not begin with {\\rtf; it is damaged or no rich text")
     writer = Writer()
     source = content.decode("latin-1")
+    source, notes = _taken(source, _FOOTNOTE)
+    source, _ = _taken(source, _STYLES)
+    source = _CELL_END.sub(r"\1\\cell", source)
+    source = _LEVEL.sub(rf" \\u{ord(_HEADING) - 65536}?", source)
     source = _RAISED.sub(lambda found: _raised(found.group(1), source[: found.start()][-60:], writer), source)
     before = source
     source = _GROUP.sub(lambda found: _grouped(found, before, writer), source)
@@ -35,18 +47,47 @@ def read(content: bytes) -> Passages:
     if pictures := len(_PICTURE.findall(source)):
         writer.notes.append(f"{pictures:,} {'picture' if pictures == 1 else 'pictures'} not read")
     _write_lines(rtf_to_text(source, errors="replace").split("\n"), writer)
+    head = source[: source.find("{\\fonttbl")] if "{\\fonttbl" in source else source[:200]
+    for note in notes:
+        text = rtf_to_text(f"{{{head.lstrip('{')}{_NOTE_START.sub('{', note)}}}", errors="replace")
+        writer.add(" ".join(text.split()))
     return writer.finished()
 
 
+def _taken(source: str, opening: re.Pattern[str]) -> tuple[str, list[str]]:
+    """Take out the groups that begin with `opening`; return the rest, and these groups."""
+    kept, taken, end = [], [], 0
+    for found in opening.finditer(source):
+        if found.start() < end:
+            continue
+        depth, stop = 0, len(source)
+        for mark in _MARKS.finditer(source, found.start()):
+            depth += {"{": 1, "}": -1}.get(mark.group(), 0)
+            if not depth:
+                stop = mark.end()
+                break
+        kept.append(source[end : found.start()])
+        taken.append(source[found.start() : stop])
+        end = stop
+    return "".join([*kept, source[end:]]), taken
+
+
 def _write_lines(lines: list[str], writer: Writer) -> None:
-    """Write paragraphs, and the rows of a table as lines."""
-    was_row = False
+    """Write headings and paragraphs, the rows of a table and the items of a list as lines."""
+    before = ""
     for line in lines:
         cells = [" ".join(cell.split()) for cell in line.split("|")]
-        is_row = line.rstrip().endswith("|") and len(cells) > 1
-        text = " | ".join(cells[:-1]) if is_row else " ".join(line.split())
-        writer.add(text if text.strip(" |") else "", between="\n" if is_row and was_row else "\n\n")
-        was_row = is_row
+        text = " ".join(line.replace(_HEADING, "").split())
+        kind = ""
+        if len(cells) > 1 and not cells[-1]:
+            kind, text = "row", " | ".join(cells[:-1]).strip(" |")
+        elif _BULLET.match(text):
+            kind, text = "item", _BULLET.sub("- ", text, count=1)
+        if _HEADING in line and not kind:
+            writer.heading(text)
+        elif text:
+            writer.add(text, between="\n" if kind and kind == before else "\n\n")
+        before = kind if text else before
 
 
 def _grouped(found: re.Match[str], source: str, writer: Writer) -> str:

@@ -13,7 +13,15 @@ _RAISED = str.maketrans("0123456789+-−–=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹�
 _POWER = re.compile(r"[+\-−–]?\d{1,4}|n|[+\-−–]\w{1,3}")
 _MARK = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§¶#]+)(?:\s?[,;–-]\s?\d{1,3})*[\])]?")
 _UNITS = frozenset("m km cm mm dm µm μm nm hm ft in yd mi kg s h px rad vh м км см мм".split())
+_WORDS_OF_TWO = frozenset("of in to is it at on by we he us or an as be do go if me my no so up am de la le et en il un du au es el al da di si ob um im am zu er".split())
 _WORD = re.compile(r"(?:^|[^\w.])(\w+)$")
+
+
+def power(text: str) -> str:
+    """Write the exponent of a formula."""
+    text = " ".join(text.split())
+    raised = text.translate(_RAISED)
+    return raised if all(letter in "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ" for letter in raised) else f"^{text}" if len(text) == 1 else f"^({text})"
 
 
 def raised_text(text: str, before: str, *, is_linked: bool = False) -> str | None:
@@ -33,7 +41,7 @@ def raised_text(text: str, before: str, *, is_linked: bool = False) -> str | Non
 
 
 def _has_power(before: str, power: str) -> bool:
-    """Check whether the last word of `before` is a base: 10, one digit, one letter, a unit or a closing bracket."""
+    """Check whether the last word of `before` is a base: 10, one digit, one letter, a unit, a bracket."""
     if before.endswith((")", "]")):
         return not power.isdigit() or len(power) == 1 and before[-2:-1].isalnum() and "=" in before[-40:]
     found = _WORD.search(before[-24:])
@@ -42,4 +50,5 @@ def _has_power(before: str, power: str) -> bool:
     word = found.group(1)
     if word.isdigit():
         return word == "10" or len(word) == 1 or not power[0].isdigit()
-    return (len(word) == 1 and word.isascii() and word not in "aI") or word in _UNITS
+    short = len(word) <= 2 and word.isascii() and word.isalpha()
+    return (short and word not in ("a", "I") and word.lower() not in _WORDS_OF_TWO) or word in _UNITS

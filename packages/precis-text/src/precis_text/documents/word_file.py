@@ -35,6 +35,7 @@ _ON = ("", "1", "true", "on")
 _NO_TEXT = frozenset(("instrText", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr", "sdtPr", "sdtEndPr", "Fallback"))
 _NO_TEXT |= frozenset(("posOffset", "align", "pctWidth", "pctHeight", "rt", "rubyPr", "binData", "fldData"))
 _DELETED = frozenset(("del", "moveFrom", "delText"))
+_FORMULA = frozenset(("sup", "nary", "d", "f"))
 _LEVELS = {str(level): f"h{min(level + 1, 6)}" for level in range(9)}
 
 
@@ -249,6 +250,8 @@ class _Document:
                 self._blocks([each], boxes)
             elif name in ("t", "sym", "tab", "br", "cr", "noBreakHyphen", "ptab"):
                 _add(into, _character(each, name))
+            elif name in _FORMULA:
+                self._formula(each, name, into, boxes)
             elif name in ("footnoteReference", "endnoteReference"):
                 self._cite(name.removesuffix("Reference") + "s", attribute(each, "id"))
             elif name and name not in _NO_TEXT:
@@ -265,6 +268,25 @@ class _Document:
         if is_raised and _child(run, "t") is not None:
             into = etree.SubElement(into, "sup")
         self._runs(run, into, boxes)
+
+    def _formula(self, element: Any, name: str, into: Any, boxes: Any) -> None:
+        """Add a part of a formula with the signs that stand in attributes: brackets, sums, strokes, powers."""
+        properties = _child(element, f"{name}Pr")
+        if name == "sup":
+            into = etree.SubElement(into, "sup", {"data-power": "1"})
+        if name == "nary":
+            _add(into, _value(properties, "chr") or "∫")
+        if name == "d":
+            _add(into, _value(properties, "begChr") or "(")
+        for number, part in enumerate(each for each in element if local(each) != f"{name}Pr"):
+            if name == "f" and number:
+                _add(into, "/")
+            if local(part) in _FORMULA:
+                self._formula(part, local(part), into, boxes)
+            else:
+                self._runs(part if name != "sup" else [part], into, boxes)
+        if name == "d":
+            _add(into, _value(properties, "endChr") or ")")
 
     def _cite(self, kind: str, name: str) -> None:
         if (kind, name) in self.notes and all(key != (kind, name) for _, key in self.cited):
