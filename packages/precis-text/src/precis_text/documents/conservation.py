@@ -37,7 +37,7 @@ _INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q rb ruby s samp small span strike "
     "strong sub time tt u var wbr".split()
 )
-_SCRIPTS = frozenset(("script", "style", "sup", "head", "rt", "rp"))
+_SCRIPTS = frozenset(("script", "style", "sup", "msup", "head", "rt", "rp", "annotation"))
 _OFFICE = re.compile(rb"<(?:\w+:)?(?:t|delText)(?: [^<>]*)?>([^<]*)<|<(?:\w+:)?(p|tab|br|tc)[ />]")
 _OFFICE_PARTS = re.compile(r"(?:word/(?:document|footnotes|endnotes)\d*|ppt/(?:slides/slide|notesSlides/notesSlide)\d+)\.xml")
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
@@ -47,7 +47,7 @@ _RTF = re.compile(
     r"\{\s*\\(?:\*\\(?!footnote)|fonttbl|colortbl|stylesheet|info|pict|header|footer|super|listtable|listoverridetable)[a-z]*"
     r"|[{}]|\\'[0-9a-f]{2}|\\u-?\d+ ?\??|\\[a-z]+-?\d* ?|\\.|[^\\{}]+"
 )
-_LATEX = re.compile(r"(?<!\\)%[^\n]*|\\(?:begin|end|label|ref|eqref|cite\w*|bibliography\w*|includegraphics|input)\*?(?:\[[^\]]*\])?\{[^{}]*\}|\\[a-zA-Z]+\*?")
+_LATEX = re.compile(r"(?<!\\)%[^\n]*|\\(?:begin|end|label|ref|eqref|hypertarget|setcounter|cite\w*|bibliography\w*|includegraphics|input)\*?(?:\[[^\]]*\])?\{[^{}]*\}(?:\[\]\{(?:[^{}]|\{[^{}]*\})*\})?|\\[a-zA-Z]+\*?")
 
 
 def counted(module: str, content: bytes, documents: Sequence[Passages]) -> list[Passages]:

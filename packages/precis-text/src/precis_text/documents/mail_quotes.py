@@ -137,7 +137,7 @@ def _opens_unmarked(lines: list[str], place: int) -> bool:
     for count in range(1, _MOST_SAYS + 1):
         said = " ".join(lines[place : place + count])
         if _pattern("says").search(said):
-            is_dated = _DATE.search(said) is not None and ("@" in said or len(said.split()) >= 5)
+            is_dated = _DATE.search(said) is not None and ("@" in said or len(said.split()) >= 4)
             return is_dated and any(line.strip() for line in lines[place + count :])
         if place + count < len(lines) and not lines[place + count].strip():
             return False

@@ -12,7 +12,7 @@ import re
 _RAISED = str.maketrans("0123456789+-−–=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁼⁽⁾ⁿ")
 _POWER = re.compile(r"[+\-−–]?\d{1,4}|n|[+\-−–]\w{1,3}")
 _MARK = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§¶#]+)(?:\s?[,;–-]\s?\d{1,3})*[\])]?")
-_UNITS = frozenset("m km cm mm dm µm μm nm hm ft in yd mi kg s h px rad vh м км см мм".split())
+_UNITS = frozenset("m km cm mm dm µm μm nm hm ft yd mi kg s h px rad vh м км см мм".split())
 _WORDS_OF_TWO = frozenset("of in to is it at on by we he us or an as be do go if me my no so up am de la le et en il un du au es el al da di si ob um im am zu er".split())
 _WORD = re.compile(r"(?:^|[^\w.])(\w+)$")
 
@@ -48,6 +48,8 @@ def _has_power(before: str, power: str) -> bool:
     if found is None:
         return False
     word = found.group(1)
+    if word == "in":  # inches behind a number, else a word
+        return bool(re.search(r"\d\s*in$", before))
     if word.isdigit():
         return word == "10" or len(word) == 1 or not power[0].isdigit()
     short = len(word) <= 2 and word.isascii() and word.isalpha()
