@@ -51,7 +51,9 @@ def test_a_file_that_cannot_be_opened_is_one_clear_line(
 
 
 def test_an_address_is_refused_with_the_command_that_reads_it() -> None:
-    with pytest.raises(UserError, match=r"^https://example\.org/a: is an address, .* curl -sL https://example\.org/a \| "):
+    with pytest.raises(
+        UserError, match=r"^https://example\.org/a: is an address, .* curl -sL https://example\.org/a \| "
+    ):
         read_documents(["https://example.org/a"])
 
 
@@ -78,7 +80,8 @@ def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "many"), [("a.txt", False), ("-", False), ("a.jsonl.gz", True), ("a.CSV", True), ("a.mbox", True), (".", True)]
+    ("name", "many"),
+    [("a.txt", False), ("-", False), ("a.jsonl.gz", True), ("a.CSV", True), ("a.mbox", True), (".", True)],
 )
 def test_what_may_hold_several_documents(name: str, many: bool) -> None:
     assert holds_many(name) == many
@@ -106,7 +109,11 @@ def test_what_a_folder_holds_and_is_not_read_is_named_and_counted(tmp_path: Path
         ("a.docx", b"PK\x03\x04", "is damaged or not a Word document"),
         ("a.txt", b"PK\x03\x04", "is an office file or an archive"),
         ("a.rtf", b"rtf1", "is damaged or no rich text|does not begin with"),
-        ("a.doc", b"\xd0\xcf\x11\xe0", "is a Word document of the old format.* soffice --headless --convert-to docx"),
+        (
+            "a.doc",
+            b"\xd0\xcf\x11\xe0",
+            "is a Word document of the old format.* soffice --headless --convert-to docx",
+        ),
         ("a.txt.gz", b"\x1f\x8b\x08", "is a compressed file, not plain text; unpack it first"),
         ("a.eml", b"Ann sings.", "lacks an e-mail header"),
         ("a.odt", b"PK\x03\x04", "is damaged or not an OpenDocument file"),

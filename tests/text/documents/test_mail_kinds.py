@@ -7,7 +7,7 @@
 | answers between quotations | plain text, HTML, format=flowed |
 | the first text part is taken for the mail | text, picture, text; alternative and then text; a mail in a mail |
 | the plain form is taken for the whole | a stub, and half of the text, beside HTML |
-| a header that is nearly right | boundaries without quotation marks, `us-ascii` that is UTF-8, names of character sets |
+| a header that is nearly right | boundaries without quotation marks, UTF-8 as `us-ascii`, names of character sets |
 | what a program adds | signature without its space, "Sent from", disclaimers, the frame of a newsletter |
 | one file, several mails | mailbox, digest; and one page: `.mht` |
 """
@@ -27,8 +27,12 @@ OWN = "The mill opens on Friday, and I bring the key."
 OLD = "Shall we meet at the mill?"
 
 
-def read(body: str, *, subject: str = "Re: Mill", kind: str = "plain; charset=utf-8", more: str = "") -> Passages:
-    found = mail.read(f"From: ann@example.org\nSubject: {subject}\n{more}Content-Type: text/{kind}\n\n{body}".encode())
+def read(
+    body: str, *, subject: str = "Re: Mill", kind: str = "plain; charset=utf-8", more: str = ""
+) -> Passages:
+    found = mail.read(
+        f"From: ann@example.org\nSubject: {subject}\n{more}Content-Type: text/{kind}\n\n{body}".encode()
+    )
     assert isinstance(found, Passages)
     return found
 
@@ -65,13 +69,31 @@ def test_who_wrote_a_quotation_goes_with_it(says: str, gap: str, mark: str) -> N
 @pytest.mark.parametrize(
     "labels",
     [
-        ("From", "Sent"), ("Von", "Gesendet"), ("De", "Envoyé"), ("De", "Enviado el"), ("Da", "Inviato"), ("Van", "Verzonden"),
-        ("Från", "Skickat"), ("Lähettäjä", "Lähetetty"), ("Od", "Wysłano"), ("От", "Отправлено"), ("Від", "Надіслано"),
-        ("Kimden", "Gönderildi"), ("发件人", "发送时间"), ("寄件者", "寄件日期"), ("差出人", "送信日時"), ("보낸 사람", "보낸 날짜"),
-        ("Από", "Στάλθηκε"), ("מאת", "נשלח"), ("من", "تاريخ الإرسال"), ("Từ", "Đã gửi"), ("Feladó", "Elküldve"), ("Odesílatel", "Odesláno"),
+        ("From", "Sent"),
+        ("Von", "Gesendet"),
+        ("De", "Envoyé"),
+        ("De", "Enviado el"),
+        ("Da", "Inviato"),
+        ("Van", "Verzonden"),
+        ("Från", "Skickat"),
+        ("Lähettäjä", "Lähetetty"),
+        ("Od", "Wysłano"),
+        ("От", "Отправлено"),
+        ("Від", "Надіслано"),
+        ("Kimden", "Gönderildi"),
+        ("发件人", "发送时间"),
+        ("寄件者", "寄件日期"),
+        ("差出人", "送信日時"),
+        ("보낸 사람", "보낸 날짜"),
+        ("Από", "Στάλθηκε"),
+        ("מאת", "נשלח"),
+        ("من", "تاريخ الإرسال"),
+        ("Từ", "Đã gửi"),
+        ("Feladó", "Elküldve"),
+        ("Odesílatel", "Odesláno"),
         ("Xyz", "Zyx"),  # a language that nobody knows: the subject tells
     ],
-)  # fmt: skip
+)
 def test_all_below_the_header_of_an_answered_mail_is_quoted(labels: tuple[str, str]) -> None:
     header = f"{labels[0]}: Bea <bea@example.org>\n{labels[1]}: 7.4.2026 08:10\nQqq: Ann\nRrr: Mill\n"
     found = read(f"{OWN}\n\n{header}\n{OLD}\n\nBea\n")
@@ -99,7 +121,11 @@ def test_what_only_looks_like_a_quotation_stays(body: str) -> None:
     ("body", "kind"),
     [
         (f"> {OLD}\nOn Friday.\n\n> Who has the key?\nI do.\n", "plain"),
-        (f"<blockquote type=cite>{OLD}</blockquote><p>On Friday.</p><blockquote>Who has the key?</blockquote><p>I do.", "html"),
+        (
+            f"<blockquote type=cite>{OLD}</blockquote><p>On Friday.</p><blockquote>Who has the key?</blockquote><p>"
+            f"I do.",
+            "html",
+        ),
         (f"> {OLD} \nOn Friday.\n\n> Who has \n> the key? \nI do.\n", "plain; format=flowed"),
     ],
 )
@@ -132,8 +158,14 @@ def test_a_signature_is_left_out(mark: str) -> None:
         ("Sent from my iPhone", "line of the mail program left out"),
         ("Von meinem Telefon gesendet", "line of the mail program left out"),
         ("Get Outlook for Android", "line of the mail program left out"),
-        ("This mail is confidential and intended only for its addressee. If you got it in error, delete it.", "disclaimer left out"),
-        ("Diese Nachricht ist vertraulich und nur für den Adressaten. Bitte löschen Sie sie.", "disclaimer left out"),
+        (
+            "This mail is confidential and intended only for its addressee. If you got it in error, delete it.",
+            "disclaimer left out",
+        ),
+        (
+            "Diese Nachricht ist vertraulich und nur für den Adressaten. Bitte löschen Sie sie.",
+            "disclaimer left out",
+        ),
     ],
 )
 def test_what_a_program_adds_is_left_out(line: str, note: str) -> None:
@@ -147,7 +179,8 @@ def test_one_word_of_a_disclaimer_makes_none() -> None:
 
 
 def test_the_frame_of_a_newsletter_is_left_out_when_it_is_one() -> None:
-    frame = "<p>Trouble reading this? View it in your browser.</p>{}<p>© 2026 Mill. All rights reserved.</p><p>Unsubscribe</p>"
+    above, below = "<p>Trouble? View it in your browser.</p>", "<p>© 2026 Mill. All rights reserved.</p>"
+    frame = f"{above}{{}}{below}<p>Unsubscribe</p>"
     found = read(frame.format(f"<p>{OWN}</p>"), kind="html", subject="News")
     assert (found.text, found.notes) == (f"News\n\n{OWN}", ["frame of the newsletter left out"])
     plain = "All rights reserved, says the board of the mill."
@@ -188,7 +221,11 @@ def test_every_text_of_a_mail_is_read() -> None:
 
 @pytest.mark.parametrize(
     ("plain", "is_read"),
-    [("This mail is in HTML. Please use a program that shows HTML.", False), ("The mill.", False), ("The mill turns on Friday " * 8, True)],
+    [
+        ("This mail is in HTML. Please use a program that shows HTML.", False),
+        ("The mill.", False),
+        ("The mill turns on Friday " * 8, True),
+    ],
 )
 def test_a_stub_gives_way_to_the_page_beside_it(plain: str, is_read: bool) -> None:
     page = f"<p>{'The wheel turns on Friday. ' * 8}</p>"
@@ -212,7 +249,9 @@ def test_a_boundary_without_quotation_marks_is_one() -> None:
         ("iso-2022-jp", "iso-2022-jp", "水車小屋"),
     ],
 )
-def test_the_character_set_of_a_mail_is_what_programs_take_it_for(charset: str, codec: str, text: str) -> None:
+def test_the_character_set_of_a_mail_is_what_programs_take_it_for(
+    charset: str, codec: str, text: str
+) -> None:
     content = f"Subject: Mill\nContent-Type: text/plain; charset={charset}\n\n".encode() + text.encode(codec)
     found = mail.read(content)
     assert (found.text, found.notes) == (f"Mill\n\n{text}", [])  # type: ignore[union-attr]
@@ -220,27 +259,36 @@ def test_the_character_set_of_a_mail_is_what_programs_take_it_for(charset: str, 
 
 def test_a_mailbox_gives_its_mails() -> None:
     box = (
-        "From ann@example.org Tue Apr  7 08:10:00 2026\nSubject: Re: Mill\n\nOne.\n>From here on.\n\nFrom now on, too.\n\n"
+        "From ann@example.org Tue Apr  7 08:10:00 2026\nSubject: Re: Mill\n\nOne.\n>From here on.\n\nFrom now on, "
+        "too.\n\n"
         "From bea@example.org Tue Apr  7 09:10:00 2026\nSubject: Lock\n\nTwo.\n\n"
         "From cyd@example.org Tue Apr  7 09:10:00 2026\nSubject: Empty\n\n\n"
     )
     found = mail.read(box.encode())
     assert isinstance(found, list)
-    assert [each.text for each in found] == ["Mill\n\nOne.\nFrom here on.\n\nFrom now on, too.", "Lock\n\nTwo."]
+    assert [each.text for each in found] == [
+        "Mill\n\nOne.\nFrom here on.\n\nFrom now on, too.",
+        "Lock\n\nTwo.",
+    ]
     assert [each.title for each in found] == ["mail 1: Mill", "mail 2: Lock"]
     assert found[0].notes == ["mail 3 not read: its body contains no text"]
 
 
 def test_a_digest_gives_its_mails() -> None:
-    mails = "".join(f"--b\n\nFrom: ann@example.org\nSubject: {name}\n\nThe {name}.\n\n" for name in ("mill", "lock"))
-    found = mail.read(f"Subject: Digest\nContent-Type: multipart/digest; boundary=b\n\n{mails}--b--\n".encode())
+    mails = "".join(
+        f"--b\n\nFrom: ann@example.org\nSubject: {name}\n\nThe {name}.\n\n" for name in ("mill", "lock")
+    )
+    found = mail.read(
+        f"Subject: Digest\nContent-Type: multipart/digest; boundary=b\n\n{mails}--b--\n".encode()
+    )
     assert isinstance(found, list)
     assert [each.text for each in found] == ["mill\n\nThe mill.", "lock\n\nThe lock."]
 
 
 def test_a_saved_page_gives_its_article() -> None:
     page = "<html><head><title>t</title></head><body><h1>The mill</h1><p>It t=75rns.</p></body></html>"
-    head = "From: <Saved by Blink>\nSnapshot-Content-Location: https://example.org\nContent-Type: multipart/related; boundary=b\n\n"
+    head = "From: <Saved by Blink>\nSnapshot-Content-Location: https://example.org\n"
+    head += "Content-Type: multipart/related; boundary=b\n\n"
     part_head = "--b\nContent-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\n"
     assert mail.read(f"{head}{part_head}{page}\n--b--\n".encode()).text == "The mill\n\nIt turns."  # type: ignore[union-attr]
     with pytest.raises(UserError, match="contains no page; save it again"):
@@ -248,7 +296,19 @@ def test_a_saved_page_gives_its_article() -> None:
 
 
 @pytest.mark.parametrize(
-    "subject", ["Re: Mill", "AW: WG: Mill", "回复: Mill", "回复：Mill", "YNT: Mill", "SV: Mill", "Re[2]: Mill", "Odp: Re: Mill", "RE : Mill", "Mill"]
+    "subject",
+    [
+        "Re: Mill",
+        "AW: WG: Mill",
+        "回复: Mill",
+        "回复：Mill",
+        "YNT: Mill",
+        "SV: Mill",
+        "Re[2]: Mill",
+        "Odp: Re: Mill",
+        "RE : Mill",
+        "Mill",
+    ],
 )
 def test_signs_of_an_answer_are_no_part_of_the_subject(subject: str) -> None:
     assert plain_subject(subject) == "Mill"

@@ -105,7 +105,10 @@ def test_a_short_page_is_read_in_its_parts_without_menus_and_requests_for_consen
     found = read_content(page, name="a.html")
     assert found.text == "Notice\n\nThe hall is closed."
     assert place_of(found, "hall").heading == "Notice"
-    assert found.notes == ["a request for consent left out", "menus and other parts around the article left out"]
+    assert found.notes == [
+        "a request for consent left out",
+        "menus and other parts around the article left out",
+    ]
 
 
 def test_what_a_browser_hides_and_links_to_edit_are_no_text() -> None:

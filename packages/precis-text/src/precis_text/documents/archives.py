@@ -68,7 +68,9 @@ def optional_part(archive: zipfile.ZipFile, name: str, *, what: str) -> Any:
 
 
 def _parser() -> etree.XMLParser:
-    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_pis=True)
+    return etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_pis=True
+    )
 
 
 def local(element: Any) -> str:
@@ -92,6 +94,10 @@ def related(archive: zipfile.ZipFile, part: str, *, what: str) -> dict[str, tupl
     for each in root if root is not None else ():
         if local(each) == "Relationship" and each.get("TargetMode") != "External":
             target = unquote(each.get("Target", ""))
-            place = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
+            place = (
+                target.lstrip("/")
+                if target.startswith("/")
+                else posixpath.normpath(posixpath.join(folder, target))
+            )
             found[each.get("Id", "")] = (each.get("Type", "").rpartition("/")[2], place)
     return found

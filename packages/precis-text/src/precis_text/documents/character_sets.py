@@ -1,6 +1,6 @@
 """Character sets under the names that pages and mails use, as browsers read them (the WHATWG's list).
 
-    gb2312 is gbk    shift_jis is cp932    ks_c_5601-1987 is cp949    iso-8859-1 and us-ascii are cp1252
+gb2312 is gbk    shift_jis is cp932    ks_c_5601-1987 is cp949    iso-8859-1 and us-ascii are cp1252
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def decode(content: bytes, declared: str, writer: Writer) -> str:
     Args:
         declared: the name of the character set, "" if there is none.
     """
-    for mark, codec in _MARKS:
+    for mark, marked in _MARKS:
         if content.startswith(mark):
-            return content.decode(codec, "replace")
+            return content.decode(marked, "replace")
     name = declared.strip().strip("\"'").lower()
     codec = "" if name in _ASCII else _codec(name)
     for each in dict.fromkeys(filter(None, (codec, "utf-8"))):
@@ -37,9 +37,17 @@ def decode(content: bytes, declared: str, writer: Writer) -> str:
     if codec and name not in ("utf-8", "utf8"):
         text = content.decode(codec, "replace")
         lost = text.count("\ufffd")
-        writer.notes.append(f"{lost:,} {'letter is' if lost == 1 else 'letters are'} not in its character set {name}")
+        writer.notes.append(
+            f"{lost:,} {'letter is' if lost == 1 else 'letters are'} not in its character set {name}"
+        )
         return text
-    which = "is not UTF-8 as declared" if codec else f"{declared!r} is unknown" if codec is None else "is not declared"
+    which = (
+        "is not UTF-8 as declared"
+        if codec
+        else f"{declared!r} is unknown"
+        if codec is None
+        else "is not declared"
+    )
     writer.notes.append(f"its character set {which} and was read as Western European")
     return content.decode(_LATIN, "replace")
 

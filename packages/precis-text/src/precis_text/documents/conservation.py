@@ -34,20 +34,60 @@ LOW = 0.95
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 _RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻⁼⁽⁾ⁿ]+")
 _INLINE = frozenset(
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q rb ruby s samp small span strike "
-    "strong sub time tt u var wbr".split()
+    [
+        "a",
+        "abbr",
+        "acronym",
+        "b",
+        "bdi",
+        "bdo",
+        "big",
+        "cite",
+        "code",
+        "data",
+        "del",
+        "dfn",
+        "em",
+        "font",
+        "i",
+        "ins",
+        "kbd",
+        "mark",
+        "nobr",
+        "q",
+        "rb",
+        "ruby",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strike",
+        "strong",
+        "sub",
+        "time",
+        "tt",
+        "u",
+        "var",
+        "wbr",
+    ]
 )
 _SCRIPTS = frozenset(("script", "style", "sup", "msup", "head", "rt", "rp", "annotation"))
 _OFFICE = re.compile(rb"<(?:\w+:)?(?:t|delText)(?: [^<>]*)?>([^<]*)<|<(?:\w+:)?(p|tab|br|tc)[ />]")
-_OFFICE_PARTS = re.compile(r"(?:word/(?:document|footnotes|endnotes)\d*|ppt/(?:slides/slide|notesSlides/notesSlide)\d+)\.xml")
+_OFFICE_PARTS = re.compile(
+    r"(?:word/(?:document|footnotes|endnotes)\d*|ppt/(?:slides/slide|notesSlides/notesSlide)\d+)\.xml"
+)
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
 _OPEN_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
 _SHEET = re.compile(rb"<(?:\w+:)?t(?: [^<>]*)?>([^<]*)<")
 _RTF = re.compile(
-    r"\{\s*\\(?:\*\\(?!footnote)|fonttbl|colortbl|stylesheet|info|pict|header|footer|super|listtable|listoverridetable)[a-z]*"
+    r"\{\s*\\(?:\*\\(?!footnote)|fonttbl|colortbl|stylesheet|info|pict|header|footer|super|listtable|"
+    r"listoverridetable)[a-z]*"
     r"|[{}]|\\'[0-9a-f]{2}|\\u-?\d+ ?\??|\\[a-z]+-?\d* ?|\\.|[^\\{}]+"
 )
-_LATEX = re.compile(r"(?<!\\)%[^\n]*|\\(?:begin|end|label|ref|eqref|hypertarget|setcounter|cite\w*|bibliography\w*|includegraphics|input)\*?(?:\[[^\]]*\])?\{[^{}]*\}(?:\[\]\{(?:[^{}]|\{[^{}]*\})*\})?|\\[a-zA-Z]+\*?")
+_LATEX = re.compile(
+    r"(?<!\\)%[^\n]*|\\(?:begin|end|label|ref|eqref|hypertarget|setcounter|cite\w*|bibliography\w*|includegraphics|"
+    r"input)\*?(?:\[[^\]]*\])?\{[^{}]*\}(?:\[\]\{(?:[^{}]|\{[^{}]*\})*\})?|\\[a-zA-Z]+\*?"
+)
 
 
 def counted(module: str, content: bytes, documents: Sequence[Passages]) -> list[Passages]:
@@ -77,7 +117,9 @@ def words(texts: Iterable[str]) -> Counter[str]:
     """Count words in small letters; each sign of Chinese and Japanese is one, and raised digits are none."""
     found: Counter[str] = Counter()
     for text in texts:
-        found.update(_WORD.findall(_RAISED.sub(" ", text.replace("\u00ad", "").replace("\u200b", "")).lower()))
+        found.update(
+            _WORD.findall(_RAISED.sub(" ", text.replace("\u00ad", "").replace("\u200b", "")).lower())
+        )
     return found
 
 
@@ -134,7 +176,11 @@ def _of_page(content: bytes) -> list[str]:
 
 
 def _of_mail(content: bytes) -> list[str]:
-    mails = re.split(rb"(?:\A|(?<=\n\n))From [^\n]*\d\d:\d\d[^\n]*\n", content) if content.startswith(b"From ") else [content]
+    mails = (
+        re.split(rb"(?:\A|(?<=\n\n))From [^\n]*\d\d:\d\d[^\n]*\n", content)
+        if content.startswith(b"From ")
+        else [content]
+    )
     found = []
     for mail in filter(None, mails):
         message = BytesParser(policy=policy.default).parsebytes(mail)
@@ -144,10 +190,17 @@ def _of_mail(content: bytes) -> list[str]:
                 continue
             charset = f'charset="{part.get_content_charset("utf-8")}"\n'.encode()
             text = _decoded(charset + payload).partition("\n")[2]
-            found.append((part.get_content_subtype(), _page_text(text) if part.get_content_subtype() == "html" else text))
+            found.append(
+                (
+                    part.get_content_subtype(),
+                    _page_text(text) if part.get_content_subtype() == "html" else text,
+                )
+            )
         found = _without_twins(found)
     if not found:  # a body that the standard library does not take apart
-        found = [("", _page_text(content.replace(b"\r\n", b"\n").partition(b"\n\n")[2].decode("utf-8", "replace")))]
+        found = [
+            ("", _page_text(content.replace(b"\r\n", b"\n").partition(b"\n\n")[2].decode("utf-8", "replace")))
+        ]
     return [text for _, text in found]
 
 
@@ -187,7 +240,9 @@ def _of_office(content: bytes) -> list[str]:
     found = []
     for part in _parts(content, lambda name: _OFFICE_PARTS.fullmatch(name) is not None):
         part = re.sub(rb"<mc:Fallback>.*?</mc:Fallback>", b"", part, flags=re.DOTALL)
-        part = re.sub(rb'<w:r\b(?:(?!</w:r>).)*<w:vertAlign w:val="superscript"/>.*?</w:r>', b"", part, flags=re.DOTALL)
+        part = re.sub(
+            rb'<w:r\b(?:(?!</w:r>).)*<w:vertAlign w:val="superscript"/>.*?</w:r>', b"", part, flags=re.DOTALL
+        )
         texts = (b" " if each.group(2) else each.group(1) for each in _OFFICE.finditer(part))
         found.append(unescape(b"".join(texts).decode("utf-8", "replace")))
     return found
@@ -195,13 +250,17 @@ def _of_office(content: bytes) -> list[str]:
 
 def _of_open_document(content: bytes) -> list[str]:
     parts = _parts(content, lambda name: name == "content.xml")
-    return [unescape(_OPEN_TEXT.sub(" ", _OPEN_INLINE.sub("", part.decode("utf-8", "replace")))) for part in parts]
+    return [
+        unescape(_OPEN_TEXT.sub(" ", _OPEN_INLINE.sub("", part.decode("utf-8", "replace")))) for part in parts
+    ]
 
 
 def _of_sheets(content: bytes) -> list[str]:
     if not content.startswith(b"PK"):
         return []
-    parts = _parts(content, lambda name: name == "xl/sharedStrings.xml" or name.startswith("xl/worksheets/sheet"))
+    parts = _parts(
+        content, lambda name: name == "xl/sharedStrings.xml" or name.startswith("xl/worksheets/sheet")
+    )
     return [unescape(b" ".join(_SHEET.findall(part)).decode("utf-8", "replace")) for part in parts]
 
 
@@ -210,12 +269,19 @@ def _of_notebook(content: bytes) -> list[str]:
     found = []
     for cell in cells:
         text = "".join(cell.get("source", ""))
-        found += _of_markdown(text.encode("utf-8", "replace")) if cell.get("cell_type") == "markdown" else [text]
+        found += (
+            _of_markdown(text.encode("utf-8", "replace")) if cell.get("cell_type") == "markdown" else [text]
+        )
     return found
 
 
 def _of_markdown(content: bytes) -> list[str]:
-    text = re.sub(r"\]\([^()\s]*(?:\s+\"[^\"]*\")?\)|<[a-zA-Z/!][^<>]*[=/!-][^<>]*>|</?\w+>|^\[[^\]]+\]:.*$|&\w+;", " ", _decoded(content), flags=re.M)
+    text = re.sub(
+        r"\]\([^()\s]*(?:\s+\"[^\"]*\")?\)|<[a-zA-Z/!][^<>]*[=/!-][^<>]*>|</?\w+>|^\[[^\]]+\]:.*$|&\w+;",
+        " ",
+        _decoded(content),
+        flags=re.M,
+    )
     return [re.sub(r"\[\[[^\[\]|]*\||\[\^[^\]]*\]|^```.*$|\^[^\s^]{1,12}\^", " ", text, flags=re.M)]
 
 

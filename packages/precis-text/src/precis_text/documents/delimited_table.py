@@ -26,7 +26,13 @@ def read(content: bytes) -> Passages:
     text = text[said.end() :] if said else text
     csv.field_size_limit(_MOST_FIELD)
     try:
-        rows = [*csv.reader(io.StringIO(text, newline=""), delimiter=said.group(1) if said else _delimiter(text), strict=True)]
+        rows = [
+            *csv.reader(
+                io.StringIO(text, newline=""),
+                delimiter=said.group(1) if said else _delimiter(text),
+                strict=True,
+            )
+        ]
     except csv.Error as error:
         raise UserError(f"is damaged: {error}; save it again, or turn it into plain text") from None
     lines = (" | ".join(" ".join(cell.split()) for cell in row).rstrip(" |") for row in rows)

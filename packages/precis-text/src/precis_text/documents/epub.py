@@ -21,9 +21,13 @@ from precis_text.errors import UserError
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # of obfuscated fonts
-_PAGES = frozenset(("application/xhtml+xml", "text/html", "application/xml", "text/xml", "text/x-oeb1-document", ""))
+_PAGES = frozenset(
+    ("application/xhtml+xml", "text/html", "application/xml", "text/xml", "text/x-oeb1-document", "")
+)
 _PICTURES = ("image/", "audio/", "video/")
-_DECLARED = re.compile(rb"""<\?xml[^>]{0,100}encoding\s*=\s*["']([\w.-]{1,40})|<meta[^>]{0,200}charset\s*=\s*["']?([\w.-]{1,40})""")
+_DECLARED = re.compile(
+    rb"""<\?xml[^>]{0,100}encoding\s*=\s*["']([\w.-]{1,40})|<meta[^>]{0,200}charset\s*=\s*["']?([\w.-]{1,40})"""
+)
 _DECLARED_WITHIN = 4096  # bytes
 _LONGEST_CHAIN = 10  # fallbacks of fallbacks
 
@@ -63,7 +67,9 @@ class _Book:
         place = "" if rootfile is None else rootfile.get("full-path", "")
         package = _xml(archive, place)
         items = {item.get("id", ""): item for item in package.iterfind(".//{*}manifest/{*}item")}
-        names = {name.lower(): name for name in archive.namelist()} | {name: name for name in archive.namelist()}
+        names = {name.lower(): name for name in archive.namelist()} | {
+            name: name for name in archive.namelist()
+        }
         return cls(archive, posixpath.dirname(place), package, items, names)
 
     def add(self, item: Any) -> None:
@@ -128,7 +134,11 @@ def _leave(element: Any) -> str | None:
 
 def _refuse_locked(archive: ZipFile) -> None:
     if _ENCRYPTION in archive.namelist():
-        methods = (attribute(each, "Algorithm") for each in _xml(archive, _ENCRYPTION).iter() if local(each) == "EncryptionMethod")
+        methods = (
+            attribute(each, "Algorithm")
+            for each in _xml(archive, _ENCRYPTION).iter()
+            if local(each) == "EncryptionMethod"
+        )
         if any(method not in _FONTS for method in methods):
             raise UserError("is locked by its seller's copy protection; use a copy without it")
 
@@ -139,6 +149,8 @@ def _xml(archive: ZipFile, name: str) -> Any:
         content = archive.read(name)
         if b"<!ENTITY" in content:
             raise UserError(f"declares entities in {name}, which may be malicious; use a copy without them")
-        return etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+        return etree.fromstring(
+            content, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+        )
     except (KeyError, BadZipFile, etree.XMLSyntaxError) as error:
         raise UserError(f"is damaged or not an EPUB: {name or 'its package file'}: {error}") from None

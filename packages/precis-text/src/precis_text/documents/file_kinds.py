@@ -37,7 +37,11 @@ PDF = DocumentFormat(
     name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdfium2",)
 )
 WORD = DocumentFormat(
-    name="a Word document", endings=(".docx", ".docm", ".dotx", ".dotm"), module="word_file", most=128 * MIB, seconds=20
+    name="a Word document",
+    endings=(".docx", ".docm", ".dotx", ".dotm"),
+    module="word_file",
+    most=128 * MIB,
+    seconds=20,
 )
 OPEN_DOCUMENT = DocumentFormat(
     name="an OpenDocument file",
@@ -47,7 +51,11 @@ OPEN_DOCUMENT = DocumentFormat(
     seconds=20,
 )
 PRESENTATION = DocumentFormat(
-    name="a presentation", endings=(".pptx", ".pptm", ".ppsx"), module="presentation", most=128 * MIB, seconds=20
+    name="a presentation",
+    endings=(".pptx", ".pptm", ".ppsx"),
+    module="presentation",
+    most=128 * MIB,
+    seconds=20,
 )
 SPREADSHEET = DocumentFormat(
     name="a spreadsheet",
@@ -58,7 +66,12 @@ SPREADSHEET = DocumentFormat(
     needs=("python_calamine",),
 )
 TABLE = DocumentFormat(
-    name="a table", endings=(".csv", ".tsv"), module="delimited_table", most=64 * MIB, seconds=2, has_rows=True
+    name="a table",
+    endings=(".csv", ".tsv"),
+    module="delimited_table",
+    most=64 * MIB,
+    seconds=2,
+    has_rows=True,
 )
 RICH_TEXT = DocumentFormat(
     name="rich text", endings=(".rtf",), module="rich_text", most=64 * MIB, seconds=10, needs=("striprtf",)
@@ -73,7 +86,9 @@ WEB = DocumentFormat(
     needs=("trafilatura",),
 )
 MAIL = DocumentFormat(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=2)
-MAILBOX = DocumentFormat(name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=2, has_many=True)
+MAILBOX = DocumentFormat(
+    name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=2, has_many=True
+)
 SAVED_PAGE = DocumentFormat(
     name="a saved page",
     endings=(".mht", ".mhtml"),

@@ -27,14 +27,67 @@ CUT = "\ue000"
 """A line of a mail behind which all is quoted."""
 
 _BLOCKS = frozenset(
-    "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
-    "footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav noframes ol option p pre "
-    "search section summary table tbody td tfoot th thead title tr ul".split()
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "caption",
+        "center",
+        "dd",
+        "details",
+        "dialog",
+        "dir",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "frameset",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hgroup",
+        "hr",
+        "html",
+        "legend",
+        "li",
+        "main",
+        "menu",
+        "nav",
+        "noframes",
+        "ol",
+        "option",
+        "p",
+        "pre",
+        "search",
+        "section",
+        "summary",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "title",
+        "tr",
+        "ul",
+    ]
 )
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _FILMS = "text in place of films, sound and frames"
 _LEFT_OUT = {
-    **dict.fromkeys(("head", "script", "style", "template", "annotation", "annotation-xml", "meta", "link"), ""),
+    **dict.fromkeys(
+        ("head", "script", "style", "template", "annotation", "annotation-xml", "meta", "link"), ""
+    ),
     **dict.fromkeys(("video", "audio", "canvas", "iframe", "embed", "applet"), _FILMS),
     **dict.fromkeys(("optgroup", "datalist", "textarea"), "controls of forms"),
     **dict.fromkeys(("rt", "rp", "rtc"), "readings above the text"),
@@ -42,14 +95,33 @@ _LEFT_OUT = {
     "svg": "labels of drawings",
 }
 _LONGEST_CONTROL = 8  # words on a button
-_HIDDEN = re.compile(r"display:none|visibility:hidden|mso-hide:all|font-size:0(?:px|pt|em|;|$)|max-height:0(?:px|;|$)")
+_HIDDEN = re.compile(
+    r"display:none|visibility:hidden|mso-hide:all|font-size:0(?:px|pt|em|;|$)|max-height:0(?:px|;|$)"
+)
 _APART = frozenset(("span", "a", "label"))  # elements that a page places side by side without a space
 _CELL_PROSE = 40  # words: a cell of several paragraphs with more is no value of a table
 _SPACE = re.compile(r"[ \t\n\r\f\v]+")
 _NUMBERED = {"a": "abcdefghijklmnopqrstuvwxyz", "A": "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _ROMAN = ((100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 _SELF_CLOSED = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_VOID = frozenset(
+    [
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    ]
+)
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 
@@ -83,7 +155,9 @@ def _as_html(page: str) -> str:
     """Rewrite what XHTML has and HTML reads otherwise: elements closed at once, and character data."""
     page = _CDATA.sub(lambda found: found.group(1).replace("&", "&amp;").replace("<", "&lt;"), page)
     return _SELF_CLOSED.sub(
-        lambda found: found.group() if found.group(1).lower() in _VOID else f"<{found[1]}{found[2]}></{found[1]}>",
+        lambda found: (
+            found.group() if found.group(1).lower() in _VOID else f"<{found[1]}{found[2]}></{found[1]}>"
+        ),
         page,
     )
 
@@ -124,7 +198,9 @@ def _left_out(element: Any, tag: str) -> str | None:
         return "controls of forms"
     if tag == "object" and (element.get("data") or element.get("type") or element.get("classid")):
         return _FILMS
-    if element.get("hidden") is not None or _HIDDEN.search((element.get("style") or "").replace(" ", "").lower()):
+    if element.get("hidden") is not None or _HIDDEN.search(
+        (element.get("style") or "").replace(" ", "").lower()
+    ):
         return "hidden text"
     return "links to edit" if "mw-editsection" in (element.get("class") or "") else None
 
@@ -197,7 +273,9 @@ class _Page:
                 walker.skip_subtree()
         self._end_block()
         if self.marks:
-            self.writer.notes.append(f"{self.marks:,} {'mark' if self.marks == 1 else 'marks'} of footnotes left out")
+            self.writer.notes.append(
+                f"{self.marks:,} {'mark' if self.marks == 1 else 'marks'} of footnotes left out"
+            )
 
     def _is_kept(self, element: Any, tag: str) -> bool:
         if tag == "sup":
@@ -221,7 +299,9 @@ class _Page:
     def _raise(self, element: Any) -> bool:
         """Write a raised text that is not read as it stands; return whether it is."""
         links = [link.get("href") or "" for link in element.iter("a")]
-        is_linked = bool(links) or tag_of(element.getparent()) == "a" if element.getparent() is not None else False
+        is_linked = (
+            bool(links) or tag_of(element.getparent()) == "a" if element.getparent() is not None else False
+        )
         is_mark = "reference" in (element.get("class") or "") or "footnote" in (element.get("class") or "")
         shown = words_in(element)
         if element.get("data-power"):
@@ -311,7 +391,9 @@ class _Page:
         if previous is None or previous.tag != element.tag or (previous.tail or "") or self.pre:
             return False
         ends, begins = "".join(self.text[-2:])[-1:], words_in(element)[:1]
-        return (ends.islower() and (begins.isupper() or begins.isdigit())) or (ends.isdigit() and begins.isalpha())
+        return (ends.islower() and (begins.isupper() or begins.isdigit())) or (
+            ends.isdigit() and begins.isalpha()
+        )
 
     def _label(self, element: Any) -> str:
         if not self.lists or not self.lists[-1].kind:
@@ -353,7 +435,9 @@ class _Page:
 def _of_a_note(link: Any) -> str:
     """Say what a link is to a footnote: "noteref" for its mark, "backlink" for the way back, "" for neither."""
     names = f"{link.get('role') or ''} {link.get('epub:type') or ''} {link.get('class') or ''}".split()
-    if {"doc-backlink", "backlink", "footnote-back", "footnote-backref"} & {*names} or words_in(link).strip("\ufe0e\ufe0f ") in ("↩", "↵", "⤴"):
+    if {"doc-backlink", "backlink", "footnote-back", "footnote-backref"} & {*names} or words_in(link).strip(
+        "\ufe0e\ufe0f "
+    ) in ("↩", "↵", "⤴"):
         return "backlink"
     is_mark = {"doc-noteref", "noteref", "footnote-ref"} & {*names} and len(words_in(link)) <= 6
     return "noteref" if is_mark else ""
@@ -363,7 +447,13 @@ def _begins_old_mail(element: Any) -> bool:
     name = f"{element.get('id') or ''} {element.get('class') or ''}"
     return any(
         mark in name
-        for mark in ("divRplyFwdMsg", "appendonsend", "OutlookMessageHeader", "mail-editor-reference-message", "yahoo_quoted")
+        for mark in (
+            "divRplyFwdMsg",
+            "appendonsend",
+            "OutlookMessageHeader",
+            "mail-editor-reference-message",
+            "yahoo_quoted",
+        )
     )
 
 

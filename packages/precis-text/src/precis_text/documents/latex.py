@@ -29,14 +29,72 @@ _TITLES = re.compile(r"\\(?:title|subtitle|author|date)\s*(?:\[[^\[\]]*\])?\s*\{
 _REFERENCES = re.compile(r"\\begin\s*\{thebibliography\}.*?(?:\\end\s*\{thebibliography\}|\Z)", re.DOTALL)
 _INCLUDED = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,200})\}")
 _ENCODING = re.compile(rb"\\usepackage\s*\[([\w-]{1,20})\]\s*\{inputenc\}")
-_NAMES = {"latin1": "iso-8859-1", "latin9": "iso-8859-15", "ansinew": "windows-1252", "utf8x": "utf-8", "applemac": "macintosh"}
-_HEADINGS = ("title", "part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
+_NAMES = {
+    "latin1": "iso-8859-1",
+    "latin9": "iso-8859-15",
+    "ansinew": "windows-1252",
+    "utf8x": "utf-8",
+    "applemac": "macintosh",
+}
+_HEADINGS = (
+    "title",
+    "part",
+    "chapter",
+    "section",
+    "subsection",
+    "subsubsection",
+    "paragraph",
+    "subparagraph",
+)
 _HEADING = "\ue001"
-_LABELS = ("label", "cite", "citep", "citet", "citealp", "autocite", "parencite", "textcite", "nocite", "ref", "eqref", "pageref",
-           "cref", "Cref", "autoref", "vref", "bibliography", "bibliographystyle", "includegraphics", "vspace", "hspace",
-           "input", "include", "subfile", "addcontentsline", "pagestyle", "thispagestyle", "setcounter", "setlength", "markboth", "date",
-           "newcommand", "renewcommand", "providecommand", "DeclareMathOperator", "color", "hypersetup", "addbibresource")  # fmt: skip
-_TABLES = {"tabular": "[{", "tabular*": "{[{", "tabularx": "{[{", "longtable": "[{", "tabulary": "{{", "supertabular": "{"}
+_LABELS = (
+    "label",
+    "cite",
+    "citep",
+    "citet",
+    "citealp",
+    "autocite",
+    "parencite",
+    "textcite",
+    "nocite",
+    "ref",
+    "eqref",
+    "pageref",
+    "cref",
+    "Cref",
+    "autoref",
+    "vref",
+    "bibliography",
+    "bibliographystyle",
+    "includegraphics",
+    "vspace",
+    "hspace",
+    "input",
+    "include",
+    "subfile",
+    "addcontentsline",
+    "pagestyle",
+    "thispagestyle",
+    "setcounter",
+    "setlength",
+    "markboth",
+    "date",
+    "newcommand",
+    "renewcommand",
+    "providecommand",
+    "DeclareMathOperator",
+    "color",
+    "hypersetup",
+    "addbibresource",
+)
+_TABLES = {
+    "tabular": "[{",
+    "tabular*": "{[{",
+    "tabularx": "{[{",
+    "longtable": "[{",
+    "tabulary": "{{",
+    "supertabular": "{",
+}
 _DEFINED = re.compile(r"\\def\s*\\[a-zA-Z]+[^{}\n]*\{")
 _UP = "\ue002"
 _RAISED = re.compile(rf"(\w*)\s?{_UP}([^{_UP}]*){_UP}")
@@ -48,10 +106,16 @@ def read(content: bytes) -> Passages:
     writer = Writer()
     declared = _ENCODING.search(content[:20_000])
     name = declared.group(1).decode("ascii") if declared else ""
-    text = decode(content, _NAMES.get(name, name if name != "utf8" else "utf-8"), writer).replace("\r\n", "\n").replace("\r", "\n")
+    text = (
+        decode(content, _NAMES.get(name, name if name != "utf8" else "utf-8"), writer)
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+    )
     text = _without_comments(text, writer)
     if included := _INCLUDED.findall(text):
-        writer.notes.append(f"included files not read: {', '.join(included[:3])}{' and more' if included[3:] else ''}")
+        writer.notes.append(
+            f"included files not read: {', '.join(included[:3])}{' and more' if included[3:] else ''}"
+        )
     body = _BODY.search(text)
     if body is not None:
         before = text[: body.start()]
@@ -125,17 +189,36 @@ def _converter() -> LatexNodes2Text:
             *(MacroTextSpec(name, simplify_repl=_note) for name in ("footnote", "thanks")),
             MacroTextSpec("caption", simplify_repl=lambda node, l2tobj: f"\n\n{_last(node, l2tobj)}\n\n"),
             MacroTextSpec("item", simplify_repl=_item),
-            MacroTextSpec("textsuperscript", simplify_repl=lambda node, l2tobj: f"{_UP}{_last(node, l2tobj)}{_UP}"),
-            *(MacroTextSpec(name, simplify_repl=_text) for name in ("hypertarget", "texorpdfstring", "texttt", "lstinline")),
-            *(MacroTextSpec(name, simplify_repl="", discard=True) for name in ("toprule", "midrule", "bottomrule", "hline")),
+            MacroTextSpec(
+                "textsuperscript", simplify_repl=lambda node, l2tobj: f"{_UP}{_last(node, l2tobj)}{_UP}"
+            ),
+            *(
+                MacroTextSpec(name, simplify_repl=_text)
+                for name in ("hypertarget", "texorpdfstring", "texttt", "lstinline")
+            ),
+            *(
+                MacroTextSpec(name, simplify_repl="", discard=True)
+                for name in ("toprule", "midrule", "bottomrule", "hline")
+            ),
         ],
         environments=[
             EnvironmentTextSpec(name, simplify_repl="\n\n%s\n\n")
-            for name in (*_TABLES, "table", "figure", "abstract", "quote", "itemize", "enumerate", "description")
+            for name in (
+                *_TABLES,
+                "table",
+                "figure",
+                "abstract",
+                "quote",
+                "itemize",
+                "enumerate",
+                "description",
+            )
         ],
         specials=[SpecialsTextSpec("&", " | "), SpecialsTextSpec("~", " ")],
     )
-    converter = LatexNodes2Text(latex_context=texts, math_mode="text", keep_comments=False, strict_latex_spaces=False)
+    converter = LatexNodes2Text(
+        latex_context=texts, math_mode="text", keep_comments=False, strict_latex_spaces=False
+    )
     walk = converter.latex_to_text
     converter.latex_to_text = lambda text: walk(text, latex_context=parser)
     return converter
@@ -144,7 +227,9 @@ def _converter() -> LatexNodes2Text:
 def _last(node: Any, converter: Any) -> str:
     """Return the text of a command's last argument."""
     arguments = node.nodeargd.argnlist if node.nodeargd else []
-    return converter.nodelist_to_text([arguments[-1]]).strip() if arguments and arguments[-1] is not None else ""
+    return (
+        converter.nodelist_to_text([arguments[-1]]).strip() if arguments and arguments[-1] is not None else ""
+    )
 
 
 def _heading(node: Any, l2tobj: Any) -> str:

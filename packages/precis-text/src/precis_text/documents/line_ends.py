@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-_DIVIDED = re.compile(r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*([^\W\d_]+)([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)")
+_DIVIDED = re.compile(
+    r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*([^\W\d_]+)([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
+)
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _FEWEST = 2  # divided words, from which on a text counts as one of divided words
 

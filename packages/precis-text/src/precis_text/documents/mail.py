@@ -82,7 +82,9 @@ def _read_all(mails: list[EmailMessage]) -> list[Passages]:
 
 def _read_mail(message: EmailMessage, *, number: int = 0) -> Passages:
     """Read one mail; `number` is its place in a mailbox, or 0."""
-    if message.get_content_type() == "multipart/encrypted" or "enveloped-data" in str(message.get("content-type", "")):
+    if message.get_content_type() == "multipart/encrypted" or "enveloped-data" in str(
+        message.get("content-type", "")
+    ):
         raise UserError("is encrypted; decrypt it in your mail program and save it again")
     reader = _Mail(message)
     found = reader.finished(f"mail {number:,}: {reader.subject}".rstrip(": ") if number else "")
@@ -96,7 +98,9 @@ def _read_saved_page(message: EmailMessage) -> Passages:
     from precis_text.documents.web_page import read_page
 
     for part in message.walk():
-        if part.get_content_type() in ("text/html", "application/xhtml+xml") and isinstance(part, EmailMessage):
+        if part.get_content_type() in ("text/html", "application/xhtml+xml") and isinstance(
+            part, EmailMessage
+        ):
             writer = Writer()
             return read_page(_decoded(part, writer), writer)
     raise UserError("contains no page; save it again in the browser, as a single file")
@@ -130,10 +134,10 @@ class _Mail:
         if kind == "multipart/alternative":
             self._read_best(_parts(part))
         elif kind == "multipart/related":
-            first, *others = _parts(part) or [None]
-            if first is not None:
+            parts = _parts(part)
+            for first in parts[:1]:
                 self._read(first)
-            self.attached += [_name(each) for each in others if each.get_content_maintype() != "image"]
+            self.attached += [_name(each) for each in parts[1:] if each.get_content_maintype() != "image"]
         elif main == "multipart":
             for each in _parts(part):
                 self._read(each)
@@ -141,31 +145,30 @@ class _Mail:
             self._read_embedded(part)
         elif main == "text" and part.get_content_subtype() in _TEXTS and not part.is_attachment():
             self._read_text(part)
-        elif kind not in ("application/pgp-signature", "application/pkcs7-signature", "message/delivery-status"):
+        elif kind not in (
+            "application/pgp-signature",
+            "application/pkcs7-signature",
+            "message/delivery-status",
+        ):
             self.attached.append(_name(part))
 
     def _read_best(self, parts: list[EmailMessage]) -> None:
         """Read one of several forms of the same text: plain, unless it is a stub beside a page."""
         texts = {part.get_content_subtype(): part for part in parts if part.get_content_maintype() == "text"}
-        others = [part for part in parts if part.get_content_maintype() != "text"]
+        holders = [part for part in parts if part.is_multipart()]  # pages with their pictures
         plain, page = texts.get("plain"), texts.get("html")
-        holders = [part for part in others if part.is_multipart()]
-        if plain is not None and (page is not None or holders):
-            inner = [each for part in holders for each in part.walk() if each.get_content_type() == "text/html"]
-            shown = page if page is not None else next(iter(inner), None)
-            if shown is not None and _is_stub(_decoded(plain, Writer()), shown):
-                self.writer.leave_out("a shorter plain form of the mail", _decoded(plain, Writer()))
-                self._read(page if page is not None else holders[0])  # type: ignore[arg-type]
-                return
-        chosen = plain if plain is not None else page if page is not None else next(iter([*holders, *texts.values()]), None)
+        inner = [each for part in holders for each in part.walk() if each.get_content_type() == "text/html"]
+        shown = page if page is not None else next(iter(inner), None)
+        if plain is not None and shown is not None and _is_stub(text := _decoded(plain, Writer()), shown):
+            self.writer.leave_out("a shorter plain form of the mail", text)
+            plain = None
+        chosen = next((each for each in (plain, page, *holders, *texts.values()) if each is not None), None)
         if chosen is not None:
             self._read(chosen)
-        self.attached += [_name(part) for part in others if part is not chosen and not part.is_multipart()]
-        for holder in holders if chosen not in holders else ():
-            self.attached += [
-                _name(each) for each in holder.walk()  # type: ignore[arg-type]
-                if each.get_content_maintype() not in ("text", "multipart", "image")
-            ]  # fmt: skip
+        for part in parts:
+            for each in part.walk() if part is not chosen else ():
+                if each.get_content_maintype() not in ("text", "multipart", "image"):
+                    self.attached.append(_name(each))
 
     def _read_embedded(self, part: EmailMessage) -> None:
         """Read a mail that is a part of this one."""
@@ -199,9 +202,12 @@ class _Mail:
         """Write the lines that are the sender's own; all of them if there are no others."""
         lines = body.text.split("\n")
         kinds = foreign_lines(
-            lines, forward=self._forward, subject=self.subject if self._answers else "",
-            newsletter=self._newsletter or bool(re.search("unsubscribe|abmelden|abbestellen|désabonner", body.text, re.I)),
-        )  # fmt: skip
+            lines,
+            forward=self._forward,
+            subject=self.subject if self._answers else "",
+            newsletter=self._newsletter
+            or bool(re.search("unsubscribe|abmelden|abbestellen|désabonner", body.text, re.I)),
+        )
         if not any(line.strip() and not kind for line, kind in zip(lines, kinds, strict=True)):
             self.writer.add("\n".join(re.sub(r"^(?:\s{0,3}>)+ ?", "", line) for line in lines))
             return
@@ -222,7 +228,9 @@ class _Mail:
 
 
 def _parts(part: EmailMessage) -> list[EmailMessage]:
-    return [each for each in part.iter_parts() if isinstance(each, EmailMessage)] if part.is_multipart() else []
+    return (
+        [each for each in part.iter_parts() if isinstance(each, EmailMessage)] if part.is_multipart() else []
+    )
 
 
 def _embedded(part: EmailMessage) -> EmailMessage | None:
@@ -234,7 +242,7 @@ def _embedded(part: EmailMessage) -> EmailMessage | None:
     return mail if isinstance(mail, EmailMessage) else None
 
 
-def _name(part: EmailMessage) -> str:
+def _name(part: Any) -> str:
     return part.get_filename() or part.get_content_type()
 
 
@@ -261,7 +269,9 @@ def _decoded(part: EmailMessage, writer: Writer) -> str:
         return ""
     declared = part.get_content_charset("") or ""
     if not declared and part.get_content_subtype() == "html":
-        found = re.search(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.-]{1,40})", content[:4096], re.IGNORECASE)
+        found = re.search(
+            rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.-]{1,40})", content[:4096], re.IGNORECASE
+        )
         declared = found[1].decode() if found else ""
     return decode(content, declared, writer)
 

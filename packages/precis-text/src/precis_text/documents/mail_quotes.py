@@ -20,8 +20,12 @@ from precis_text.documents.html_text import CUT
 
 _WORDS = tomllib.loads((Path(__file__).parent / "mail_words.toml").read_text(encoding="utf-8"))
 QUOTED, SIGNATURE, PROGRAM, DISCLAIMER, FRAME = (
-    "quoted", "signature", "line of the mail program", "disclaimer", "frame of the newsletter",
-)  # fmt: skip
+    "quoted",
+    "signature",
+    "line of the mail program",
+    "disclaimer",
+    "frame of the newsletter",
+)
 _MOST_SAYS = 3  # lines of "On ... wrote:"
 _MOST_SIGNED = 12  # lines behind a "--" that lacks its space
 _MOST_FRAME = 60  # words
@@ -76,7 +80,9 @@ def is_stub(text: str) -> bool:
     return len(text.split()) < 60 and bool(_pattern("stub").search(text))
 
 
-def foreign_lines(lines: list[str], *, forward: bool, subject: str = "", newsletter: bool = False) -> list[str]:
+def foreign_lines(
+    lines: list[str], *, forward: bool, subject: str = "", newsletter: bool = False
+) -> list[str]:
     """Say of each line what it is: "" for the sender's own.
 
     Args:

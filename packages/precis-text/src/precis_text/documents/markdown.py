@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -20,7 +21,8 @@ from precis_text.documents.passages import Passages, Writer
 from precis_text.documents.superscripts import raised_text
 
 _FRONT_MATTER = re.compile(
-    r"\A(?:---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)|\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*(?:\n|\Z)|;;;[ \t]*\n.*?\n;;;[ \t]*(?:\n|\Z))",
+    r"\A(?:---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)|\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*(?:\n|\Z)|;;;[ \t]*\n.*?\n;"
+    r";;[ \t]*(?:\n|\Z))",
     re.DOTALL,
 )
 _REMARK = re.compile(r"(?<!\S)%%(?!%).*?%%(?!\S)", re.DOTALL)  # Obsidian's
@@ -35,13 +37,95 @@ _NOTE_MARK = re.compile(r"\[\^[^\]\s]{1,40}\](?!:)")
 _RAISED = re.compile(r"(\w{0,12})\^([^\s^]{1,12})\^")
 _LOWERED = re.compile(r"(?<=[A-Za-z])~(\d{1,3})~")
 _NOTE = re.compile(r"^\[\^[^\]\s]{1,40}\]:[ \t]*", re.MULTILINE)
-_CODE = re.compile(r"(^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[`~]*[ \t]*$|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).){1,2000}?(?<!`)(?P=ticks)(?!`))", re.M | re.S)
+_CODE = re.compile(
+    r"(^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[`~]*[ \t]*$|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).){1,2000}?(?"
+    r"<!`)(?P=ticks)(?!`))",
+    re.M | re.S,
+)
 _TAG = re.compile(r"</?([a-zA-Z][\w-]*)((?:\s[^<>]*)?)/?>|<!--.*?-->|<[?!][^<>]*>", re.DOTALL)
 _VOID = frozenset(("br", "hr", "img", "wbr", "source", "input"))
 _TAGS = _VOID | frozenset(
-    "a abbr article aside audio b big blockquote body caption center cite code col colgroup dd del details dfn div dl dt em "
-    "figcaption figure font footer h1 h2 h3 h4 h5 h6 head header hr html i iframe ins kbd label li main mark nav ol p picture pre q rp "
-    "rt ruby s samp script section small span strike strong style sub summary sup svg table tbody td tfoot th thead tr tt u ul var video".split()
+    [
+        "a",
+        "abbr",
+        "article",
+        "aside",
+        "audio",
+        "b",
+        "big",
+        "blockquote",
+        "body",
+        "caption",
+        "center",
+        "cite",
+        "code",
+        "col",
+        "colgroup",
+        "dd",
+        "del",
+        "details",
+        "dfn",
+        "div",
+        "dl",
+        "dt",
+        "em",
+        "figcaption",
+        "figure",
+        "font",
+        "footer",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "head",
+        "header",
+        "hr",
+        "html",
+        "i",
+        "iframe",
+        "ins",
+        "kbd",
+        "label",
+        "li",
+        "main",
+        "mark",
+        "nav",
+        "ol",
+        "p",
+        "picture",
+        "pre",
+        "q",
+        "rp",
+        "rt",
+        "ruby",
+        "s",
+        "samp",
+        "script",
+        "section",
+        "small",
+        "span",
+        "strike",
+        "strong",
+        "style",
+        "sub",
+        "summary",
+        "sup",
+        "svg",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "tr",
+        "tt",
+        "u",
+        "ul",
+        "var",
+        "video",
+    ]
 )
 
 
@@ -57,7 +141,11 @@ def write_markdown(text: str, writer: Writer) -> None:
     rest = _FRONT_MATTER.sub("", text, count=1)
     if rest != text:
         writer.leave_out("front matter", text[: len(text) - len(rest)])
-    page = MarkdownIt("commonmark", renderer_cls=_Renderer).enable(["table", "strikethrough"]).render(_plain_marks(rest, writer))
+    page = (
+        MarkdownIt("commonmark", renderer_cls=_Renderer)
+        .enable(["table", "strikethrough"])
+        .render(_plain_marks(rest, writer))
+    )
     write_page(page, writer)
 
 
@@ -85,7 +173,9 @@ def _without_marks(text: str, writer: Writer) -> str:
     for found in _CALLOUT.finditer(text):
         writer.leave_out("", found.group())
     text = _WIKI.sub(lambda found: found.group(2) or found.group(1).replace("#", " "), text)
-    text = _RAISED.sub(lambda found: found[1] + (raised_text(found[2], found[1]) or ""), _LOWERED.sub(r"\1", text))
+    text = _RAISED.sub(
+        lambda found: found[1] + (raised_text(found[2], found[1]) or ""), _LOWERED.sub(r"\1", text)
+    )
     text = _TASK.sub(r"\1", _CALLOUT.sub(r"\1\2\n\1", text))
     return _NOTE.sub("", _HIGHLIGHT.sub(r"\1", text))
 
@@ -93,26 +183,33 @@ def _without_marks(text: str, writer: Writer) -> str:
 class _Renderer(RendererHTML):
     """A renderer that shows a tag as text unless it is HTML."""
 
-    def render(self, tokens: Sequence[Token], options: object, env: object) -> str:  # type: ignore[override]
-        raw = [each for token in tokens for each in (token, *(token.children or ())) if each.type.startswith("html_")]
+    def render(self, tokens: Sequence[Token], options: Any, env: Any) -> str:
+        raw = [
+            each
+            for token in tokens
+            for each in (token, *(token.children or ()))
+            if each.type.startswith("html_")
+        ]
         self._closed = {
             found.group(1).lower()
             for each in raw
             for found in _TAG.finditer(each.content)
             if found.group().startswith("</")
         }
-        return super().render(tokens, options, env)  # type: ignore[arg-type]
+        return super().render(tokens, options, env)
 
-    def html_inline(self, tokens: Sequence[Token], index: int, options: object, env: object) -> str:
+    def html_inline(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         """Return a tag, or its text."""
         return self._shown(tokens[index].content)
 
-    def html_block(self, tokens: Sequence[Token], index: int, options: object, env: object) -> str:
+    def html_block(self, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         """Return a block of HTML, with each tag that is none as text."""
         return self._shown(tokens[index].content)
 
     def _shown(self, content: str) -> str:
-        return _TAG.sub(lambda found: found.group() if self._is_html(found) else escape(found.group()), content)
+        return _TAG.sub(
+            lambda found: found.group() if self._is_html(found) else escape(found.group()), content
+        )
 
     def _is_html(self, found: re.Match[str]) -> bool:
         name = (found.group(1) or "").lower()

@@ -20,6 +20,7 @@ def read(content: bytes) -> Passages:
         notebook = parse_json(content.removeprefix(b"\xef\xbb\xbf"), constants=True)
     except JsonError as error:
         raise UserError(f"is damaged: {error}; save or download it again") from None
+    cells: Any
     if isinstance(notebook, dict) and isinstance(notebook.get("worksheets"), list):  # of before 2015
         cells = [cell for sheet in notebook["worksheets"] for cell in sheet.get("cells", [])]
     else:

@@ -60,7 +60,9 @@ def read(content: bytes) -> Passages:
         root = part_of(archive, "content.xml", what=_WHAT)
         styles = optional_part(archive, "styles.xml", what=_WHAT)
         pictures = sum(name.startswith("Pictures/") for name in archive.namelist())
-        formulas = {name: each for name in archive.namelist() if (each := _formula(archive, name)) is not None}
+        formulas = {
+            name: each for name in archive.namelist() if (each := _formula(archive, name)) is not None
+        }
     _write(root, styles, writer, formulas)
     if pictures:
         writer.notes.append(f"{pictures:,} {'picture' if pictures == 1 else 'pictures'} not read")
@@ -72,7 +74,9 @@ def _flat(content: bytes) -> Any:
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise UserError("has a document type, which OpenDocument forbids; save it again in LibreOffice")
     try:
-        return etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+        return etree.fromstring(
+            content, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+        )
     except etree.XMLSyntaxError as error:
         raise UserError(f"is damaged or not {_WHAT}: {error}; save it again") from None
 
@@ -87,7 +91,9 @@ def _formula(archive: ZipFile, name: str) -> Any:
 
 def _write(root: Any, styles: Any, writer: Writer, formulas: dict[str, Any] | None = None) -> None:
     """Write the body of a document, a presentation by its slides."""
-    reader = _Document(writer, _Styles.read([each for each in (styles, root) if each is not None]), formulas or {})
+    reader = _Document(
+        writer, _Styles.read([each for each in (styles, root) if each is not None]), formulas or {}
+    )
     body = next((each for each in root if local(each) == "body"), root)
     slides = [each for each in body.iter() if local(each) == "page"]
     for number, slide in enumerate(slides, start=1):
@@ -99,7 +105,9 @@ def _write(root: Any, styles: Any, writer: Writer, formulas: dict[str, Any] | No
         if local(each) in ("header", "footer"):
             writer.leave_out("page headers and footers", words_in(each))
     if reader.objects:
-        writer.notes.append(f"{reader.objects:,} embedded {'object' if reader.objects == 1 else 'objects'} not read")
+        writer.notes.append(
+            f"{reader.objects:,} embedded {'object' if reader.objects == 1 else 'objects'} not read"
+        )
 
 
 @dataclass
@@ -128,7 +136,9 @@ class _Styles:
         self.bases[name] = attribute(element, "parent-style-name")
         for each in element:
             position = attribute(each, "text-position").split(" ")[0]
-            if position == "super" or (position.endswith("%") and position[:1].isdigit() and position != "0%"):
+            if position == "super" or (
+                position.endswith("%") and position[:1].isdigit() and position != "0%"
+            ):
                 self.raised.add(name)
             if local(each) == "text-properties" and attribute(each, "display") == "none":
                 self.hidden.add(name)

@@ -33,12 +33,16 @@ def read(content: bytes) -> Passages:
         UserError: it is locked, damaged, too large, or contains no text.
     """
     if content.startswith(OLD_OFFICE):
-        raise UserError("is password-protected or in PowerPoint's old format; save it as .pptx without a password")
+        raise UserError(
+            "is password-protected or in PowerPoint's old format; save it as .pptx without a password"
+        )
     writer = Writer()
     with open_archive(content, what=_WHAT) as archive:
         refuse_document_types(archive, what=".pptx", remedy="save it again in PowerPoint")
         start = related(archive, "", what=_WHAT)
-        main = next((name for kind, name in start.values() if kind == "officeDocument"), "ppt/presentation.xml")
+        main = next(
+            (name for kind, name in start.values() if kind == "officeDocument"), "ppt/presentation.xml"
+        )
         slides = related(archive, main, what=_WHAT)
         number = 0
         for each in part_of(archive, main, what=_WHAT).iter():
@@ -65,7 +69,11 @@ def _write_slide(archive: ZipFile, name: str, number: int, writer: Writer) -> No
     writer.at(page=number, heading="")
     _write_shapes(root, writer)
     for kind, place in related(archive, name, what=_WHAT).values():
-        part = optional_part(archive, place, what=_WHAT) if kind in ("notesSlide", "diagramData", "chart") else None
+        part = (
+            optional_part(archive, place, what=_WHAT)
+            if kind in ("notesSlide", "diagramData", "chart")
+            else None
+        )
         if part is not None and kind == "chart":
             writer.leave_out("charts", " ".join(_texts(part)))
         elif part is not None:
@@ -84,11 +92,19 @@ def _write_shapes(root: Any, writer: Writer) -> None:
         elif _kind(shape) in _TITLES:
             writer.heading(" ".join(_paragraph_texts(shape, writer)))
         elif local(shape) == "tbl":
-            rows = [[" ".join(_paragraph_texts(cell, writer)) for cell in row if local(cell) == "tc"] for row in shape if local(row) == "tr"]
+            rows = [
+                [" ".join(_paragraph_texts(cell, writer)) for cell in row if local(cell) == "tc"]
+                for row in shape
+                if local(row) == "tr"
+            ]
             writer.add("\n".join(" | ".join(row) for row in rows if any(row)))
         else:
             paragraphs = _paragraph_texts(shape, writer)
-            writer.add("\n\n".join(paragraphs) if any(re.search(r"[.!?]$", each) for each in paragraphs) else "\n".join(paragraphs))
+            writer.add(
+                "\n\n".join(paragraphs)
+                if any(re.search(r"[.!?]$", each) for each in paragraphs)
+                else "\n".join(paragraphs)
+            )
 
 
 def _shapes(element: Any) -> Iterator[Any]:

@@ -11,7 +11,9 @@ from precis_text.documents.superscripts import raised_text
 from precis_text.errors import UserError
 
 _GROUP = re.compile(r"\{[^{}]*\\(super|v)(?![a-z0-9])([^{}]*)\}")
-_RAISED = re.compile(r"\\super(?![a-z])((?:[^{}\\]|\\'[0-9a-f]{2}){0,20})\\(?:nosupersub|super0|plain)(?![a-z])")
+_RAISED = re.compile(
+    r"\\super(?![a-z])((?:[^{}\\]|\\'[0-9a-f]{2}){0,20})\\(?:nosupersub|super0|plain)(?![a-z])"
+)
 _WORDS = re.compile(r"(?:\\[a-z]+-?\d* ?|\\'[0-9a-f]{2}|[\r\n])")
 _MARKS = re.compile(r"\\[\\{}]|[{}]")
 _FOOTNOTE = re.compile(r"\{(?:\\\*)?\\footnote(?![a-z])")

@@ -1,4 +1,4 @@
-"""Spreadsheets (.xlsx, .xls, .ods), by calamine: each sheet under its name, each row as a line of cells between bars."""
+"""Spreadsheets (.xlsx, .xls, .ods), by calamine: sheets under their names, rows as lines of cells between bars."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Raised characters: marks of footnotes are left out, powers and ordinals keep their meaning.
 
-    1931<sup>4</sup> or plan.<sup>3</sup>    a mark: 1931, plan.
-    10<sup>6</sup>, m<sup>2</sup>            a power: 10⁶, m²
-    19<sup>th</sup>, M<sup>me</sup>          letters: 19th, Mme
+1931<sup>4</sup> or plan.<sup>3</sup>    a mark: 1931, plan.
+10<sup>6</sup>, m<sup>2</sup>            a power: 10⁶, m²
+19<sup>th</sup>, M<sup>me</sup>          letters: 19th, Mme
 """
 
 from __future__ import annotations
@@ -12,8 +12,81 @@ import re
 _RAISED = str.maketrans("0123456789+-−–=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁼⁽⁾ⁿ")
 _POWER = re.compile(r"[+\-−–]?\d{1,4}|n|[+\-−–]\w{1,3}")
 _MARK = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§¶#]+)(?:\s?[,;–-]\s?\d{1,3})*[\])]?")
-_UNITS = frozenset("m km cm mm dm µm μm nm hm ft yd mi kg s h px rad vh м км см мм".split())
-_WORDS_OF_TWO = frozenset("of in to is it at on by we he us or an as be do go if me my no so up am de la le et en il un du au es el al da di si ob um im am zu er".split())
+_UNITS = frozenset(
+    [
+        "m",
+        "km",
+        "cm",
+        "mm",
+        "dm",
+        "µm",
+        "μm",
+        "nm",
+        "hm",
+        "ft",
+        "yd",
+        "mi",
+        "kg",
+        "s",
+        "h",
+        "px",
+        "rad",
+        "vh",
+        "м",
+        "км",
+        "см",
+        "мм",
+    ]
+)
+_WORDS_OF_TWO = frozenset(
+    [
+        "of",
+        "in",
+        "to",
+        "is",
+        "it",
+        "at",
+        "on",
+        "by",
+        "we",
+        "he",
+        "us",
+        "or",
+        "an",
+        "as",
+        "be",
+        "do",
+        "go",
+        "if",
+        "me",
+        "my",
+        "no",
+        "so",
+        "up",
+        "am",
+        "de",
+        "la",
+        "le",
+        "et",
+        "en",
+        "il",
+        "un",
+        "du",
+        "au",
+        "es",
+        "el",
+        "al",
+        "da",
+        "di",
+        "si",
+        "ob",
+        "um",
+        "im",
+        "am",
+        "zu",
+        "er",
+    ]
+)
 _WORD = re.compile(r"(?:^|[^\w.])(\w+)$")
 
 
@@ -21,7 +94,13 @@ def power(text: str) -> str:
     """Write the exponent of a formula."""
     text = " ".join(text.split())
     raised = text.translate(_RAISED)
-    return raised if all(letter in "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ" for letter in raised) else f"^{text}" if len(text) == 1 else f"^({text})"
+    return (
+        raised
+        if all(letter in "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ" for letter in raised)
+        else f"^{text}"
+        if len(text) == 1
+        else f"^({text})"
+    )
 
 
 def raised_text(text: str, before: str, *, is_linked: bool = False) -> str | None:
@@ -43,7 +122,7 @@ def raised_text(text: str, before: str, *, is_linked: bool = False) -> str | Non
 def _has_power(before: str, power: str) -> bool:
     """Check whether the last word of `before` is a base: 10, one digit, one letter, a unit, a bracket."""
     if before.endswith((")", "]")):
-        return not power.isdigit() or len(power) == 1 and before[-2:-1].isalnum() and "=" in before[-40:]
+        return not power.isdigit() or (len(power) == 1 and before[-2:-1].isalnum() and "=" in before[-40:])
     found = _WORD.search(before[-24:])
     if found is None:
         return False

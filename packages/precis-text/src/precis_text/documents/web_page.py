@@ -29,12 +29,14 @@ _BOXES = frozenset(("div", "section", "aside", "dialog", "form", "ul", "ol", "ta
 # Names of boxes that ask for consent. A page may use a similar name to say that it has one, so the name must end
 # here, or stand alone.
 _CONSENT = re.compile(
-    r"(?:^|[\s_-])(?:(?:cookies?|consent|gdpr|privacy)[\w-]*(?:banner|notice|popup|bar|box|modal|overlay|dialog|message"
+    r"(?:^|[\s_-])(?:(?:cookies?|consent|gdpr|privacy)[\w-]*(?:banner|notice|popup|bar|box|modal|overlay|dialog|"
+    r"message"
     r"|text|settings|choices)|cookies?|consent|gdpr)(?:\s|$)",
     re.IGNORECASE,
 )
 _AROUND = re.compile(
-    r"(?:^|[\s_-])(?:side-?bar|related|share|sharing|social|breadcrumbs?|menu|navigation|navbar|comments?|newsletter|promo"
+    r"(?:^|[\s_-])(?:side-?bar|related|share|sharing|social|breadcrumbs?|menu|navigation|navbar|comments?|"
+    r"newsletter|promo"
     r"|advert\w*|ads?|sponsored?|recommend\w*|pagination|toolbar|widget|teasers?|skip-link|toc)(?:[\s_-]|$)",
     re.IGNORECASE,
 )
@@ -143,7 +145,9 @@ def _count(found: _Measure, text: str | None, known: set[tuple[str, ...]], *, in
     words = _WORDS.findall(text) if text else []
     found.words += len(words)
     found.prose += len(words) if not in_link and text and _PROSE.search(text) else 0
-    if any(tuple(words[start : start + _RUN]) in known for start in range(0, max(1, len(words) - _RUN + 1), 3)):
+    if any(
+        tuple(words[start : start + _RUN]) in known for start in range(0, max(1, len(words) - _RUN + 1), 3)
+    ):
         found.known += len(words)
 
 

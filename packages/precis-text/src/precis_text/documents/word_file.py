@@ -32,7 +32,9 @@ _WHAT = "a Word document"
 _HEADING = re.compile(r"heading (\d)")
 _CONTENTS = re.compile(r"toc \d|table of figures|table of authorities")
 _ON = ("", "1", "true", "on")
-_NO_TEXT = frozenset(("instrText", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr", "sdtPr", "sdtEndPr", "Fallback"))
+_NO_TEXT = frozenset(
+    ("instrText", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr", "sdtPr", "sdtEndPr", "Fallback")
+)
 _NO_TEXT |= frozenset(("posOffset", "align", "pctWidth", "pctHeight", "rt", "rubyPr", "binData", "fldData"))
 _DELETED = frozenset(("del", "moveFrom", "delText"))
 _FORMULA = frozenset(("sup", "nary", "d", "f"))
@@ -52,7 +54,7 @@ def read(content: bytes) -> Passages:
         refuse_document_types(archive, what=".docx", remedy="save it again in Word")
         start = related(archive, "", what=_WHAT)
         main = next((name for kind, name in start.values() if kind == "officeDocument"), "word/document.xml")
-        parts = {kind: name for kind, name in related(archive, main, what=_WHAT).values()}
+        parts = dict(related(archive, main, what=_WHAT).values())
         reader = _Document(writer, _Styles.read(_part(archive, parts.get("styles"))))
         reader.numbers = WordNumbers.read(_part(archive, parts.get("numbering")))
         for kind in ("footnotes", "endnotes"):
@@ -69,7 +71,11 @@ def _part(archive: ZipFile, name: str | None) -> Any:
 
 def _name_unread(archive: ZipFile, main: str, writer: Writer) -> None:
     """Describe the parts of the document that are not read."""
-    around = {"header": "page headers and footers", "footer": "page headers and footers", "comments": "comments"}
+    around = {
+        "header": "page headers and footers",
+        "footer": "page headers and footers",
+        "comments": "comments",
+    }
     for kind, name in related(archive, main, what=_WHAT).values():
         root = optional_part(archive, name, what=_WHAT) if kind in around else None
         if root is not None:
@@ -183,7 +189,12 @@ class _Document:
                 self.writer.leave_out("table of contents", _all_text(each))
             elif name in _DELETED:
                 self.writer.leave_out("deleted text", _all_text(each))
-            elif name == "r" or name in ("t", "oMath", "oMathPara", "hyperlink"):  # text outside any paragraph
+            elif name == "r" or name in (
+                "t",
+                "oMath",
+                "oMathPara",
+                "hyperlink",
+            ):  # text outside any paragraph
                 self._runs([each], etree.SubElement(into, "p"), into)
             elif name and name not in _NO_TEXT:
                 self._blocks(each, into)
@@ -234,7 +245,9 @@ class _Document:
                     paragraph.tag = "span"
                     break
 
-    def _runs(self, element: Any, into: Any, boxes: Any, *, hidden: bool = False, raised: bool = False) -> None:
+    def _runs(
+        self, element: Any, into: Any, boxes: Any, *, hidden: bool = False, raised: bool = False
+    ) -> None:
         """Add the text of runs, whatever they are wrapped in.
 
         Args:
@@ -260,7 +273,9 @@ class _Document:
     def _run(self, run: Any, into: Any, boxes: Any, *, hidden: bool, raised: bool) -> None:
         properties = _child(run, "rPr")
         style = self.styles.get(_value(properties, "rStyle"))
-        if _is_on(properties, "vanish", default=style.hidden or hidden) or _is_on(properties, "webHidden", default=False):
+        if _is_on(properties, "vanish", default=style.hidden or hidden) or _is_on(
+            properties, "webHidden", default=False
+        ):
             self.writer.leave_out("hidden text", _all_text(run))
             return
         align = _value(properties, "vertAlign")
@@ -306,7 +321,10 @@ def _inside(element: Any, name: str) -> list[Any]:
 
 
 def _is_contents(element: Any) -> bool:
-    return any(local(each) == "docPartGallery" and attribute(each, "val") == "Table of Contents" for each in element.iter())
+    return any(
+        local(each) == "docPartGallery" and attribute(each, "val") == "Table of Contents"
+        for each in element.iter()
+    )
 
 
 def _all_text(element: Any) -> str:

@@ -39,7 +39,9 @@ class WordNumbers:
         for each in root if root is not None else ():
             if local(each) == "abstractNum":
                 defined[attribute(each, "abstractNumId")] = {
-                    _number(attribute(level, "ilvl")): _level(level) for level in each if local(level) == "lvl"
+                    _number(attribute(level, "ilvl")): _level(level)
+                    for level in each
+                    if local(level) == "lvl"
                 }
         for each in root if root is not None else ():
             if local(each) == "num":
@@ -63,7 +65,9 @@ class WordNumbers:
                 self.levels.setdefault(name, {})[place] = _level(each)
             elif local(each) == "startOverride":
                 level = self.levels.get(name, {}).get(place, _Level())
-                self.levels.setdefault(name, {})[place] = replace(level, start=_number(attribute(each, "val")))
+                self.levels.setdefault(name, {})[place] = replace(
+                    level, start=_number(attribute(each, "val"))
+                )
                 self.overridden.add((name, place))
 
     def label(self, name: str, place: int) -> str | None:

@@ -139,7 +139,8 @@ Out = Annotated[
     typer.Option(
         "--out",
         help=(
-            "Write to this file: JSON lines if it ends in .jsonl, else text. To resume an interrupted command, repeat "
+            "Write to this file: JSON lines if it ends in .jsonl, else text. To resume an interrupted command, "
+            "repeat "
             "it."
         ),
     ),

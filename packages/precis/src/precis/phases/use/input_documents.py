@@ -96,7 +96,9 @@ def read_documents(
 def _missing(file: str) -> str:
     """Say what to do about a file that does not exist."""
     if _ADDRESS.match(file):
-        return f"is an address, and precis does not use the network; run: curl -sL {file} | precis summarize -"
+        return (
+            f"is an address, and precis does not use the network; run: curl -sL {file} | precis summarize -"
+        )
     return "no such file"
 
 
