@@ -6,7 +6,7 @@
 | the line above a quotation takes text with it | no blank line before it, on two lines, in any language |
 | answers between quotations | plain text, HTML, format=flowed |
 | the first text part is taken for the mail | text, picture, text; alternative and then text; a mail in a mail |
-| the plain form is taken for the whole | a stub, and half of the text, beside HTML |
+| the plain form is taken for the whole | a stub, and half of the text, next to HTML |
 | a header that is nearly right | boundaries without quotation marks, UTF-8 as `us-ascii`, names of character sets |
 | what a program adds | signature without its space, "Sent from", disclaimers, the frame of a newsletter |
 | one file, several mails | mailbox, digest; and one page: `.mht` |
@@ -105,7 +105,7 @@ def test_all_below_the_header_of_an_answered_mail_is_quoted(labels: tuple[str, s
 @pytest.mark.parametrize(
     "body",
     [
-        "From: the mill, which stands on the Arn.\n\nIt turns.",
+        "From: the mill, which is on the Arn.\n\nIt turns.",
         "Name: Ann\nPlace: the mill\n\nIt turns.",
         "As she wrote in 1931: the mill turns.\n\nIt turns.",
         "Ann wrote:\n\nIt turns.",

@@ -54,14 +54,14 @@ def odt(body: str, styles: str = "", **parts: str) -> Passages:
             "4. one\n- in\n5. two",
         ),
         (
-            "<text:p>Of 1841<text:span text:style-name='S'>3</text:span> and 10<text:span text:style-name='S'>6"
+            "<text:p>In 1841<text:span text:style-name='S'>3</text:span> and 10<text:span text:style-name='S'>6"
             "</text:span>.</text:p>",
-            "Of 1841 and 10⁶.",
+            "In 1841 and 10⁶.",
         ),
         (
-            "<text:p>It<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Of stone."
+            "<text:p>It<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Grey stone."
             "</text:p></text:note-body></text:note> turns.</text:p>",
-            "It turns.\n\n[1] Of stone.",
+            "It turns.\n\n[1] Grey stone.",
         ),
         (
             "<table:table><table:table-row><table:table-cell><text:p>a</text:p></table:table-cell>"
@@ -116,9 +116,9 @@ def test_slides_of_an_open_presentation_are_pages_and_a_flat_file_is_read() -> N
     title = "<draw:text-box><text:p>{0}</text:p></draw:text-box>"
     title = f"<draw:frame presentation:class='title'>{title}</draw:frame>"
     page = f"<draw:page>{title}<text:p>It {{0}}.</text:p></draw:page>"
-    found = odt(page.format("turns") + page.format("stands"))
-    assert found.text == "turns\n\nIt turns.\n\nstands\n\nIt stands."
-    assert found.at(found.text.index("It stands")).page == 2
+    found = odt(page.format("turns") + page.format("moves"))
+    assert found.text == "turns\n\nIt turns.\n\nmoves\n\nIt moves."
+    assert found.at(found.text.index("It moves")).page == 2
     body = "<office:body><text:p>It turns.</text:p></office:body>"
     flat = f"<?xml version='1.0'?><office:document {SPACES}>{body}</office:document>"
     assert open_document.read(flat.encode()).text == "It turns."
@@ -137,7 +137,7 @@ def test_a_locked_open_document_says_so() -> None:
         (r"In 1841\super 3\nosupersub  it.\par", "In 1841 it."),
         (
             r"It{\super\chftn}{\footnote\chftn Of {\i stone}.} turns.\par Then.\par",
-            "It turns.\n\nThen.\n\nOf stone.",
+            "It turns.\n\nThen.\n\nGrey stone.",
         ),
         (
             r"\trowd\cellx1\cellx2\intbl a\cell b\cell\row\trowd\intbl {\pard c\par}\cell d\cell\row\pard Then.\par",
@@ -261,10 +261,10 @@ def test_a_notebook_gives_its_texts_and_names_its_code() -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# The mill\n", "\n", "It *turns*."]},
         {"cell_type": "code", "source": "GONE = 1", "outputs": [{"data": {"text/plain": ["GONE"]}}]},
-        {"cell_type": "raw", "source": "It stands."},
+        {"cell_type": "raw", "source": "It moves."},
     ]
     found = notebook.read(json.dumps({"cells": cells, "nbformat": 4}).encode())
-    assert found.text == "The mill\n\nIt turns.\n\nIt stands."
+    assert found.text == "The mill\n\nIt turns.\n\nIt moves."
     assert found.notes == ["code left out", "output of code left out"]
     old = {
         "worksheets": [
@@ -291,8 +291,8 @@ def test_a_notebook_gives_its_texts_and_names_its_code() -> None:
         (r"\begin{tabular}{ll}\toprule a & b \\ c & d \\ \end{tabular}", "a | b\nc | d"),
         (r"\begin{itemize}\item one \item[Two] three\end{itemize}", "- one\nTwo: three"),
         (
-            r"It cost 12\,\% more, 10\textsuperscript{6} in all\footnote{Of stone.}.",
-            "It cost 12 % more, 10⁶ in all [Of stone.].",
+            r"It cost 12\,\% more, 10\textsuperscript{6} in all\footnote{Grey stone.}.",
+            "It cost 12 % more, 10⁶ in all [Grey stone.].",
         ),
         (r"M\"uhle, na\"{\i}ve, \unknown{kept} text", "Mühle, naïve, kept text"),
         (

@@ -53,7 +53,7 @@ def decode(content: bytes, declared: str, writer: Writer) -> str:
 
 
 def _codec(name: str) -> str | None:
-    """Return Python's name of a character set; None if nobody knows it."""
+    """Return Python's name of a character set; None if it is unknown."""
     found = webencodings.lookup(name)
     try:
         codec = found.codec_info.name if found is not None else codecs.lookup(name).name

@@ -1,4 +1,4 @@
-"""Whether words get lost: those of a file, by another way than its reader's, against those that came out.
+"""A count of the words that a reader loses: those of the file, by another way, against those that came out.
 
 The other way is coarse on purpose. It knows no layout and drops nothing but scripts, styles and raised characters, so
 that it sees what a reader forgets:
@@ -8,7 +8,7 @@ that it sees what a reader forgets:
     notebooks                         the sources of all cells
     the others                        all words of the file, without marks
 
-Formats without such a way (PDF, spreadsheets of the old kind) have no figure.
+PDF, subtitles, plain text and old spreadsheets lack a figure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from precis_text.bounded_io import parse_json
 from precis_text.documents.passages import Passages, Share
 
 LOW = 0.95
-"""The share of words below which the loss is said."""
+"""A note reports the loss if a smaller share of the words came out."""
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 _RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻⁼⁽⁾ⁿ]+")
@@ -181,8 +181,9 @@ def _of_mail(content: bytes) -> list[str]:
         if content.startswith(b"From ")
         else [content]
     )
-    found = []
+    texts: list[str] = []
     for mail in filter(None, mails):
+        found: list[tuple[str, str]] = []
         message = BytesParser(policy=policy.default).parsebytes(mail)
         for part in message.walk():
             payload = part.get_payload(decode=True)
@@ -196,12 +197,11 @@ def _of_mail(content: bytes) -> list[str]:
                     _page_text(text) if part.get_content_subtype() == "html" else text,
                 )
             )
-        found = _without_twins(found)
-    if not found:  # a body that the standard library does not take apart
-        found = [
-            ("", _page_text(content.replace(b"\r\n", b"\n").partition(b"\n\n")[2].decode("utf-8", "replace")))
-        ]
-    return [text for _, text in found]
+        texts += [text for _, text in _without_twins(found)]
+    if not texts:  # a body that the standard library does not take apart
+        body = content.replace(b"\r\n", b"\n").partition(b"\n\n")[2]
+        texts = [_page_text(body.decode("utf-8", "replace"))]
+    return texts
 
 
 def _without_twins(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:

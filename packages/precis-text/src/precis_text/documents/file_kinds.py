@@ -85,9 +85,9 @@ WEB = DocumentFormat(
     seconds=8,
     needs=("trafilatura",),
 )
-MAIL = DocumentFormat(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=2)
+MAIL = DocumentFormat(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=4)
 MAILBOX = DocumentFormat(
-    name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=2, has_many=True
+    name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=4, has_many=True
 )
 SAVED_PAGE = DocumentFormat(
     name="a saved page",

@@ -297,7 +297,7 @@ class _Page:
         return what is None
 
     def _raise(self, element: Any) -> bool:
-        """Write a raised text that is not read as it stands; return whether it is."""
+        """Write a raised text, unless its element is read like any other; return whether it is."""
         links = [link.get("href") or "" for link in element.iter("a")]
         is_linked = (
             bool(links) or tag_of(element.getparent()) == "a" if element.getparent() is not None else False

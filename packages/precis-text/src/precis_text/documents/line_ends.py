@@ -15,7 +15,7 @@ _FEWEST = 2  # divided words, from which on a text counts as one of divided word
 def with_words_joined(text: str) -> tuple[str, int]:
     """Join divided words; each line break moves behind the word or before it, so that no line changes its number.
 
-    A word keeps its hyphen where the text has it with one elsewhere, and where its second part begins with a capital
+    A word keeps its hyphen where the text has it with one elsewhere, and where its second part starts with a capital
     letter. A single divided word is joined only if the text has it elsewhere.
 
     Returns:

@@ -153,7 +153,7 @@ class _Mail:
             self.attached.append(_name(part))
 
     def _read_best(self, parts: list[EmailMessage]) -> None:
-        """Read one of several forms of the same text: plain, unless it is a stub beside a page."""
+        """Read one of several forms of the same text: the plain one, unless it is a stub."""
         texts = {part.get_content_subtype(): part for part in parts if part.get_content_maintype() == "text"}
         holders = [part for part in parts if part.is_multipart()]  # pages with their pictures
         plain, page = texts.get("plain"), texts.get("html")
@@ -199,7 +199,7 @@ class _Mail:
         self._write_own(found)
 
     def _write_own(self, body: Passages) -> None:
-        """Write the lines that are the sender's own; all of them if there are no others."""
+        """Write the lines that are the sender's own; all lines if the sender wrote none."""
         lines = body.text.split("\n")
         kinds = foreign_lines(
             lines,
@@ -255,7 +255,7 @@ def _is_page(text: str) -> bool:
 
 
 def _is_stub(plain: str, page: Any) -> bool:
-    """Check whether a plain text says less than the page beside it."""
+    """Check whether a plain text says less than the page of the same mail."""
     shown = Writer()
     write_page(_decoded(page, Writer()), shown)
     words, full = len(plain.split()), len(shown.finished().text.split())
@@ -280,7 +280,7 @@ def _flowed(lines: list[str], *, joined: bool) -> list[str]:
     """Join each line that ends in a space with the next one, if both are quoted alike (RFC 3676).
 
     Args:
-        joined: whether the space at the end is no part of the text (DelSp=yes).
+        joined: whether the space at the end is a mark only (DelSp=yes).
     """
     found: list[str] = []
     depth, goes_on = -1, False

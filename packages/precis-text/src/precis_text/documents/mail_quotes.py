@@ -1,4 +1,4 @@
-"""What in a mail is not its sender's own: quotations, the lines that introduce them, signatures, disclaimers.
+"""The lines of a mail that its sender did not write: quotations, signatures, disclaimers, frames of newsletters.
 
 Lines are judged one by one, so that answers between quotations stay:
 
@@ -86,9 +86,9 @@ def foreign_lines(
     """Say of each line what it is: "" for the sender's own.
 
     Args:
-        lines: of the body, the lines of quotations with ">".
+        lines: the body; each line of a quotation has a ">".
         forward: the mail passes on another one, which is then a part of it.
-        subject: of the mail, without signs of an answer.
+        subject: the mail's, without signs of an answer.
         newsletter: look for the frame of a newsletter too.
     """
     kinds = [QUOTED if _QUOTE.match(line) else "" for line in lines]
@@ -137,7 +137,7 @@ def _is_header(lines: list[str], place: int, subject: str) -> bool:
 
 
 def _opens_unmarked(lines: list[str], place: int) -> bool:
-    """Check whether "On ... wrote:" stands here and the text behind it has no marks."""
+    """Check whether "On ... wrote:" is here and the text behind it lacks marks."""
     if not _pattern("begins").match(lines[place]):
         return False
     for count in range(1, _MOST_SAYS + 1):

@@ -1,7 +1,7 @@
 """Markdown, by markdown-it: headings, lists and tables as text without marks.
 
 Tags are a problem: people write HTML into Markdown, and people write `List<Object>` or `<name>`. A tag is HTML if it is
-in `_TAGS` and stands alone, has attributes, or is closed somewhere in the text; everything else is text.
+in `_TAGS` and needs no end, or is closed somewhere in the text; everything else is text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FRONT_MATTER = re.compile(
     r";;[ \t]*(?:\n|\Z))",
     re.DOTALL,
 )
-_REMARK = re.compile(r"(?<!\S)%%(?!%).*?%%(?!\S)", re.DOTALL)  # Obsidian's
+_REMARK = re.compile(r"(?<!\S)%%(?!%)|%%(?!\S)")  # the beginning or the end of one of Obsidian's
 _EMBEDDED = re.compile(r"!\[\[[^\[\]\n]{1,300}\]\]")
 _WIKI = re.compile(r"\[\[([^\[\]\n|]{1,300})(?:\|([^\[\]\n]{1,300}))?\]\]")
 _CALLOUT = re.compile(r"^([ \t]*(?:>[ \t]*)+)\[!\w+\][+-]?[ \t]*(.*)$", re.MULTILINE)
@@ -159,9 +159,22 @@ def _plain_marks(text: str, writer: Writer) -> str:
     return "".join([*parts, _without_marks(text[end:], writer)])
 
 
+def _without_remarks(text: str, writer: Writer) -> str:
+    kept, end, start = [], 0, -1
+    for mark in _REMARK.finditer(text):
+        can_begin = mark.start() == 0 or text[mark.start() - 1].isspace()
+        if start >= 0 and not text[mark.end() : mark.end() + 1].strip():
+            kept.append(text[end:start])
+            writer.leave_out("remarks", text[start : mark.end()])
+            start, end = -1, mark.end()
+        elif start < 0 and can_begin:
+            start = mark.start()
+    return "".join([*kept, text[end:]])
+
+
 def _without_marks(text: str, writer: Writer) -> str:
+    text = _without_remarks(text, writer)
     for pattern, what in (
-        (_REMARK, "remarks"),
         (_EMBEDDED, "embedded files"),
         (_ANCHOR, "anchors"),
         (_TAG_LINE, "lines of tags"),

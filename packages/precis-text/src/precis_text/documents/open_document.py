@@ -112,7 +112,7 @@ def _write(root: Any, styles: Any, writer: Writer, formulas: dict[str, Any] | No
 
 @dataclass
 class _Styles:
-    """What styles say: which are raised or hidden, how lists are numbered, and what they are based on."""
+    """The styles of a document: raised and hidden ones, numbers of lists, and the styles that they are based on."""
 
     raised: set[str] = field(default_factory=set)
     hidden: set[str] = field(default_factory=set)
@@ -149,7 +149,7 @@ class _Styles:
 
 
 def _numbers(level: Any) -> tuple[str, str, str, int]:
-    """Return the kind of numbers of a list's level ("" for bullets), what stands around them, and the first one."""
+    """Return the kind of numbers of a list's level ("" for bullets), the signs around them, and the first one."""
     kind = attribute(level, "num-format") if local(level) == "list-level-style-number" else ""
     start = attribute(level, "start-value")
     return (
@@ -181,7 +181,7 @@ class _Document:
         """Add the blocks in an element.
 
         Args:
-            style: of the list that the element is in.
+            style: the list's that the element is in.
             depth: nesting of lists.
         """
         for each in element:
@@ -256,7 +256,7 @@ class _Document:
                 _add(place, " ")
 
     def _text(self, element: Any, into: Any, boxes: Any) -> None:
-        """Add the text of a paragraph, whatever it is wrapped in; frames stand behind it."""
+        """Add the text of a paragraph, whatever it is wrapped in; frames follow it."""
         _add(into, element.text or "")
         for each in element:
             name = local(each)
@@ -313,7 +313,5 @@ def _add(into: Any, text: str) -> None:
     for line, after_break in [(first, False), *((line, True) for line in lines)]:
         if after_break:
             etree.SubElement(into, "br")
-        if len(into):
-            into[-1].tail = (into[-1].tail or "") + line
-        else:
-            into.text = (into.text or "") + line
+        if line:  # an element for each piece: text that grows piece by piece takes quadratic time
+            etree.SubElement(into, "piece").text = line

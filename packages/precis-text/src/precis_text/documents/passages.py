@@ -43,7 +43,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many words of a file came out of its reader.
+    """The share of a file's words that came out of its reader.
 
     Attributes:
         words: words of the file, by another way than the reader's.
@@ -81,7 +81,7 @@ class Passages:
         text: lines end in a line feed; a blank line separates paragraphs.
         starts: offsets in `text`, increasing; `places[i]` holds from `starts[i]` up to the next one.
         notes: parts of the file that are not in the text, each in a few words.
-        title: of a document among several in one file, "" if the file holds one.
+        title: its name among several documents in one file; "" if the file holds one.
         left: what was left out and named, as pairs of name and text; not sent between processes.
         share: words of the file against words of the text; None if they were not counted.
     """

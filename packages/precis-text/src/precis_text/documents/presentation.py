@@ -108,7 +108,7 @@ def _write_shapes(root: Any, writer: Writer) -> None:
 
 
 def _shapes(element: Any) -> Iterator[Any]:
-    """Yield shapes and tables, whatever they are grouped in; a fallback repeats what stands before it."""
+    """Yield shapes and tables, whatever they are grouped in; a fallback repeats the element before it."""
     for each in element:
         name = local(each)
         if name in ("sp", "tbl", "cxnSp", "pt", "txBody"):

@@ -34,7 +34,7 @@ def read(content: bytes) -> Passages:
         UserError: it does not begin like one.
     """
     if not content.lstrip().startswith(b"{\\rtf"):
-        raise UserError("does not begin with {\\rtf; it is damaged or no rich text")
+        raise UserError("does not start with {\\rtf; it is damaged or no rich text")
     writer = Writer()
     source = content.decode("latin-1")
     source, notes = _taken(source, _FOOTNOTE)
@@ -57,7 +57,7 @@ def read(content: bytes) -> Passages:
 
 
 def _taken(source: str, opening: re.Pattern[str]) -> tuple[str, list[str]]:
-    """Take out the groups that begin with `opening`; return the rest, and these groups."""
+    """Take out the groups that start with `opening`; return the rest, and these groups."""
     kept, taken, end = [], [], 0
     for found in opening.finditer(source):
         if found.start() < end:

@@ -52,7 +52,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Write a value as a table shows it: whole numbers without a point, midnight as its day alone."""
+    """Write a value as a table shows it: whole numbers without a point, midnight as its day."""
     if isinstance(value, float):
         return f"{value:.15g}"
     if isinstance(value, datetime.datetime):

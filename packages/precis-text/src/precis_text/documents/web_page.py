@@ -2,7 +2,7 @@
 
 trafilatura says which text is the article, and drops much of it: lists, cells, words in spans. So its answer only
 chooses the part of the page: the smallest element that holds it. This part is read whole, but for what looks like a
-frame and is no part of the answer. Where the answer is a small share of the page's prose, the whole page is read.
+frame and is not in the answer. Where the answer is a small share of the page's prose, the whole page is read.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _write_article(root: Any, answer: str, writer: Writer) -> None:
     """Write the part of the page that holds the answer, or else all of it."""
     measured = _measured(root, _runs_in(answer))
     whole = measured[root]
-    is_found = len(answer) >= _FEWEST and whole.known >= _LEAST * whole.prose
+    is_found = len(answer) >= _FEWEST and whole.known >= _LEAST * (whole.prose or whole.words)
     part = _smallest(root, measured) if is_found else root
     write_tree(part, writer, leave=_leave(measured, part, is_found=is_found))
     inside = set(part.iter())
@@ -104,7 +104,7 @@ def _write_article(root: Any, answer: str, writer: Writer) -> None:
 
 @dataclass(slots=True)
 class _Measure:
-    """What an element holds, in words.
+    """The content of an element, in words.
 
     Attributes:
         words: all of them.

@@ -88,7 +88,7 @@ def _name_unread(archive: ZipFile, main: str, writer: Writer) -> None:
 
 @dataclass(frozen=True)
 class _Style:
-    """What a style says of a paragraph or a run; "" where it says nothing."""
+    """The properties that a style gives; "" for one that it does not give."""
 
     name: str = ""
     level: str = ""  # "h1" ...
@@ -251,7 +251,7 @@ class _Document:
         """Add the text of runs, whatever they are wrapped in.
 
         Args:
-            boxes: receives text boxes, which stand behind the paragraph.
+            boxes: receives text boxes, which follow the paragraph.
         """
         for each in element:
             name = local(each)
@@ -285,7 +285,7 @@ class _Document:
         self._runs(run, into, boxes)
 
     def _formula(self, element: Any, name: str, into: Any, boxes: Any) -> None:
-        """Add a part of a formula with the signs that stand in attributes: brackets, sums, strokes, powers."""
+        """Add a part of a formula with the signs of its attributes: brackets, sums, strokes, powers."""
         properties = _child(element, f"{name}Pr")
         if name == "sup":
             into = etree.SubElement(into, "sup", {"data-power": "1"})
@@ -347,7 +347,5 @@ def _add(into: Any, text: str) -> None:
     for line, after_break in [(first, False), *((line, True) for line in lines)]:
         if after_break:
             etree.SubElement(into, "br")
-        if len(into):
-            into[-1].tail = (into[-1].tail or "") + line
-        else:
-            into.text = (into.text or "") + line
+        if line:  # an element for each piece: text that grows piece by piece takes quadratic time
+            etree.SubElement(into, "piece").text = line

@@ -1,4 +1,4 @@
-"""The numbers that Word writes before paragraphs: "1.", "2.1", "(a)", "IV." They stand nowhere in the text."""
+"""The numbers that Word writes before paragraphs: "1.", "2.1", "(a)", "IV." The text of the file lacks them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WordNumbers:
 
     @classmethod
     def read(cls, root: Any) -> WordNumbers:
-        """Read numbering.xml; None has no list."""
+        """Read numbering.xml; None gives no lists."""
         found, defined = cls(), {}
         for each in root if root is not None else ():
             if local(each) == "abstractNum":
