@@ -33,6 +33,10 @@ def filled(document) -> None:
             f"---\na: b\n---\n# Mill\n\n{TEXT} [here](https://example.org) <b>bold</b> List<Object>\n".encode(),
         ),
         ("a.eml", f"Subject: x\n\n{TEXT}\n> Old words.\n-- \nAnn\n".encode()),
+        (
+            "a.eml",
+            b"Subject: x\nContent-Type: multipart/mixed; boundary=-=b\n\n---=b\n\nThe mill turns.\n---=b--\n",
+        ),
         ("a.epub", epub({"a.xhtml": f"<p>{TEXT}</p>"})),
         ("a.docx", word(filled)),
         ("a.rtf", rf"{{\rtf1{{\fonttbl{{\f0 Mill;}}}}{TEXT}\par}}".encode()),

@@ -33,6 +33,7 @@ LOW = 0.95
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 _RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻⁼⁽⁾ⁿ]+")
+_MEETING = re.compile(r"(?<=[a-z])(?=[A-Z\d])|(?<=\d)(?=[A-Za-z])")  # words that elements set side by side
 _INLINE = frozenset(
     [
         "a",
@@ -77,7 +78,10 @@ _OFFICE_PARTS = re.compile(
     r"(?:word/(?:document|footnotes|endnotes)\d*|ppt/(?:slides/slide|notesSlides/notesSlide)\d+)\.xml"
 )
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
-_OPEN_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
+_OPEN_MEETING = re.compile(
+    r"(?<=[a-z])(?=[A-Z\d])|(?<=\d)(?=[A-Za-z])"
+)  # words that elements set side by side
+_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
 _SHEET = re.compile(rb"<(?:\w+:)?t(?: [^<>]*)?>([^<]*)<")
 _RTF = re.compile(
     r"\{\s*\\(?:\*\\(?!footnote)|fonttbl|colortbl|stylesheet|info|pict|header|footer|super|listtable|"
@@ -117,9 +121,8 @@ def words(texts: Iterable[str]) -> Counter[str]:
     """Count words in small letters; each sign of Chinese and Japanese is one, and raised digits are none."""
     found: Counter[str] = Counter()
     for text in texts:
-        found.update(
-            _WORD.findall(_RAISED.sub(" ", text.replace("\u00ad", "").replace("\u200b", "")).lower())
-        )
+        shown = _RAISED.sub(" ", text.replace("\u00ad", "").replace("\u200b", ""))
+        found.update(_WORD.findall(_MEETING.sub(" ", shown).lower()))
     return found
 
 
@@ -181,6 +184,7 @@ def _of_mail(content: bytes) -> list[str]:
         if content.startswith(b"From ")
         else [content]
     )
+    mails = [re.sub(rb'(?i)(\bboundary=)([^\s";]+)', rb'\1"\2"', mail) for mail in mails]
     texts: list[str] = []
     for mail in filter(None, mails):
         found: list[tuple[str, str]] = []
