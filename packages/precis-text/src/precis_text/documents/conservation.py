@@ -78,10 +78,7 @@ _OFFICE_PARTS = re.compile(
     r"(?:word/(?:document|footnotes|endnotes)\d*|ppt/(?:slides/slide|notesSlides/notesSlide)\d+)\.xml"
 )
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
-_OPEN_MEETING = re.compile(
-    r"(?<=[a-z])(?=[A-Z\d])|(?<=\d)(?=[A-Za-z])"
-)  # words that elements set side by side
-_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
+_OPEN_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
 _SHEET = re.compile(rb"<(?:\w+:)?t(?: [^<>]*)?>([^<]*)<")
 _RTF = re.compile(
     r"\{\s*\\(?:\*\\(?!footnote)|fonttbl|colortbl|stylesheet|info|pict|header|footer|super|listtable|"
