@@ -17,14 +17,14 @@ from precis_text.text_lines import MAX_LINE
 _ENDING, _SUMMARY_ENDING = ".txt", ".summary.txt"
 _ENDINGS = {
     "a PDF": ".pdf",
-    "a Word document": ".doc .docx",
-    "an OpenDocument text": ".odt",
-    "a rich text file": ".rtf",
-    "a presentation": ".ppt .pptx .odp",
-    "a spreadsheet": ".xls .xlsx .ods",
+    "a Word document of the old format": ".doc .dot",
+    "a presentation of the old format": ".ppt .pps",
+    "a document of Apple's": ".pages .key .numbers",
+    "an e-book": ".mobi .azw .azw3 .fb2 .djvu",
+    "a Word document": ".docx",
     "an EPUB": ".epub",
     "a web page": ".html .htm .xhtml",
-    "an e-mail": ".eml .msg",
+    "an e-mail of Outlook": ".msg",
     "an archive": ".zip .tar",
     "a compressed file": ".gz .xz .bz2 .zst",
 }
@@ -32,7 +32,6 @@ _BEGINNINGS = {
     b"%PDF": "a PDF",
     b"PK\x03\x04": "an office file or an archive",
     b"\xd0\xcf\x11\xe0": "an office file",
-    b"{\\rtf": "a rich text file",
     b"\x1f\x8b": "a compressed file",
     b"\xfd7zXZ": "a compressed file",
     b"PAR1": "a Parquet file without its ending",
@@ -42,6 +41,12 @@ _BEGINNINGS = {
 _REMEDIES = {
     "a PDF": "convert it to text first, for instance with pdftotext",
     "a web page": "convert it to text first, for instance with pandoc -t plain",
+    "a Word document of the old format": "save it as .docx, or run: soffice --headless --convert-to docx FILE",
+    "a presentation of the old format": "save it as .pptx, or run: soffice --headless --convert-to pptx FILE",
+    "an office file": "save it in today's format (.docx, .pptx, .xlsx), without a password",
+    "a document of Apple's": "export it as PDF or in the format of Word",
+    "an e-book": "convert it to EPUB first, for instance with ebook-convert",
+    "an e-mail of Outlook": "save it as .eml, or as text",
     "a compressed file": "unpack it first",
     "an archive": "unpack it first",
 }
