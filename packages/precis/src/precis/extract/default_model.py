@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Unpack
 
 from precis.extract.extractor import Extractor
 from precis.generation.model_loader import model_use
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer
 from precis_text.errors import UserError
+from precis_text.length import LengthOptions, make_length
 
 PACKAGE = "precis_model_small"
 _FOLDER = "weights"
@@ -43,21 +45,20 @@ def _found() -> Path | None:
 def summarize(
     text: str,
     *,
-    words: int | None = None,
-    sentences: int | None = None,
     model: str | Path | None = None,
     mode: Mode | None = None,
+    **lengths: Unpack[LengthOptions],
 ) -> str:
     """Return a summary of a text.
 
     Args:
-        words: at most this many words.
-        sentences: at most this many sentences; give one of the two, or neither for a length that suits the text.
         model: a run folder, a Hugging Face folder or a hub name; if None, the default model.
         mode: "abstract" writes, "extract" chooses sentences of the text; if None, the mode the model was trained for.
+        lengths: `words`, `sentences` or `tokens`, `min_words` and `short`; without a cap the length suits the text.
+            See `precis_text.length.LengthOptions`.
 
     Raises:
-        UserError: if the text is empty, the model cannot be loaded, or it was not trained for the mode.
+        UserError: if the text is empty, a length is invalid, or the model cannot be loaded or lacks the mode.
 
     Examples:
         >>> text = "Ann sings in the hall. Bob listens to her song for a long time. It rains."
@@ -65,8 +66,9 @@ def summarize(
         >>> len(summary.split()) <= 12
         True
     """
+    length = make_length(**lengths)
     maker = _maker(str(default_model() if model is None else model), mode)
-    (summary,) = maker.summarize([text], words=words, sentences=sentences)
+    (summary,) = maker.summarize([text], length=length)
     return summary.text
 
 

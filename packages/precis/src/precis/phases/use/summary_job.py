@@ -17,6 +17,7 @@ from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
+from precis_text.length import ANY_LENGTH, Length
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class SummaryJob:
 
     Attributes:
         model: a folder, or a name on the hub; if None, the model that comes with precis on each machine.
-        length: `words`, `sentences`, `tokens`, `min_words`, `short`; see `Summarizer.stream`.
+        length: the requested length of a summary.
         writing: `instruction`, `long`, `beams`, `max_source`, `draft`; all must be None or False for extracts.
     """
 
@@ -48,7 +49,7 @@ class SummaryJob:
     adapter: str | None = None
     device: str | None = None
     mode: Mode | None = None
-    length: Mapping[str, Any] = field(default_factory=dict)
+    length: Length = ANY_LENGTH
     writing: Mapping[str, Any] = field(default_factory=dict)
 
     def found_model(self) -> str:
@@ -78,7 +79,7 @@ class SummaryJob:
             UserError: see `chosen_mode`.
         """
         made = made_with(find_parts(self.found_model(), self.adapter))
-        return {**self.length, **self.writing, "mode": self.chosen_mode(), **made}
+        return {**self.length.options(), **self.writing, "mode": self.chosen_mode(), **made}
 
     def load(self, *, keep_going: bool, batch_size: int = 8) -> SummaryMaker:
         """Load the model.
@@ -92,7 +93,7 @@ class SummaryJob:
         """
         mode, model = self.chosen_mode(), self.found_model()
         device = None if self.device is None else named_device(self.device)
-        options = {"keep_going": keep_going, **self.length}
+        options = {"keep_going": keep_going, "length": self.length}
         if mode == "extract":
             extractor = Extractor.from_pretrained(model, device=device)
             return SummaryMaker(partial(extract_documents, extractor, **options), extractor.max_source)
