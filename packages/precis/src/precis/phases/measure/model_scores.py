@@ -20,7 +20,7 @@ from precis.data.tasks.label_schema import answers_of
 from precis.data.tasks.tasks import Part
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.score_report import Report
-from precis.evaluation.scoring import evaluate as score
+from precis.evaluation.scoring import score
 from precis.extract.extractor import Extractor
 from precis.generation.adapters import ADAPTER_FOLDER, find_parts
 from precis.generation.classifier import Classifier

@@ -37,6 +37,7 @@ from precis.phases.train.training_session import (
 from precis.phases.train.validation_scores import PairValidation, SampleSummaries, Validation, evenly_spaced
 from precis.recipes.overrides import with_changes
 from precis.recipes.planning import Answer
+from precis.recipes.run_options import check_seed
 from precis.recipes.run_plan import RunPlan
 from precis.training import Lowest, Trained
 from precis_text.errors import UserError
@@ -74,7 +75,7 @@ class PairRequest(RunRequest):
         answer: the source of the model's answers: texts of its decoder, or a head on its encoder.
 
     Raises:
-        UserError: the seed is negative.
+        UserError: the seed is negative or too large.
     """
 
     sources: PairSources
@@ -85,8 +86,7 @@ class PairRequest(RunRequest):
     answer: Answer = "text"
 
     def __post_init__(self) -> None:
-        if self.sampling_seed is not None and self.sampling_seed < 0:
-            raise UserError(f"--sampling-seed {self.sampling_seed}: use 0 or more")
+        check_seed("--sampling-seed", self.sampling_seed)
 
     def read_pairs(self, *, seed: int) -> TrainingPairs:
         """Open the sources and draw a sample; `seed` is the run's.

@@ -93,10 +93,10 @@ class SummaryJob:
         """
         mode, model = self.chosen_mode(), self.found_model()
         device = None if self.device is None else named_device(self.device)
-        options = {"keep_going": keep_going, "length": self.length}
         if mode == "extract":
             extractor = Extractor.from_pretrained(model, device=device)
-            return SummaryMaker(partial(extract_documents, extractor, **options), extractor.max_source)
+            choose = partial(extract_documents, extractor, length=self.length, keep_going=keep_going)
+            return SummaryMaker(choose, extractor.max_source)
         asked = {name: value for name, value in self.writing.items() if value is not None}
         summarizer = Summarizer.from_pretrained(
             model,
@@ -105,5 +105,12 @@ class SummaryJob:
             max_source=asked.pop("max_source", None),
             loop=Drafting() if asked.pop("draft", False) else AUTOMATIC,
         )
-        write = partial(summarize_documents, summarizer, batch_size=batch_size, **options, **asked)
+        write = partial(
+            summarize_documents,
+            summarizer,
+            length=self.length,
+            keep_going=keep_going,
+            batch_size=batch_size,
+            **asked,
+        )
         return SummaryMaker(write, summarizer.max_source, summarizer.limit_is_assumed)
