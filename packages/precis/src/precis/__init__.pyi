@@ -1,7 +1,6 @@
 """The public names, once: `__init__.py` imports each from here on first use."""
 
 from precis.data.pairs.pair import Pair as Pair
-from precis.data.pairs.pair_reader import read_pairs as read_pairs
 from precis.data.text.unigram_tokenizer import train_tokenizer as train_tokenizer
 from precis.evaluation.rouge import Rouge as Rouge
 from precis.evaluation.scoring import score as score
@@ -11,10 +10,12 @@ from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig a
 from precis.models.prophetnet.modeling_prophetnet import (
     ProphetNetForConditionalGeneration as ProphetNetForConditionalGeneration,
 )
+from precis.models.prophetnet.prophetnet_weights import save_for_transformers as save_for_transformers
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig as ZCodePPConfig
 from precis.models.zcodepp.modeling_zcodepp import (
     ZCodePPForConditionalGeneration as ZCodePPForConditionalGeneration,
 )
+from precis.phases.data.named_pairs import read_pairs as read_pairs
 from precis.phases.data.pair_checks import write_synthetic as write_synthetic
 from precis.phases.measure.model_evaluation import evaluate as evaluate
 from precis.phases.plans.finetuning_plan import finetune as finetune

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
+from precis.data.pairs.pair import Columns, Pair
+from precis.data.pairs.pair_reader import ReadReport
+from precis.data.pairs.pair_reader import read_pairs as stream_pairs
 from precis.data.tasks.tasks import Part
 from precis.phases.data.run_pairs import ColumnNames, PairSources, find_part, find_sources, splits_of
+from precis_text.errors import UserError
 
 _TEST_FILE = "TEST_FILE"  # for the user to fill in
 
@@ -91,6 +95,52 @@ class NamedPairs:
         }
         words = [f"{option} {shlex.quote(value)}" for option, value in values.items() if value is not None]
         return " ".join([*words, *(["--skip-bad"] if self.skip_bad else [])])
+
+
+class ReadOptions(TypedDict, total=False):
+    """The options of `precis.data.pairs.pair_reader.read_pairs` that a task sets itself."""
+
+    columns: Columns | None
+    empty_documents: int
+    need_summary: bool
+    stream: bool
+
+
+def read_pairs(
+    data: str | Path | None = None,
+    *,
+    task: str | None = None,
+    split: str | None = None,
+    skip_bad: bool = False,
+    limit: int | None = None,
+    report: ReadReport | None = None,
+    **options: Unpack[ReadOptions],
+) -> Iterator[Pair]:
+    """Stream pairs of document and summary.
+
+    Args:
+        data: a file, a folder or `hub:owner/name`; with `task`, the folder of the task's files, by default the hub.
+        task: a task of the table (see: precis data list), which sets the columns; its default split is test.
+        split: "train", "dev" or "test"; None for a single file or a folder of texts.
+        skip_bad: skip unusable rows instead of stopping at the first.
+        limit: stop after this many pairs, 1 or more.
+        report: filled in while reading.
+        options: without a task, those of `precis.data.pairs.pair_reader.read_pairs`.
+
+    Raises:
+        UserError: neither data nor a task is given, the task is unknown, the source cannot be read or lacks usable
+            rows, or it contains a bad row and `skip_bad` is False. The message names the file and the line.
+
+    Examples:
+        >>> next(read_pairs("pairs", split="test")).summary
+        'Ann sings.'
+    """
+    if task is None and data is not None:
+        return stream_pairs(data, split=split, skip_bad=skip_bad, limit=limit, report=report, **options)
+    if options:
+        raise UserError(f"{' and '.join(options)}: task={task} sets this itself; omit it")
+    part = NamedPairs(task=task, data=text_of(data)).part(split)
+    return part.read(skip_bad=skip_bad, limit=limit, report=report)
 
 
 def named_pairs(data: str | Path | None, options: Mapping[str, Any]) -> tuple[NamedPairs, dict[str, Any]]:

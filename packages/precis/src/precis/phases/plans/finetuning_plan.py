@@ -24,7 +24,7 @@ from precis.phases.train.training_session import RunOptions
 from precis.recipes.catalogue import FOR_PRETRAINED, recipe_to_finetune
 from precis.recipes.overrides import asks_for_shape, check_on_pairs
 from precis.recipes.planning import Answer, in_words, resolve_run, zero_shot
-from precis.recipes.run_options import PairTrainingOptions, option_changes, refuse_unknown
+from precis.recipes.run_options import PairTrainingOptions, check_seed, option_changes, refuse_unknown
 from precis.recipes.run_plan import RunPlan
 from precis.training import Callback, Trained, standard_callbacks
 from precis_text.errors import UserError
@@ -200,6 +200,7 @@ def finetune(
 
 def _check_together(options: FineTuningOptions, *, search: bool) -> None:
     """Refuse options that exclude each other, whatever the data."""
+    check_seed("--sampling-seed", options.get("sampling_seed"))
     if options.get("sampling_seed") is not None and options.get("examples") is None:
         raise UserError("--sampling-seed selects the pairs for --examples; add --examples")
     for option, value in (("--trials", options.get("trials")), ("--space", options.get("space") or None)):
