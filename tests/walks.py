@@ -1,8 +1,8 @@
-"""How often something changes files on its way: the files whose functions are called with it, one after another.
+"""Count how often something changes files on its way: the files whose functions are called with it, in order.
 
-What is followed is a text, its bytes or token ids, or a value that names its place, such as the sources of a run. A rare word
-marks the text, a rare id the tokens. A call counts if an argument holds one of them in a list, a dictionary, a
-dataclass or a tensor. A bare name, a text or a path, is not the thing itself and does not count. Continuing a
+What is followed is a text, its bytes or token ids, or a value that names its place, such as the sources of a run. A
+rare word marks the text, a rare id the tokens. A call counts if an argument holds one of them in a list, a dictionary,
+a dataclass or a tensor. A bare name, a text or a path, is not the thing itself and does not count. Continuing a
 generator is no call, and code that dataclasses generate is in no file.
 """
 
