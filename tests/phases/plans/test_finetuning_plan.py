@@ -9,7 +9,7 @@ from tiny_models import SMALL_RUN, tiny
 
 import precis
 from precis.cli import main
-from precis.phases.data.named_pairs import NamedPairs
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.plans.finetuning_plan import plan_finetuning
 from precis.recipes.catalogue import FOR_PRETRAINED, FROM_DEFAULT
 from precis_text.errors import UserError

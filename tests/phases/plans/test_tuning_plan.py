@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import precis
-from precis.phases.data.named_pairs import NamedPairs
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.plans.tuning_plan import plan_tuning
 from precis_text.errors import UserError
 

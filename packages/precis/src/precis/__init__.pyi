@@ -15,8 +15,8 @@ from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig as ZCodePP
 from precis.models.zcodepp.modeling_zcodepp import (
     ZCodePPForConditionalGeneration as ZCodePPForConditionalGeneration,
 )
-from precis.phases.data.named_pairs import read_pairs as read_pairs
 from precis.phases.data.pair_checks import write_synthetic as write_synthetic
+from precis.phases.data.run_pairs import read_pairs as read_pairs
 from precis.phases.measure.model_evaluation import evaluate as evaluate
 from precis.phases.plans.finetuning_plan import finetune as finetune
 from precis.phases.plans.mixture_plan import ground as ground

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from precis.phases.data.named_pairs import NamedPairs
+    from precis.phases.data.run_pairs import NamedPairs
 
 
 def named_pairs_of(context: typer.Context) -> NamedPairs:
     """Return the pairs that the options of a command name."""
-    from precis.phases.data.named_pairs import NamedPairs
+    from precis.phases.data.run_pairs import NamedPairs
 
     names = [field.name for field in fields(NamedPairs)]
     return NamedPairs(**{name: context.params[name] for name in names if name in context.params})
@@ -28,7 +28,7 @@ def next_commands(
 
     Args:
         run: the run folder, which names the model.
-        test_pairs: see `precis.phases.data.named_pairs.NamedPairs.to_test`.
+        test_pairs: see `precis.phases.data.run_pairs.NamedPairs.to_test`.
         units_column: the column of units that the model needs in addition to its documents.
         writes: whether the model can summarize.
     """

@@ -15,7 +15,7 @@ from precis.evaluation.score_report import Report
 from precis.generation.input_plan import Long
 from precis.generation.model_metadata import Mode
 from precis.messages import Notify, silent
-from precis.phases.data.named_pairs import named_pairs
+from precis.phases.data.run_pairs import named_pairs
 from precis.phases.measure.model_scores import (
     Decoding,
     Progress,

@@ -13,8 +13,7 @@ from typing import Literal, Unpack, overload
 from precis.data.tasks.label_schema import answers_of
 from precis.data.tasks.tasks import task as task_named
 from precis.evaluation.task_scores import task_scorers
-from precis.phases.data.named_pairs import NamedPairs, named_pairs, text_of
-from precis.phases.data.run_pairs import PairSources
+from precis.phases.data.run_pairs import NamedPairs, PairSources, named_pairs, text_of
 from precis.phases.search.grid_search import Searched, is_search, search_as
 from precis.phases.search.search_space import SearchSpace, resolve_space
 from precis.phases.train.finetuning import finetune_as
@@ -121,7 +120,7 @@ def plan_finetuning(
         UserError: options exclude each other, the pairs are not found, or a recipe, task or setting is unknown.
 
     Examples:
-        >>> from precis.phases.data.named_pairs import NamedPairs
+        >>> from precis.phases.data.run_pairs import NamedPairs
         >>> planned = plan_finetuning(NamedPairs(data="pairs"), out="runs/first", recipe="zcodepp-micro", epochs=2)
         >>> planned.plan.name, planned.plan.train.epochs
         ('zcodepp-micro', 2)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from precis.phases.data.named_pairs import NamedPairs, named_pairs
-from precis.phases.data.run_pairs import PairSources, examples_in_share
+from precis.phases.data.run_pairs import NamedPairs, PairSources, examples_in_share, named_pairs
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune_as
 from precis.phases.train.training_session import RunOptions
