@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.support_scores import faithful_scores
-from precis.extract.default_model import default_model
 from precis.extract.extractor import Extractor
+from precis.generation.model_location import default_model
 from precis.generation.summarizer import Summarizer
 from precis_experiments.open_sets import SETS, OpenSet, pairs_of
 from precis_text.support.marks import KINDS

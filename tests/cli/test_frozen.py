@@ -60,7 +60,7 @@ COMMANDS = {
     "reproduce": "--data --latex --mode --model --out --precision --scale --seeds --steps --threads table",
     "serve": (
         "--adapter --batch-size --device --grace --host --keys --max-body-mb --max-seconds --max-tokens "
-        "--mode --model --name --port --queue-tokens --requests-per-minute --threads"
+        "--mode --model --model-memory --name --port --queue-tokens --requests-per-minute --threads"
     ),
     "export onnx": "--int8 --out model",
     "probe attention": (

@@ -47,7 +47,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face folder, or a hub name. Repeatable: each one is compared with the first."
+            "A run folder, a Hugging Face folder, a hub name, or default, the model included with precis. "
+            "Repeatable: each one is compared with the first."
         ),
     ),
 ]
