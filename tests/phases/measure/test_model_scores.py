@@ -14,15 +14,8 @@ from precis.evaluation.rouge import Rouge
 from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
 from precis.phases.data.run_pairs import find_part
-from precis.phases.measure.model_scores import (
-    Decoding,
-    evaluate_models,
-    given_predictions,
-    given_systems,
-    joined,
-    make_report,
-    read_test_pairs,
-)
+from precis.phases.measure.evaluation_inputs import given_predictions, given_systems, joined, read_test_pairs
+from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
 from precis_text.errors import UserError
 

@@ -17,7 +17,7 @@ from precis.models.zcodepp.modeling_zcodepp import (
 )
 from precis.phases.data.pair_checks import write_synthetic as write_synthetic
 from precis.phases.data.run_pairs import read_pairs as read_pairs
-from precis.phases.measure.model_evaluation import evaluate as evaluate
+from precis.phases.measure.model_scores import evaluate as evaluate
 from precis.phases.plans.finetuning_plan import finetune as finetune
 from precis.phases.plans.mixture_plan import ground as ground
 from precis.phases.plans.mixture_plan import train_extractor as train_extractor

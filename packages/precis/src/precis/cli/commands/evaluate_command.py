@@ -201,7 +201,7 @@ def evaluate(
     from precis.cli.framework.console import ProgressLine, show
 
     begin(threads)
-    from precis.phases.measure.model_evaluation import evaluate as evaluate_all
+    from precis.phases.measure.model_scores import evaluate as evaluate_all
 
     with ProgressLine() as progress:
         report = evaluate_all(
