@@ -21,6 +21,7 @@ from precis.phases.use.input_documents import Document, Reading, read_documents
 from precis.phases.use.summarization import Result
 from precis.phases.use.summary_job import SummaryJob, SummaryMaker
 from precis_text.errors import UserError
+from precis_text.length import make_length
 
 TEXT = "Ann sings in the hall on Monday. Bob listens to her. They go home late."
 HOW = Reading(keep_going=True)
@@ -42,7 +43,7 @@ def shelf(tmp_path: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def making(tmp_path_factory: pytest.TempPathFactory) -> SummaryJob:
     model = save("zcodepp", tmp_path_factory.mktemp("models") / "tiny")
-    return SummaryJob(model=str(model), length={"words": 5, "short": "keep"}, writing={"beams": 1})
+    return SummaryJob(model=str(model), length=make_length(words=5), writing={"beams": 1})
 
 
 def blocks(shelf: list[str]) -> list[arrow.Table]:

@@ -11,18 +11,11 @@ from precis.data.synthetic.corpus import make_pairs
 from precis.evaluation.meteor import Meteor
 from precis.evaluation.predictions import PredictionWriter, read_predictions
 from precis.evaluation.rouge import Rouge
-from precis.evaluation.scoring import evaluate
+from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
 from precis.phases.data.run_pairs import find_part
-from precis.phases.measure.model_scores import (
-    Decoding,
-    evaluate_models,
-    given_predictions,
-    given_systems,
-    joined,
-    make_report,
-    read_test_pairs,
-)
+from precis.phases.measure.evaluation_inputs import given_predictions, given_systems, joined, read_test_pairs
+from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
 from precis_text.errors import UserError
 
@@ -219,7 +212,7 @@ def test_case_does_not_count_in_the_bleu_of_questions() -> None:
     quick = Bootstrap(samples=2)
     for name, expected in (("squad-qg", 100), ("samsum", 30)):
         scores = scores_for(name, PAIRS, with_bleu=True)
-        report = evaluate(systems, pairs, scorers=scores.scorers, baselines=(), intervals=quick)
+        report = score(systems, pairs, scorers=scores.scorers, baselines=(), intervals=quick)
         assert (report.systems[0].metrics["bleu"].mean >= 99) == (expected == 100)
 
 

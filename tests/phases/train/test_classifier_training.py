@@ -14,7 +14,8 @@ from precis.generation.classifier import Classifier
 from precis.generation.model_loader import load_model
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
 from precis.phases.data.run_pairs import find_part, find_sources
-from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report, read_test_pairs
+from precis.phases.measure.evaluation_inputs import read_test_pairs
+from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
 from precis.phases.train.classifier_training import with_head
 from precis.phases.train.finetuning import finetune

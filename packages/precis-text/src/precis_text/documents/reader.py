@@ -84,7 +84,7 @@ def _plain_text(content: bytes, name: str) -> Passages:
         raise UserError(str(error)) from None
     passages = passages_of(text)
     notes = [f"{joined:,} words joined that were divided at line ends"] if joined else []
-    return replace(passages, notes=(*passages.notes, *notes))
+    return replace(passages, notes=[*passages.notes, *notes])
 
 
 class _Worker:

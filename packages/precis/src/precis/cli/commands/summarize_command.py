@@ -190,8 +190,13 @@ class MakingOptions(OptionGroup):
         from precis_text.decoding_settings import GenerationSettings
         from precis_text.length import make_length
 
-        length = {name: getattr(self, name) for name in ("words", "sentences", "tokens", "min_words")}
-        make_length(**length)
+        length = make_length(
+            words=self.words,
+            sentences=self.sentences,
+            tokens=self.tokens,
+            min_words=self.min_words,
+            short=self.short.value,
+        )
         GenerationSettings(beams=1 if self.beams is None else self.beams)
         model = model_to_use(self.model, self.adapter)
         writing = {
@@ -206,7 +211,7 @@ class MakingOptions(OptionGroup):
             adapter=self.adapter,
             device=device,
             mode=None if self.mode is None else ModeName(self.mode).value,
-            length={**length, "short": self.short.value},
+            length=length,
             writing=writing,
         )
 

@@ -264,6 +264,12 @@ def save_for_transformers(model: PreTrainedModel, folder: str | Path) -> None:
 
     Raises:
         UserError: if transformers' ProphetNet does not support the shape, or `folder` contains files not from precis.
+
+    Examples:
+        >>> config = precis.ProphetNetConfig(vocab_size=30, hidden_size=16, encoder_layers=1, decoder_layers=1)
+        >>> save_for_transformers(precis.ProphetNetForConditionalGeneration(config), "plain")
+        >>> Path("plain/model.safetensors").is_file()
+        True
     """
     settings = settings_for_transformers(model.config)
     state = model.state_dict()

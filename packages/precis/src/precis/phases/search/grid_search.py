@@ -94,6 +94,18 @@ def search(
         RunError: training failed without diverging (a diverged trial counts as failed), or no trial succeeded.
     """
     request = PairRequest(start=start, tokenizer=tokenizer, **asked)
+    return search_as(run, request, space=space, trials=trials, callbacks=callbacks)
+
+
+def search_as(
+    run: RunPlan,
+    request: PairRequest,
+    *,
+    space: SearchSpace,
+    trials: int | None = None,
+    callbacks: Callable[[], Sequence[Callback]] = standard_callbacks,
+) -> Searched:
+    """Search as a request describes; see `search`."""
     folder = claim_folder(request.out)
     _refuse(run, space, folder, trials=trials)
     folder.mkdir(parents=True, exist_ok=True)

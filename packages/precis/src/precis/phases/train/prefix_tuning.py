@@ -67,7 +67,12 @@ def tune(
             is training in it.
         RunError: training failed.
     """
-    request = PairRequest(start=base, callbacks=callbacks, **asked)
+    return tune_as(plan, run, PairRequest(start=base, callbacks=callbacks, **asked))
+
+
+def tune_as(plan: TunePlan, run: RunPlan, request: PairRequest) -> Trained:
+    """Train an attachment as a request describes; see `tune`."""
+    base = str(request.start)
     if sharding_is_asked_for():
         raise UserError(
             "a prefix needs its whole base, but FSDP shards it; launch without FSDP. Every process then holds "
