@@ -14,6 +14,7 @@ os.environ.setdefault("PRECIS_TEST_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", os.environ["PRECIS_TEST_THREADS"])
 sys.path.insert(0, str(Path(__file__).parent))
 
+import jaxtyping
 import pytest
 import torch
 
@@ -49,3 +50,13 @@ def draw_where_it_is_looked_at(
 ) -> Iterator[None]:
     with draw_curves_no_more() if "draws" in request.keywords else nullcontext():
         yield
+
+
+@pytest.fixture(autouse=True)
+def check_no_shapes_where_code_is_traced(request: pytest.FixtureRequest) -> Iterator[None]:
+    if "traced" not in request.keywords:
+        yield
+        return
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -149,8 +149,8 @@ class Chunks:
         return kept.new_zeros(count, *kept.shape[1:]).index_copy(0, self.kept, kept)
 
     def whole_weights(
-        self, weights: Float[Tensor, "c h l p+l"]
-    ) -> tuple[Float[Tensor, "b h s p+s"], Float[Tensor, "c h l p+l"]]:
+        self, weights: Float[Tensor, "c h l pl"]
+    ) -> tuple[Float[Tensor, "b h s ps"], Float[Tensor, "c h l pl"]]:
         """Return the weights of whole sequences, and the chunks' own weights derived from them.
 
         Between chunks, and in chunks of padding, the weights are zero.
