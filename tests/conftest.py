@@ -14,6 +14,8 @@ os.environ.setdefault("PRECIS_TEST_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", os.environ["PRECIS_TEST_THREADS"])
 sys.path.insert(0, str(Path(__file__).parent))
 
+
+# isort: split
 import jaxtyping
 import pytest
 import torch
@@ -52,11 +54,7 @@ def draw_where_it_is_looked_at(
         yield
 
 
-@pytest.fixture(autouse=True)
-def check_no_shapes_where_code_is_traced(request: pytest.FixtureRequest) -> Iterator[None]:
-    if "traced" not in request.keywords:
-        yield
-        return
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check shapes, except where torch traces the code: their checks cannot be traced."""
+    jaxtyping.config.update("jaxtyping_disable", "traced" in item.keywords)

@@ -19,6 +19,8 @@ from precis_text.errors import UserError
 from tests.small_models import prophetnet_config
 from tests.tiny_models import documents, our_tokenizer, tiny
 
+pytestmark = pytest.mark.traced
+
 ROOT = Path(__file__).parents[1]
 TEXTS = documents(12)
 

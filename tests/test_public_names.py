@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import tiny
 
 import precis
+from tests.tiny_models import tiny
 
 
 def test_at_most_sixteen_names():

@@ -9,8 +9,6 @@ from pathlib import Path
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
-from document_files import epub
-from tiny_models import save
 
 from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble
 from precis.batch.batch_worker import ROWS, TRIES, Attempts, Worker, results_of
@@ -21,6 +19,8 @@ from precis.phases.use.input_documents import Document, Reading, read_documents
 from precis.phases.use.summarization import Result
 from precis.phases.use.summary_job import SummaryJob, SummaryMaker
 from precis_text.errors import UserError
+from tests.document_files import epub
+from tests.tiny_models import save
 
 TEXT = "Ann sings in the hall on Monday. Bob listens to her. They go home late."
 HOW = Reading(keep_going=True)

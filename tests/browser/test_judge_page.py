@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from judge.studies import INJECTED, invented, judge_all, lines, study_in
 
 from precis_judge.judging_study import JudgingStudy
 from precis_judge.report_files import publish
 from precis_judge.system_summaries import JudgedDocument
+from tests.judge.studies import INJECTED, invented, judge_all, lines, study_in
 
 pytestmark = pytest.mark.browser
 KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")

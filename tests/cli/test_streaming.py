@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_models import documents, save
 
 from precis.cli import main
 from precis.cli.framework.terminal_output import Screen
 from precis.generation import partial_summaries
+from tests.tiny_models import documents, save
 
 
 def by_fours(text: str) -> list[str]:

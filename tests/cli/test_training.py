@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, once, save
 
 from precis.phases.train import pair_training as module
+from tests.tiny_models import SMALL_RUN, once, save
 
 Precis = Callable[..., Any]
 SHORT = ["--steps", 2, "--set", "generated_rows=0", "--select", "loss", "--precision", "fp32"]

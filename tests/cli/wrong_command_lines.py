@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tiny_models import our_tokenizer, save
-
 from precis.cli import main
+from tests.tiny_models import our_tokenizer, save
 
 TABLE = Path(__file__).with_name("wrong_command_lines.txt")
 SPECIAL = {

@@ -4,11 +4,10 @@ import json
 import lzma
 from pathlib import Path
 
-from document_files import epub, lines_of, pdf
-from fairseq_checkpoints import bert_like, save_released
-from tiny_models import save, save_classifier
-
 from precis.data.synthetic.corpus import make_pairs
+from tests.document_files import epub, lines_of, pdf
+from tests.fairseq_checkpoints import bert_like, save_released
+from tests.tiny_models import save, save_classifier
 
 TASKS = ("samsum", "e2e", "dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
 TEXTS = ("books", "more", "texts")

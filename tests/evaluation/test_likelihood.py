@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from tiny_models import documents, tiny
 from torch import nn
 
 from precis.evaluation.likelihood import FROM_DOCUMENT, FROM_REFERENCE, OF_REFERENCE, Likelihood
+from tests.tiny_models import documents, tiny
 
 SOURCES = documents(5)
 TARGETS = [text[: 20 + 12 * row] for row, text in enumerate(documents(5, seed=9))]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
 
 from precis.recipes.run_plan import PRECISION
 from precis.tuning import Prefix, method
@@ -28,6 +27,7 @@ from precis_experiments.resumable_steps import Study
 from precis_experiments.scales import DIALOGUES, FACTS, FINE_TUNING, LOW, PREFIX_SCALES, TOP, PrefixScale
 from precis_experiments.tuning_cost import StepAsked, measure, step_cost
 from precis_text.errors import RunError
+from tests.tiny_models import save
 
 SMOKE, MICRO = PREFIX_SCALES["smoke"], PREFIX_SCALES["micro"]
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 
 from precis.extract.extractor import Extractor
 from precis.generation.summarizer import Summarizer
@@ -18,6 +17,7 @@ from precis_experiments import small_model as module
 from precis_experiments.open_sets import SETS, TEXTS, check_rows, is_open, pairs_of
 from precis_experiments.small_model import WRITING, default_model
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 RUN = ExtractPlan(
     scorer=ScorerShape(width=16, layers=1, heads=2),

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 
 from precis.objectives.pretraining_objectives import SpansAlone
 from precis.recipes.run_plan import PRECISION
@@ -22,6 +21,7 @@ from precis_experiments.zcodepp_studies import (
     ordered_cells,
     variant,
 )
+from tests.tiny_models import save
 
 
 def result(value: float) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 
 from precis import summarize
 from precis.extract import default_model as module
@@ -11,6 +10,7 @@ from precis.extract.default_model import default_model
 from precis.generation.model_loader import load_model, model_use
 from precis_text.errors import UserError
 from precis_text.words import length_in_words
+from tests.tiny_models import save
 
 TEXT = (
     "The council met on Monday evening. It voted to repair the old bridge before winter. "

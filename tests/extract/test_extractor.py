@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import documents, save
 
 from precis.extract.extractor import AHEAD, Extractor
 from precis.extract.scorer_files import WEIGHTS_FILE, load_scorer, save_scorer
@@ -18,6 +17,7 @@ from precis_text.selection import choose, joined
 from precis_text.sentences import split_sentences
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
+from tests.tiny_models import documents, save
 
 DOCUMENT = (
     "Ann sings in the hall. Bob listens to her song for a long time.\n\n"

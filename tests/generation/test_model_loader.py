@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from huggingface_hub.errors import HfHubHTTPError, RemoteEntryNotFoundError, RepositoryNotFoundError
-from tiny_models import KINDS, save
 from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 from precis.generation import model_loader
@@ -18,6 +17,7 @@ from precis.generation.model_loader import load_model
 from precis.storage.atomic import write_folder
 from precis.tuning import Prefix, attach, method
 from precis_text.errors import UserError
+from tests.tiny_models import KINDS, save
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import KINDS, documents, our_tokenizer, tiny
 from transformers import PreTrainedModel
 
 from precis.generation.generation_settings import generation_config
@@ -15,6 +14,7 @@ from precis.tuning import Prefix, attach, method
 from precis_text.control_characters import join_parts, mark_units
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from tests.tiny_models import KINDS, documents, our_tokenizer, tiny
 
 SHORT = GenerationSettings(max_tokens=12)
 DOCUMENTS = documents(7)

@@ -1,15 +1,12 @@
 """What moved since the golden files were written: `python -m tests.golden [--write] [losses texts digests helps]`."""
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from golden import records, runs
+from tests.golden import records, runs
 
 
 def _losses(shelf: Path) -> dict[str, Any]:

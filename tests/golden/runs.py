@@ -15,7 +15,6 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from tiny_models import documents, our_tokenizer
 from transformers import PreTrainedModel
 from typer.main import get_command
 
@@ -30,6 +29,7 @@ from precis.models import (
     ZCodePPForConditionalGeneration,
 )
 from precis_text.decoding_settings import GenerationSettings
+from tests.tiny_models import documents, our_tokenizer
 
 _STEPS = 20
 _TERMINAL = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from judge.studies import lines, study_in
 
 from precis_judge.judge_app import make_app
 from precis_judge.verdicts import VerdictStore
+from tests.judge.studies import lines, study_in
 
 HOST = "127.0.0.1:8477"
 OWN = {"X-Precis-Judge": "0"}

@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from judge.studies import invented
 
 from precis_judge.study_design import Design, lay_out
 from precis_text.errors import UserError
+from tests.judge.studies import invented
 
 SYSTEMS = ("first", "second", "third")
 

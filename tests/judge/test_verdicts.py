@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from judge.studies import lines, study_in
 
 from precis.storage.locks import HeldError
 from precis_judge.judging_study import open_study
 from precis_judge.verdicts import VerdictStore, read_verdicts
 from precis_text.errors import UserError
+from tests.judge.studies import lines, study_in
 
 KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")
 _WRITER = """

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from tiny_models import our_tokenizer
 
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.phases.train.trainable_model import new_config
 from precis.recipes.catalogue import model_of, recipe
+from tests.tiny_models import our_tokenizer
 
 TINY = {
     "vocab_size": 300,

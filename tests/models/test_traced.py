@@ -2,8 +2,11 @@
 
 import pytest
 import torch
-from conformance import random_batch
-from small_models import SEQ2SEQ, classifier, seq2seq
+
+from tests.conformance import random_batch
+from tests.small_models import SEQ2SEQ, classifier, seq2seq
+
+pytestmark = pytest.mark.traced
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 

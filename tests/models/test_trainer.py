@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from small_models import seq2seq
-from tiny_models import our_tokenizer
 from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from precis_text.errors import UserError
+from tests.small_models import seq2seq
+from tests.tiny_models import our_tokenizer
 
 STREAMS = ("zcodepp-streams", "prophetnet")
 

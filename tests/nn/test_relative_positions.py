@@ -77,6 +77,7 @@ def test_no_setting_moves_a_bucket() -> None:
             assert torch.equal(found, released(distance, buckets, maximum)), (buckets, maximum)
 
 
+@pytest.mark.traced
 def test_buckets_are_one_graph() -> None:
     buckets, distance = LogBuckets(8, 16), torch.arange(-20, 21)
     whole = torch.compile(lambda x: buckets(x), backend="eager", fullgraph=True)
@@ -119,6 +120,7 @@ def test_no_pass_under_a_tracer_leaves_its_tensors_to_others() -> None:
 
 
 @pytest.mark.parametrize("length", [10, 40])
+@pytest.mark.traced
 def test_a_graph_finds_the_same_rows_whoever_made_them(length: int) -> None:
     buckets, cpu = LogBuckets(8, 16), torch.device("cpu")
     expected = OffsetRows(buckets).descending(length, cpu)

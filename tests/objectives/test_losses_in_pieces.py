@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from models.zcodepp.test_replaced_token_detection import blocks
-from models.zcodepp.test_replaced_token_detection import model as pretraining_model
-from objectives.test_future_tokens import Pairs, prophet, zcodepp
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -28,6 +25,9 @@ from precis.objectives import SequenceToSequence
 from precis.objectives.future_tokens import FutureTokens
 from precis.objectives.losses import smoothed_cross_entropy, token_losses
 from precis.objectives.replaced_tokens import ReplacedTokensAndSpans
+from tests.models.zcodepp.test_replaced_token_detection import blocks
+from tests.models.zcodepp.test_replaced_token_detection import model as pretraining_model
+from tests.objectives.test_future_tokens import Pairs, prophet, zcodepp
 
 ROWS, WIDTH, VOCABULARY = 23, 6, 31
 
@@ -308,6 +308,7 @@ def test_a_head_that_is_wrapped_is_asked_for_its_logits() -> None:
     [pytest.param(bart, marks=pytest.mark.slow), lambda: zcodepp(0)],
     ids=["bart", "zcodepp"],
 )
+@pytest.mark.traced
 def test_a_compiled_model_gives_the_same_loss(make: Any) -> None:
     torch._dynamo.reset()
     model = make().eval()

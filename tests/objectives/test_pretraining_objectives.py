@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import ClassVar, Unpack, get_args
 
 import pytest
-from tiny_models import documents, our_tokenizer
 
 from precis.data.batches.corruption import CorruptionIds
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows
@@ -17,6 +16,7 @@ from precis.phases.train.memory_plan import memory_plan
 from precis.phases.train.pretraining import pretrain, resolve_pretraining
 from precis.recipes.pretraining_runs import PreTrainingObjectives, pretraining_run
 from precis_text.config import Settings
+from tests.tiny_models import documents, our_tokenizer
 
 SOURCE = Path(__file__).parents[2] / "packages" / "precis" / "src" / "precis"
 SMALL = {

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from tiny_models import tiny
-from walks import modules_passed, told_way
-
 from precis.cli import main
+from tests.tiny_models import tiny
+from tests.walks import modules_passed, told_way
 
 
 def test_a_document_passes_the_modules_that_the_architecture_lists_at_most_twelve(tmp_path: Path) -> None:

@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
-from tiny_models import SMALL_RUN, once, our_tokenizer
-from walks import modules_passed, told_way
-
 from precis.cli import main
+from tests.tiny_models import SMALL_RUN, once, our_tokenizer
+from tests.walks import modules_passed, told_way
 
 NAMES = ("Yuki", "Ann", "Bob", "Tom", "Kim", "Sam")
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import bert_tokenizer, documents, our_tokenizer
 
 from precis.data.batches.length_buckets import Batch, in_order
 from precis.data.batches.token_arrays import TokenizedPairs
@@ -31,6 +30,7 @@ from precis.recipes.prophetnet_recipes import prophetnet_decoding
 from precis.recipes.run_plan import ProphetNetShape
 from precis.training.callbacks import read_metrics
 from precis_text.errors import UserError
+from tests.tiny_models import bert_tokenizer, documents, our_tokenizer
 
 TRAINING = {
     "train.steps": 3,

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 from transformers import PreTrainedConfig
 
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
@@ -21,6 +20,7 @@ from precis.recipes.catalogue import (
 )
 from precis.recipes.run_plan import RunPlan
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 _LAYERS = {"encoder_layers": 1, "decoder_layers": 1}
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
 
 from precis.data.pairs.pair import Pair
 from precis.phases.data.run_pairs import find_sources
@@ -14,6 +13,7 @@ from precis.phases.train.finetuning import finetune
 from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.planning import few_shot, in_words, resolve_run, zero_shot
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 TINY = ("max_source=48", "max_target=8", "generated_rows=0", "train.select=loss", "train.validate_every=1")
 

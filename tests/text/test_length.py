@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import our_tokenizer
 
 from precis.generation.input_plan import sentence_end_ids
 from precis_text.decoding_settings import GenerationSettings
@@ -11,6 +10,7 @@ from precis_text.errors import UserError
 from precis_text.length import Sentences, Tokens, Words, decoding_window, make_length, tokens_per_word, trim
 from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words
+from tests.tiny_models import our_tokenizer
 
 THREE = "The pool reopens on Monday. Entry is free. Children need an adult with them."
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from training import tiny
-from training.tiny import Witness
 
 from precis.objectives.losses import Loss
 from precis.training import Highest, JsonLines, Lowest, load_weights
 from precis.training.callbacks import read_metrics
 from precis.training.state_tensors import not_finite
 from precis_text.errors import DivergedError, RunError
+from tests.training import tiny
+from tests.training.tiny import Witness
 
 
 def _poisoned(*bad: int) -> Any:

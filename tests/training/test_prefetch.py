@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from training import tiny
 
 from precis.training import prefetch
 from precis.training.prefetch import Prefetched
+from tests.training import tiny
 
 CPU = torch.device("cpu")
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from training import tiny
 
 from precis.storage.checkpoint_folder import check_seal, to_json
 from precis.training import TrainSettings, load_weights
 from precis.training.checkpoint import Checkpoints, RunState, restore
 from precis.training.optimizer import build_optimizer
 from precis_text.errors import UserError
+from tests.training import tiny
 
 Change = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 

@@ -10,8 +10,6 @@ import torch
 from rich.console import Console
 from torch import nn
 from torch._dynamo.testing import CompileCounterWithBackend
-from training import tiny
-from training.tiny import Witness
 
 from precis.data.batches.length_buckets import Batch
 from precis.data.batches.pretraining_batches import PreTrainingBatch
@@ -26,6 +24,10 @@ from precis.training import ProgressBar, TrainSettings, load_weights, train
 from precis.training.callbacks import Callback
 from precis.training.torch_compile import CompileClock, compiled_layers, stacks_of
 from precis_text.errors import UserError
+from tests.training import tiny
+from tests.training.tiny import Witness
+
+pytestmark = pytest.mark.traced
 
 SIZE = {"vocab_size": 40, "hidden_size": 16, "num_attention_heads": 2}
 QUIET = {"dropout": 0.0, "attention_dropout": 0.0}

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from devices import beside
 from torch import nn
-from training import tiny
-from training.tiny import Witness
 
 from precis.objectives.losses import Loss
+from tests.devices import beside
+from tests.training import tiny
+from tests.training.tiny import Witness
 
 
 def test_training_learns(tmp_path: Path) -> None:

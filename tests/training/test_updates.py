@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from training import tiny
 
 from precis.training.updates import mixed_seed, scalars, seed_position
+from tests.training import tiny
 
 
 class Operations(TorchDispatchMode):

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conformance import random_batch
 from safetensors.torch import load_file, save_file
-from tuning.bases import KINDS, attach_loud, base, logits, plain
 
 from precis.storage.atomic import SEAL
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, load_adapter, method, read_adapter
@@ -15,6 +13,8 @@ from precis.tuning.adapter_folder import RECORD, TENSORS, is_adapter
 from precis.tuning.attach import record_of
 from precis.tuning.prefix import LowLayers, Reparametrized
 from precis_text.errors import UserError
+from tests.conformance import random_batch
+from tests.tuning.bases import KINDS, attach_loud, base, logits, plain
 
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=7)
 REPARAMETRIZED = Reparametrized(width=16)

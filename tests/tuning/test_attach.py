@@ -4,19 +4,19 @@ import copy
 
 import pytest
 import torch
-from conformance import (
-    random_batch,
-)
-from tiny_models import tiny
 from transformers import PreTrainedModel, T5GemmaConfig, T5GemmaForConditionalGeneration
 from transformers.models.t5gemma import T5GemmaModuleConfig
-from tuning.bases import KINDS, LAYERS, LENGTH, SEGMENTS, attach_loud, base, logits, plain
 
 from precis.nn.normalizers import TopP
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, attached, method
 from precis.tuning.discourse import Layer, Tuning, Uniform
 from precis.tuning.prefix import ALL_SITES, Site, TopLayers
 from precis_text.errors import UserError
+from tests.conformance import (
+    random_batch,
+)
+from tests.tiny_models import tiny
+from tests.tuning.bases import KINDS, LAYERS, LENGTH, SEGMENTS, attach_loud, base, logits, plain
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from tuning.bases import KINDS, LAYERS, base
 
 from precis.tuning import Prefix, attach
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import ALL_SITES, AllLayers, FromTokens, SingleLayer, Site, TopLayers
 from precis_text.errors import UserError
+from tests.tuning.bases import KINDS, LAYERS, base
 
 SCORED_BY_DISTANCE = {"t5", "zcodepp"}  # a prefix has no distance, so its scores are others
 

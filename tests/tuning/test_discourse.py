@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conformance import random_batch
-from tuning.bases import LAYERS, attach_loud, base, logits, plain
 
 from precis.nn.normalizers import Gumbel, Softmax, TopP
 from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, Tuning, attach, method
@@ -23,6 +21,8 @@ from precis.tuning.discourse import (
 )
 from precis.tuning.prefix import Site
 from precis_text.errors import UserError
+from tests.conformance import random_batch
+from tests.tuning.bases import LAYERS, attach_loud, base, logits, plain
 
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=8)
 

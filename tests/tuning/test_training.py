@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from conformance import (
-    random_batch,
-)
 from safetensors.torch import load_file
-from tuning.bases import KINDS, LAYERS, LENGTH, OPTIONS, SEGMENTS, attach_loud, base, plain
 
 from precis.tuning import Prefix, attach, attached, method
 from precis.tuning.prefix import Reparametrized, Site
+from tests.conformance import (
+    random_batch,
+)
+from tests.tuning.bases import KINDS, LAYERS, LENGTH, OPTIONS, SEGMENTS, attach_loud, base, plain
 
 
 @pytest.mark.parametrize("kind", ["bart", "t5", "zcodepp", "prophetnet"])

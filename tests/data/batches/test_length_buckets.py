@@ -10,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import bert_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -20,6 +19,7 @@ from precis.data.batches.token_arrays import Ragged, TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.encoding import with_instruction
 from precis_text.errors import UserError
+from tests.tiny_models import bert_tokenizer
 
 WORDS = [f"w{i}" for i in range(20)]
 

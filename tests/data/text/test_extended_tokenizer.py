@@ -4,13 +4,13 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from tiny_models import bert_tokenizer, our_tokenizer, tiny
 from transformers import PreTrainedTokenizerBase
 
 from precis.data.text.extended_tokenizer import adopt_tokenizer
 from precis.data.text.unigram_tokenizer import SENTINELS, sentinel
 from precis.phases.train.pretraining import words_of
 from precis_text.errors import UserError
+from tests.tiny_models import bert_tokenizer, our_tokenizer, tiny
 
 TEXT = "ann sings in the hall."
 

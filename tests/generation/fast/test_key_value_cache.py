@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from lean_cases import config, inputs, model, prophet, prophet_documents, prophet_settings
 from transformers import PreTrainedModel
 
 from precis.generation.fast import key_value_cache as lean_cache
 from precis.generation.fast.fast_decoder import FastDecoder
 from precis.generation.fast.key_value_cache import SourceCache, TargetCache, mix
 from precis.generation.fast.packed_linear import BFloat16
+from tests.lean_cases import config, inputs, model, prophet, prophet_documents, prophet_settings
 
 LAYERS, DOCUMENTS, HEADS, WIDTH, BEAMS = 2, 3, 2, 4, 3
 

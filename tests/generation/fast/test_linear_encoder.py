@@ -4,11 +4,11 @@ import threading
 from types import MethodType
 
 import torch
-from tiny_models import our_tokenizer, tiny
 from torch import nn
 from transformers import PreTrainedModel
 
 from precis.generation.fast.packed_linear import AsGiven, PackedEncoder
+from tests.tiny_models import our_tokenizer, tiny
 
 
 def model() -> PreTrainedModel:

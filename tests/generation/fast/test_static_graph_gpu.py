@@ -5,7 +5,6 @@ from functools import cache
 
 import pytest
 import torch
-from lean_cases import Uncaptured
 from transformers import GenerationConfig, PreTrainedModel
 
 from precis.generation.fast.fast_decoder import FastDecoder
@@ -14,6 +13,7 @@ from precis.generation.fast.static_shapes import Replayed
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from tests.lean_cases import Uncaptured
 
 pytestmark = [
     pytest.mark.gpu,

@@ -7,6 +7,8 @@ from precis.nn.disentangled import flex
 from precis.nn.disentangled.flex import attend_flex, score_change
 from tests.nn.disentangled.inputs import SCALE, assert_close_in, operands, padding, random_inputs
 
+pytestmark = pytest.mark.traced
+
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("masked", [False, True])

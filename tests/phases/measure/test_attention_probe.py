@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import save, tiny
 from transformers import PreTrainedModel
 
 from precis.data.batches.token_arrays import TokenizedPairs
@@ -24,6 +23,7 @@ from precis.phases.measure.probe_files import write_attention, write_map, write_
 from precis.tuning import METHODS, MethodSettings, Prefix, attach, load_adapter
 from precis.tuning.prefix import LowLayers, Site
 from precis_text.errors import UserError
+from tests.tiny_models import save, tiny
 
 PAIRS = list(make_pairs(5, seed=3))
 LENGTH = 4

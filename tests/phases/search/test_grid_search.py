@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
 
 from precis.generation.generation_settings import settings_of
 from precis.generation.model_loader import load_model, model_use
@@ -24,6 +23,7 @@ from precis.phases.train import finetuning as finetuning
 from precis.recipes.planning import resolve_run
 from precis.training.callbacks import StartInfo, StepInfo
 from precis_text.errors import RunError, UserError
+from tests.tiny_models import save
 
 BRIEF = (
     "train.warmup_steps=1",

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import save
 
 from precis.extract.extractor import Extractor, UnitReader
 from precis.generation.model_loader import load_model, model_use
@@ -13,6 +12,7 @@ from precis.phases.train.extractor_training import UNITS_FOLDER, train_extractor
 from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape
 from precis.training import Trained, TrainSettings
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 PLAN = ExtractPlan(
     scorer=ScorerShape(width=16, layers=1, heads=2, dropout=0.0),

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from devices import beside
 from safetensors.torch import load_file
-from tiny_models import documents, save
 
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.segments import UNIT_KINDS, Sentences, document_units, segments_of_units
@@ -31,6 +29,8 @@ from precis.tuning import NoPrefix, Prefix, attached, method, read_adapter
 from precis.tuning.prefix import Reparametrized, TopLayers
 from precis.tuning.stack_prefixes import Prefixes
 from precis_text.errors import UserError
+from tests.devices import beside
+from tests.tiny_models import documents, save
 
 PLAN = TunePlan(method="hierblock+softsa", prefix=Prefix(length=4), target_length=8)
 

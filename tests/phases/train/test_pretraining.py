@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from devices import ON_THE_CPU, keep_to_the_cpu
 from safetensors.torch import load_file
-from tiny_models import documents, our_tokenizer
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from precis.data.packs.pack_writer import pack
@@ -29,6 +27,8 @@ from precis.recipes.pretraining_runs import PreTrainRun, in_passes, pretraining_
 from precis.recipes.run_plan import ProphetNetShape
 from precis.training.callbacks import JsonLines, read_metrics
 from precis_text.errors import UserError
+from tests.devices import ON_THE_CPU, keep_to_the_cpu
+from tests.tiny_models import documents, our_tokenizer
 
 SMALL = {
     "model.hidden_size": 16,

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from devices import beside
-from fairseq_checkpoints import bert_like, save_released
 from transformers import ProphetNetConfig as TheirConfig
 from transformers import ProphetNetForConditionalGeneration as Theirs
 
@@ -20,6 +18,8 @@ from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditiona
 from precis.phases.use.prophetnet_conversion import convert
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from tests.devices import beside
+from tests.fairseq_checkpoints import bert_like, save_released
 
 DOCUMENTS = [pair.document for pair in make_pairs(3, seed=1)]
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from tiny_models import bert_tokenizer, tiny
 from transformers import BartConfig, BartForConditionalGeneration
 
 from precis.generation.summarizer import Summarizer, Summary
@@ -14,6 +13,7 @@ from precis.phases.use.summary_format import told
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, Place
 from precis_text.errors import RunError, UserError
+from tests.tiny_models import bert_tokenizer, tiny
 
 
 @pytest.fixture(scope="module")

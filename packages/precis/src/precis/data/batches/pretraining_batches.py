@@ -5,7 +5,7 @@ random numbers. The tokens therefore do not depend on processes, micro-batches, 
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, runtime_checkable, final
+from typing import Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
