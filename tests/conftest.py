@@ -14,6 +14,7 @@ os.environ.setdefault("PRECIS_TEST_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", os.environ["PRECIS_TEST_THREADS"])
 sys.path.insert(0, str(Path(__file__).parent))
 
+import tests.shape_checks  # noqa: F401 the import hook needs it before precis is imported
 
 # isort: split
 import jaxtyping
