@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 
 from beartype import BeartypeConf, beartype
 from transformers import PreTrainedConfig
+from transformers.utils import ModelOutput
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _CHECK = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int may be given for a float
 # The hook wraps a dataclass's constructor by its fields; those of transformers accept more.
-setattr(PreTrainedConfig, "__no_type_check__", True)  # noqa: B010
+for accepts_more in (PreTrainedConfig, ModelOutput):
+    setattr(accepts_more, "__no_type_check__", True)  # noqa: B010
 
 
 def checked(function: Function) -> Function:
