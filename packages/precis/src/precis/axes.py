@@ -16,5 +16,6 @@ Letters together name one axis: h heads of width e make "he"; others are joined 
     dd  two vectors of width d
     jo  j keys, and last the query's own key where there is one
 
-jaxtyping cannot bind a sum such as "t+p", so each has a name. A "#" before a letter allows size 1, which broadcasts; "*" stands for any number of axes.
+jaxtyping cannot bind a sum such as "t+p", so each has a name.
+A "#" before a letter allows size 1, which broadcasts; "*" stands for any number of axes.
 """

@@ -214,7 +214,7 @@ class MassBatch(Moves):
 
     @property
     def source_lengths(self) -> tuple[int, ...]:
-        """n for each row, since rows are not padded."""
+        """The length n for each row, since rows are not padded."""
         rows, length = self.input_ids.shape
         return (length,) * rows
 
