@@ -23,6 +23,7 @@ _ELSEWHERE = {
     "PAPERS.md": "papers.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\(([^()\s]+)\)")
 _PICTURE = re.compile(r"(!\[[^\]]*\])\(([^()\s:]+)\)")
