@@ -16,8 +16,8 @@ from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGenerati
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPEncoderModel, ZCodePPForSequenceClassification
 from precis.nn.blocks import LayerStack
 
-common = importlib.import_module("hf_tests.test_modeling_common")
-configurations = importlib.import_module("hf_tests.test_configuration_common")
+common: Any = importlib.import_module("hf_tests.test_modeling_common")
+configurations: Any = importlib.import_module("hf_tests.test_configuration_common")
 common.GradientCheckpointingLayer = (
     LayerStack  # what the tests look for: the module that computes layers twice
 )

@@ -169,7 +169,8 @@ def _forced(function: Callable[[Operands], Tensor]) -> Way:
 
 
 def _bias(inputs: Inputs) -> DisentangledBias:
-    return DisentangledBias(*inputs[3:], OffsetRows(BUCKETS))
+    position_keys, position_queries = inputs[3:]
+    return DisentangledBias(position_keys, position_queries, OffsetRows(BUCKETS))
 
 
 class _Case:

@@ -87,8 +87,10 @@ def _recipe(run: StageRun, *, dropout: bool) -> PreTrainRun:
             encoder_layers=2,
             decoder_layers=1,
         )
-    objective = replace(recipe.objective, updates="joint")
-    sizes = {"batch_size": 2, "block_length": 32} if run.dry else {"batch_size": 64, "block_length": 512}
+    objective = replace(recipe.objective, updates="joint")  # type: ignore[arg-type]  # the recipe has replaced tokens
+    sizes: dict[str, Any] = (
+        {"batch_size": 2, "block_length": 32} if run.dry else {"batch_size": 64, "block_length": 512}
+    )
     return replace(recipe, model=shape, objective=objective, rows_at_once=None, **sizes)
 
 
@@ -176,7 +178,8 @@ class _Clock:
 
     def __init__(self, device: Device, *, most: int) -> None:
         self._device, self._most = device, most
-        self.warm_up, self.seconds, self.tokens, self.peak_mb = 0.0, [], 0, 0.0
+        self.warm_up, self.tokens, self.peak_mb = 0.0, 0, 0.0
+        self.seconds: list[float] = []
         self._seen = 0
 
     def on_start(self, info: StartInfo) -> None:

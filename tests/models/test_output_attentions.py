@@ -1,12 +1,14 @@
 """`output_attentions=True` gives the weights that were used, and the numbers stay what they are."""
 
+from typing import Any
+
 import pytest
 import torch
 
 from tests.conformance import random_batch
 from tests.small_models import SEQ2SEQ, classifier, seq2seq
 
-CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
 
 
 def inputs(model, *, target=8):

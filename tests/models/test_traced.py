@@ -1,5 +1,7 @@
 """torch.export and torch.compile take every model whole, with masks."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -8,7 +10,7 @@ from tests.small_models import SEQ2SEQ, classifier, seq2seq
 
 pytestmark = pytest.mark.traced
 
-CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
 
 
 def given(model):
