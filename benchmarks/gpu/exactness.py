@@ -96,7 +96,7 @@ def _cell(run: StageRun, dtype: str, length: int, names: Sequence[str]) -> None:
         return
     step = torch.finfo(DTYPES[dtype]).eps
     for name in asked:
-        run.attempt(cell, name, lambda name=name: _row(run, cell, name, cases, step, dtype, length))
+        run.attempt(cell, name, lambda name=name: _row(run, cell, name, cases, step, dtype, length))  # type: ignore[misc]
     cases.clear()
     run.device.clean()
 

@@ -69,7 +69,7 @@ def _layer_builds(run: StageRun, length: int, batch: int, learns: bool) -> dict[
         "dtype": _DTYPE,
     }
     return {
-        name: lambda made=made: layer_pass(made(), size, **shape)
+        name: lambda made=made: layer_pass(made(), size, **shape)  # type: ignore[misc]
         for name, made in layers(size, **shape).items()
     }
 
@@ -78,6 +78,6 @@ def _encoder_builds(run: StageRun, length: int, batch: int, learns: bool) -> dic
     size = TOY_SIZE if run.dry else SIZE
     shape: dict[str, Any] = {"length": length, "learns": learns, "device": run.device}
     return {
-        name: lambda made=made: encoder_pass(made(), batch=batch, **shape)
+        name: lambda made=made: encoder_pass(made(), batch=batch, **shape)  # type: ignore[misc]
         for name, made in encoders(size, dtype=_DTYPE, **shape).items()
     }

@@ -52,11 +52,11 @@ def stage(run: StageRun) -> None:
         NO_DROPOUT: lambda: _joint(run, dropout=False),
     }
     for cell, make in kinds.items():
-        run.attempt(cell, EAGER, lambda make=make: _measured(make(), "none", run))
+        run.attempt(cell, EAGER, lambda make=make: _measured(make(), "none", run))  # type: ignore[misc]
         run.device.clean()
     backend = "eager" if run.dry else "inductor"  # "eager" traces and does not compile
     for cell in (JOINT,) if run.dry else (JOINT, PAIRS):
-        run.attempt(cell, COMPILED, lambda make=kinds[cell]: _measured(make(), backend, run))
+        run.attempt(cell, COMPILED, lambda make=kinds[cell]: _measured(make(), backend, run))  # type: ignore[misc]
         run.device.clean()
 
 

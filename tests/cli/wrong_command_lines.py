@@ -100,7 +100,7 @@ def _fill(folder: Path, *, model: Path, other: Path, pack: Path) -> None:
     ):
         (folder / name).mkdir(parents=True)
     good = {"document": "Ann sings in the hall. Bob listens to her.", "summary": "Ann sings."}
-    for place, count in {"pairs/train": 4, "pairs/dev": 3, "pairs/test": 3, "one": 1, "two": 2}.items():
+    for place, count in {"pairs/train": 4, "pairs/dev": 3, "pairs/test": 3, "one": 1, "two": 2}.items():  # type: ignore[assignment]
         rows = [
             json.dumps({**good, "document": f"{good['document']} Then {row} more."}) for row in range(count)
         ]

@@ -245,7 +245,7 @@ def test_prefixes_of_a_part_of_the_layers_are_cut_where_the_paper_cuts() -> None
         assert below is not None
         assert above is not None
         assert (below.method, above.method) == ("prefix", "prefix")
-        assert (below.prefix.layers, above.prefix.layers) == (LowLayers(count=low), TopLayers(count=top))
+        assert (below.prefix.layers, above.prefix.layers) == (LowLayers(count=low), TopLayers(count=top))  # type: ignore[union-attr]
     results = {cell(FACTS, "prefix", 0): found(20.0), cell(FACTS, TOP, 0): found(15.0)}
     (row,) = (line for line in tables(MICRO, results).splitlines() if line.startswith(f"| {TOP}"))
     assert "-5.0 [-5.0, -5.0]" in row

@@ -99,7 +99,7 @@ def test_the_ablation_changes_one_thing_at_a_time() -> None:
     gaps = variant(scale, "gap sentences instead of spans", seed=1)
     assert isinstance(spans.objective, SpansAlone)
     assert (spans.model, spans.corruption, spans.train) == (whole.model, whole.corruption, whole.train)
-    assert plain.model.encoder_positions == "bucketed"
+    assert plain.model.encoder_positions == "bucketed"  # type: ignore[union-attr]
     assert (plain.objective, plain.corruption, plain.train) == (
         whole.objective,
         whole.corruption,

@@ -136,7 +136,7 @@ def test_documents_of_all_lengths_have_the_extracts_that_they_have_alone(
 ) -> None:
     extractor = Extractor.from_pretrained(folder_of(kind, tmp_path / kind))
     texts = mixed_documents()
-    assert extractor.summarize(texts, **length) == [extractor.summarize([t], **length)[0] for t in texts]
+    assert extractor.summarize(texts, **length) == [extractor.summarize([t], **length)[0] for t in texts]  # type: ignore[arg-type]
 
 
 def test_a_pass_has_no_more_positions_than_are_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

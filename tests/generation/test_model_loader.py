@@ -119,7 +119,7 @@ def test_a_download_from_the_hub_is_told(
     if is_there:
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00").mkdir(parents=True)
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00" / "model.safetensors").touch()
-    monkeypatch.setattr(model_loader.huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(model_loader.huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))  # type: ignore[attr-defined]
     monkeypatch.setattr(model_loader, "_check_hub", lambda _: None)
     monkeypatch.setattr(model_loader, "_load_config", lambda *_: BartConfig())
     monkeypatch.setattr(model_loader, "_load_weights", fetch)

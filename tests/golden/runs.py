@@ -156,7 +156,7 @@ LOSSES: dict[str, Callable[[Path], Numbers]] = {
     "pretrain prophetnet": lambda shelf: _pretrain(shelf, "mass", "prophetnet-micro", _PROPHETNET),
     "ground zcodepp": _ground,
     **{
-        f"tune {method}": lambda shelf, method=method: _tune(shelf, method)
+        f"tune {method}": lambda shelf, method=method: _tune(shelf, method)  # type: ignore[misc]
         for method in ("prefix", "hierblock+softsa", "truncsa")
     },
 }

@@ -279,22 +279,22 @@ def test_an_objective_without_logits_is_the_objective_with_them(case: str) -> No
 def test_a_model_of_an_unknown_family_is_asked_for_its_logits() -> None:
     model = bart().eval()
     whole, *_ = measured(model, SequenceToSequence(), rows=10_000)
-    model.config.model_type = "somebody's"
+    model.config.model_type = "somebody's"  # type: ignore[union-attr]
 
     pieces, *_ = measured(model, SequenceToSequence(), rows=5)
 
     torch.testing.assert_close(pieces.total, whole.total)
-    assert not model.lm_head._forward_pre_hooks
+    assert not model.lm_head._forward_pre_hooks  # type: ignore[union-attr]
 
 
 def test_a_head_that_is_wrapped_is_asked_for_its_logits() -> None:
     class Doubled(nn.Linear):
-        def forward(self, states: Tensor) -> Tensor:  # type: ignore[override]
+        def forward(self, states: Tensor) -> Tensor:
             return 2 * super().forward(states)
 
     model = bart().eval()
     doubled = Doubled(16, 40, bias=False)
-    doubled.weight = model.lm_head.weight
+    doubled.weight = model.lm_head.weight  # type: ignore[assignment, union-attr]
     model.lm_head = doubled
     whole, *_ = measured(model, SequenceToSequence(), rows=10_000)
 
@@ -317,7 +317,7 @@ def test_a_compiled_model_gives_the_same_loss(make: Any) -> None:
 
     for _ in range(2):
         with pieces_of(5, 40):
-            pieces = SequenceToSequence()(compiled, pairs())
+            pieces = SequenceToSequence()(compiled, pairs())  # type: ignore[arg-type]
         torch.testing.assert_close(pieces.total, whole.total)
 
 

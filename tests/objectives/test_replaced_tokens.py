@@ -139,7 +139,7 @@ def test_a_first_turn_that_is_not_finite_ends_the_step(tmp_path: Path) -> None:
 
     def discriminate(owner: nn.Module, batch: Blocks, _: Any) -> Loss:
         turns.append("discriminate")
-        return Loss(total=sum(p.sum() for p in owner.parameters()), num_targets=1)
+        return Loss(total=sum(p.sum() for p in owner.parameters()), num_targets=1)  # type: ignore[arg-type]
 
     before = {name: tensor.clone() for name, tensor in whole.state_dict().items()}
     settings = TrainSettings(steps=2, warmup_steps=0)

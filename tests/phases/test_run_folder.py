@@ -60,7 +60,7 @@ def test_folders_of_others_beside_an_export_are_left_alone(name: str, tmp_path: 
     (tmp_path / name).mkdir()
     (tmp_path / name / "thesis.txt").write_text("mine")
     for text in ("before", "after"):
-        write_folder(tmp_path / "model", lambda new, text=text: (new / "whole").write_text(text))
+        write_folder(tmp_path / "model", lambda new, text=text: (new / "whole").write_text(text))  # type: ignore[misc]
     assert (tmp_path / name / "thesis.txt").read_text() == "mine"
 
 

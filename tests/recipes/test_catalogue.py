@@ -114,8 +114,8 @@ def test_every_recipe_survives_json(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in RECIPES if n.startswith("zcodepp")])
 def test_heads_divide_the_width_and_feed_forward_is_four_times_as_wide(name: str) -> None:
     shape = recipe(name).model
-    assert shape.hidden_size == 64 * shape.num_attention_heads
-    assert shape.intermediate_size == 4 * shape.hidden_size
+    assert shape.hidden_size == 64 * shape.num_attention_heads  # type: ignore[union-attr]
+    assert shape.intermediate_size == 4 * shape.hidden_size  # type: ignore[union-attr]
     assert shape.encoder_layers == shape.decoder_layers
 
 

@@ -92,7 +92,7 @@ def test_the_sampling_seed_alone_says_which_pairs(
         drawn.append(original(*arguments, **options))
         return drawn[-1]
 
-    original = module.sample
+    original = module.sample  # type: ignore[attr-defined]
     monkeypatch.setattr(module, "sample", sample)
     weights = []
     for seed, sampling_seed in ((0, 7), (1, 7), (0, 8)):

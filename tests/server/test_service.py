@@ -13,7 +13,7 @@ import pytest
 
 from precis.server.limits import Limits
 from precis.server.schemas import SummarizeAnswer
-from precis.server.service import plain
+from precis.server.service import plain  # type: ignore[attr-defined]
 from tests.tiny_models import documents
 
 

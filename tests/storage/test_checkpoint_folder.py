@@ -76,7 +76,7 @@ def test_the_files_and_both_folders_are_flushed_before_the_rename_is_relied_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[str] = []
-    real_fsync = checkpoint_folder.os.fsync
+    real_fsync = checkpoint_folder.os.fsync  # type: ignore[attr-defined]
 
     def fsync(descriptor: int) -> None:
         flushed.append(Path(f"/proc/self/fd/{descriptor}").resolve().name.partition(".tmp-")[0])
@@ -88,7 +88,7 @@ def test_the_files_and_both_folders_are_flushed_before_the_rename_is_relied_on(
         flushed.append("renamed")
         return real_rename(self, target)
 
-    monkeypatch.setattr(checkpoint_folder.os, "fsync", fsync)
+    monkeypatch.setattr(checkpoint_folder.os, "fsync", fsync)  # type: ignore[attr-defined]
     monkeypatch.setattr(Path, "rename", rename)
     write_sealed(tmp_path / "sealed", _write)
 
@@ -129,7 +129,7 @@ def test_removing_takes_the_name_away_first(folder: Path, monkeypatch: pytest.Mo
     def killed(path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoint_folder.shutil, "rmtree", killed)
+    monkeypatch.setattr(checkpoint_folder.shutil, "rmtree", killed)  # type: ignore[attr-defined]
     with pytest.raises(KeyboardInterrupt):
         remove_sealed(folder)
 
@@ -143,7 +143,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
     def fail(_descriptor: int) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(checkpoint_folder.os, "fsync", fail)
+    monkeypatch.setattr(checkpoint_folder.os, "fsync", fail)  # type: ignore[attr-defined]
     with pytest.raises(OSError, match="No space left"):
         write_file(path, "new")
 

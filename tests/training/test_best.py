@@ -225,7 +225,7 @@ def test_restarting_removes_the_best_too(tmp_path: Path) -> None:
 
 def test_best_weights_of_a_run_that_never_got_a_checkpoint_are_nobody_elses(tmp_path: Path) -> None:
     orphan = tmp_path / "checkpoints" / "best-00000004"
-    write_sealed(orphan, lambda folder: (folder / "model.safetensors").write_bytes(b"another run's"))
+    write_sealed(orphan, lambda folder: (folder / "model.safetensors").write_bytes(b"another run's"))  # type: ignore[arg-type]
     result = tiny.run(
         tmp_path, validate=_scripted([3.0, 1.0, 2.0, 2.5, 2.6, 2.7]), validate_every=2, save_every=2
     )

@@ -157,10 +157,10 @@ def test_weights_that_are_not_finite_are_never_the_best_whatever_the_loss(
     value: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def poison(model: nn.Module) -> dict[str, float]:
-        if model.calls >= 8:
+        if model.calls >= 8:  # type: ignore[operator]
             with torch.no_grad():
-                model.hidden.bias[0] = value
-        return {"loss": 10.0 - float(model.calls)}
+                model.hidden.bias[0] = value  # type: ignore[operator, union-attr]
+        return {"loss": 10.0 - float(model.calls)}  # type: ignore[arg-type]
 
     result = tiny.run(tmp_path, validate=poison, validate_every=4)
 

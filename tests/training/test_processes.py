@@ -39,7 +39,7 @@ class Layered(tiny.TinyModel):
         self.hidden.requires_grad_(False)
         self.bias = nn.Parameter(torch.zeros(tiny.VOCABULARY))  # read by the head alone
 
-    def forward(
+    def forward(  # type: ignore[override]
         self, inputs: Tensor, *, only_table: bool = False, keep_table: bool = False, make_logits: bool = True
     ) -> Tensor | VocabularyScores:
         table = self.embedding.weight.detach() if keep_table else self.embedding.weight

@@ -65,7 +65,7 @@ def with_nan(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def test_wrong_numbers_under_right_sums_are_named_and_the_older_checkpoint_is_taken(
     name: str, change: Change, says: str, tmp_path: Path
 ) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     file = checkpoints.path(8) / name
     save_file(change(load_file(file)), file)
     seal_again(file.parent)
@@ -81,7 +81,7 @@ def test_wrong_numbers_under_right_sums_are_named_and_the_older_checkpoint_is_ta
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
 def test_a_manifest_without_a_file_is_named(name: str, tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     (checkpoints.path(8) / name).unlink()
     seal_again(checkpoints.path(8))
     found = checkpoints.newest_valid(said.append)
@@ -92,7 +92,7 @@ def test_a_manifest_without_a_file_is_named(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ['{"files": {"a": {"bytes": Infinity, "sha256": ""}}}', "[" * 200_000, "{}"])
 def test_a_manifest_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     (checkpoints.path(8) / "manifest.json").write_text(text)
     found = checkpoints.newest_valid(said.append)
     assert found is not None
@@ -101,7 +101,7 @@ def test_a_manifest_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> N
 
 
 def test_a_manifest_names_files_of_its_folder_alone(tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     manifest = checkpoints.path(8) / "manifest.json"
     files = json.loads(manifest.read_text())["files"]
     manifest.write_text(to_json({"files": {**files, "../../x": {"bytes": 1, "sha256": ""}}}))
@@ -121,7 +121,7 @@ def test_a_manifest_names_files_of_its_folder_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     file = checkpoints.path(8) / "state.json"
     record = json.loads(file.read_text())
     file.write_text(to_json({**record, "state": {**record["state"], **change}}))
@@ -133,7 +133,7 @@ def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Pa
 
 
 def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     (checkpoints.path(8) / "notes.txt").write_text("mine")
     found = checkpoints.newest_valid(said.append, model=tiny.TinyModel())
     assert found is not None
@@ -143,7 +143,7 @@ def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_file_or_link_under_a_checkpoints_name_is_named_and_kept(is_link: bool, tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     place = checkpoints.path(12)
     if is_link:
         place.symlink_to(checkpoints.path(8))

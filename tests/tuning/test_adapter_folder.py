@@ -184,7 +184,7 @@ def test_a_folder_without_an_adapter_and_a_damaged_one_are_refused(tmp_path):
     with pytest.raises(UserError, match="format 2"):
         read_adapter(tmp_path)
     for part in ("base", "tuning"):
-        for wrong in ({}, {"colour": 1}, []):
+        for wrong in ({}, {"colour": 1}, []):  # type: ignore[var-annotated]
             (tmp_path / RECORD).write_text(json.dumps({**record, part: wrong}))
             with pytest.raises(UserError, match=rf"{RECORD} cannot be used"):
                 read_adapter(tmp_path)

@@ -1,6 +1,7 @@
 """Prefixes on unmodified models: they arrive, they move nothing else, and they leave no trace."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -66,7 +67,7 @@ def test_eq1_the_first_layer_computes_what_the_equation_says():
     ids, _, _ = random_batch(model)
     attachment = attach_loud(model, plain())
     attention = model.model.encoder.layers[0].self_attn
-    seen = {}
+    seen: dict[Any, Any] = {}
     attention.register_forward_hook(lambda _, args, output: seen.update(states=args[0], mixed=output[0]))
     with torch.no_grad():
         model.get_encoder()(input_ids=ids)

@@ -1,5 +1,7 @@
 """Prefixes that start as real words."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -29,7 +31,7 @@ def test_columns_from_real_tokens_are_the_keys_that_the_base_makes_of_them(kind)
 def test_columns_from_real_tokens_are_those_of_the_projections(kind):
     model = base(kind)
     words = tuple(range(10, 14))
-    made = {}
+    made: dict[Any, Any] = {}
     names = {"t5": ("SelfAttention.k", "SelfAttention.v")}
     other = ("attention.key", "attention.value")
     plain = ("self_attn.k_proj", "self_attn.v_proj")

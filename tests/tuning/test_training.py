@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -128,7 +129,7 @@ def test_two_processes_share_their_gradients(tmp_path):
         for rank in (0, 1)
     ]
     assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
-    expected = {}
+    expected: dict[Any, Any] = {}
     for seed in (0, 1):
         model = base().train()
         prefix = Prefix(length=6, keys=Reparametrized(width=16))

@@ -226,7 +226,7 @@ def _attached() -> ZCodePPForConditionalGeneration:
         (_attached, {}, "additional modules"),
     ],
 )
-def test_what_the_loop_does_not_know_is_named_and_left_to_generate(made, options, reason) -> None:  # type: ignore[no-untyped-def]
+def test_what_the_loop_does_not_know_is_named_and_left_to_generate(made, options, reason) -> None:
     asked = config(**options)
     said = why_not(made(), asked)
     assert said is not None

@@ -58,7 +58,7 @@ def test_a_matrix_that_gets_a_forward_of_its_own_keeps_its_place() -> None:
     packed = PackedEncoder(encoder, AsGiven())
     plain = read(encoder)
     matrix = last_matrix(encoder)
-    matrix.forward = MethodType(
+    matrix.forward = MethodType(  # type: ignore[method-assign]
         lambda self, states: torch.zeros_like(nn.Linear.forward(self, states)), matrix
     )
     changed = read(encoder)

@@ -82,7 +82,7 @@ def by_modules(model, document: torch.Tensor, config: GenerationConfig) -> Draft
     return DraftWriter(ModulePasses(model, source), rules, Greedy()).write(model.future_streams.stop - 1)
 
 
-POSITIONS = {prophet: {"max_position_embeddings": 300}, zcodepp: {}}
+POSITIONS = {prophet: {"max_position_embeddings": 300}, zcodepp: {}}  # type: ignore[dict-item]
 MODELS = {
     "prophetnet-2": lambda: prophet(2),
     "prophetnet-4": lambda: prophet(4),

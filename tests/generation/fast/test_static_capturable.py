@@ -36,7 +36,7 @@ def elsewhere(kind: str, dtype: torch.dtype, settings: BeamSettings | None) -> S
     """A batch on a device that is no CPU: its tensors have shapes and no numbers, and its ways are those of CUDA."""
     made = {"zcodepp": tiny("zcodepp", seed=3)[0], "prophetnet": prophet(0)}[kind].to("meta").to(dtype)
     pack = PackedProphetNet if kind == "prophetnet" else PackedZCodePP
-    packed = pack(made, rows=3, weights=AsGiven())  # type: ignore[arg-type]
+    packed = pack(made, rows=3, weights=AsGiven())
     device = torch.device("meta")
     source = torch.empty(3, 20, made.config.hidden_size, dtype=dtype, device=device)
     rules = TokenRules.of(prophet_settings(**ALL_RULES), (), device=device)

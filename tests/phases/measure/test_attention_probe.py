@@ -33,7 +33,7 @@ def adapter(
     model: PreTrainedModel, folder: Path, name: str = "prefix", *, seed: int = 1, **options: object
 ) -> Path:
     """An adapter whose columns matter."""
-    prefix = Prefix(length=LENGTH, **options)
+    prefix = Prefix(length=LENGTH, **options)  # type: ignore[arg-type]
     attachment = attach(model, METHODS[name](prefix, MethodSettings(mass=0.6)))
     torch.manual_seed(seed)
     with torch.no_grad():
@@ -65,7 +65,7 @@ def read(base: Path, *adapters: Path, batch_size: int = 3, **options: int) -> Pr
         PAIRS,
         adapters=adapters,
         batch_size=batch_size,
-        **{"max_source": 40, "max_target": 12, **options},
+        **{"max_source": 40, "max_target": 12, **options},  # type: ignore[arg-type]
     )
 
 

@@ -173,7 +173,7 @@ def test_a_kill_in_the_middle_of_taking_a_trial_loses_no_point(tmp_path: Path) -
         return GridStudy(tmp_path / "s.sqlite3", "s", grid, seed=0, highest=True)
 
     study()._study.ask()  # a trial without values
-    taken = []
+    taken: list[Any] = []
     for _ in range(4):
         trial, is_new = study().take()
         again, _ = study().take()
@@ -243,7 +243,7 @@ def test_trials_of_a_new_model_share_one_tokenizer(
         trained.append(options)
         return original(*arguments, **options)
 
-    original = finetuning.train_tokenizer
+    original = finetuning.train_tokenizer  # type: ignore[attr-defined]
     monkeypatch.setattr(finetuning, "train_tokenizer", train_tokenizer)
     small = (
         "model.hidden_size=32",
@@ -269,7 +269,7 @@ def test_a_search_is_not_continued_as_another(model: str, data: Path, tmp_path: 
     }
     for name, change in refused.items():
         with pytest.raises(UserError, match=f"was started with {name}="):
-            again(model, data, out, **change)
+            again(model, data, out, **change)  # type: ignore[arg-type]
     (data / "train.jsonl").write_text((data / "dev.jsonl").read_text())
     with pytest.raises(UserError, match="was started with data="):
         again(model, data, out)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from precis.extract.extractor import Extractor, UnitReader
+from precis.extract.extractor import Extractor, UnitReader  # type: ignore[attr-defined]
 from precis.generation.model_loader import load_model, model_use
 from precis.phases.train.extractor_training import UNITS_FOLDER, train_extractor
 from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape

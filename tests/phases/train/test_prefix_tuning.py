@@ -251,7 +251,7 @@ def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summariz
     dev.write_text(json.dumps(rows[0]) + "\n")
     told: list[str] = []
     options = {"sources": find_sources(data=str(train), dev=str(dev)), "callbacks": [], "notify": told.append}
-    done = tune(plan, brief(), base=str(base), out=tmp_path / "run", **options)
+    done = tune(plan, brief(), base=str(base), out=tmp_path / "run", **options)  # type: ignore[arg-type]
     assert done.adapter is not None
     assert any("3 of 6 training documents have fewer than 40 tokens" in line for line in told)
     (summary,) = Summarizer.from_pretrained(tmp_path / "run").summarize(["Bob dances."])

@@ -44,7 +44,7 @@ def test_a_converted_checkpoint_summarizes(checkpoint: Path, tokenizer: str, tmp
     summarizer = Summarizer.from_pretrained(tmp_path / "out")
     assert summarizer.max_source == 512  # 513 rows, one for padding
     options = {"long": "truncate", "settings": GenerationSettings(max_tokens=8)}
-    found = summarizer.summarize([DOCUMENTS[0], DOCUMENTS[1] * 40], **options)
+    found = summarizer.summarize([DOCUMENTS[0], DOCUMENTS[1] * 40], **options)  # type: ignore[arg-type]
     assert [summary.how for summary in found] == ["whole", "truncate"]
     assert found[1].tokens_read == 511  # and [SEP]
     assert all(summary.summary_tokens for summary in found)
