@@ -1,4 +1,4 @@
-"""The checks of shapes find a wrong shape in the tests of `precis.nn` and are off elsewhere and where code is traced."""
+"""The checks of shapes find a wrong shape, and are off in tests of other packages and where torch traces the code."""
 
 import jaxtyping
 import pytest
