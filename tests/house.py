@@ -22,7 +22,7 @@ SOURCES = {
 MOST_LINES = {"precis": 46_600, "all packages": 54_900}  # docs/adr/0015
 MOST_MODULES = 264  # of packages/precis
 # Of the English check in README, ARCHITECTURE and docs/guide: lower it with each page rewritten
-MOST_FINDINGS = 109
+MOST_FINDINGS = 94
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
 
