@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import tiny
 
 import precis
 from precis.cli import main

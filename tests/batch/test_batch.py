@@ -9,8 +9,6 @@ from pathlib import Path
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
-from document_files import epub
-from tiny_models import save
 
 from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble
 from precis.batch.batch_worker import ROWS, TRIES, Attempts, Worker, results_of

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, save
+
+from tests.tiny_models import SMALL_RUN, save
 
 Precis = Callable[..., Any]
 BF16 = ["--set", "train.precision=bf16"]

@@ -97,7 +97,7 @@ def test_an_incomplete_wordnet_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError("no index.sense")
 
     corpus = SimpleNamespace(wordnet=SimpleNamespace(ensure_loaded=broken))
-    monkeypatch.setitem(sys.modules, "nltk.corpus", corpus)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "nltk.corpus", corpus)
     with pytest.raises(UserError, match="the WordNet that nltk finds is incomplete"):
         module._wordnet.__wrapped__()
 

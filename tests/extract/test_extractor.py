@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import documents, save
 
 from precis.extract.extractor import AHEAD, Extractor
 from precis.extract.scorer_files import WEIGHTS_FILE, load_scorer, save_scorer
@@ -18,6 +17,7 @@ from precis_text.selection import choose, joined
 from precis_text.sentences import split_sentences
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
+from tests.tiny_models import documents, save
 
 DOCUMENT = (
     "Ann sings in the hall. Bob listens to her song for a long time.\n\n"
@@ -136,7 +136,7 @@ def test_documents_of_all_lengths_have_the_extracts_that_they_have_alone(
 ) -> None:
     extractor = Extractor.from_pretrained(folder_of(kind, tmp_path / kind))
     texts = mixed_documents()
-    assert extractor.summarize(texts, **length) == [extractor.summarize([t], **length)[0] for t in texts]
+    assert extractor.summarize(texts, **length) == [extractor.summarize([t], **length)[0] for t in texts]  # type: ignore[arg-type]
 
 
 def test_a_pass_has_no_more_positions_than_are_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import save
 
 from precis.generation.int8_weights import COMPACT, write_compact
 from precis.generation.model_loader import load_model
 from precis.storage.seal import SEAL, write_folder
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 
 @pytest.fixture(params=["zcodepp", "bart"])

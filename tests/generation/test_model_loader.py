@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from huggingface_hub.errors import HfHubHTTPError, RemoteEntryNotFoundError, RepositoryNotFoundError
-from tiny_models import KINDS, save
 from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 from precis.generation import model_loader, model_location
@@ -18,6 +17,7 @@ from precis.generation.model_loader import load_model
 from precis.storage.seal import write_folder
 from precis.tuning import Prefix, attach, method
 from precis_text.errors import UserError
+from tests.tiny_models import KINDS, save
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_a_download_from_the_hub_is_told(
     if is_there:
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00").mkdir(parents=True)
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00" / "model.safetensors").touch()
-    monkeypatch.setattr(model_loader.huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(model_loader.huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))  # type: ignore[attr-defined]
     monkeypatch.setattr(model_location, "_check_hub", lambda _: None)
     monkeypatch.setattr(model_location, "_settings_on_hub", lambda _: BartConfig().to_dict())
     monkeypatch.setattr(model_loader, "_load_weights", fetch)

@@ -8,7 +8,6 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from judge.studies import lines, study_in
 
 from precis_judge.judge_app import make_app
 from precis_judge.verdicts import VerdictStore

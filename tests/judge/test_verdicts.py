@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from judge.studies import lines, study_in
 
 from precis.storage.locks import HeldError
 from precis_judge.judging_study import open_study

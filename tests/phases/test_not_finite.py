@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import documents, our_tokenizer, save
 
 from precis.data.packs.pack_writer import pack
 from precis.data.synthetic.corpus import make_pairs
@@ -28,6 +27,7 @@ from precis.training.checkpoint import MODEL_FILE
 from precis.training.updates import Updater
 from precis.tuning import Prefix
 from precis_text.errors import DivergedError, RunError
+from tests.tiny_models import documents, our_tokenizer, save
 
 BRIEF = {
     "train.steps": 4,

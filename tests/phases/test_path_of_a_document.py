@@ -6,6 +6,7 @@ from tiny_models import tiny
 from walks import Followed, stays_of
 
 from precis.cli import main
+from tests.tiny_models import tiny
 
 MOST_STAYS, MOST_FILES = 26, 11
 

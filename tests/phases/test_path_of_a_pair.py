@@ -7,6 +7,7 @@ from tiny_models import SMALL_RUN, once, our_tokenizer
 from walks import Followed, stays_of
 
 from precis.cli import main
+from tests.tiny_models import SMALL_RUN, once, our_tokenizer
 
 NAMES = ("Yuki", "Ann", "Bob", "Tom", "Kim", "Sam")
 MOST_STAYS, MOST_FILES = 30, 18

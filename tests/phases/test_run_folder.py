@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from safetensors import SafetensorError
-from tiny_models import our_tokenizer, save
 
 from precis.data.synthetic.corpus import make_pairs
 from precis.phases.data.corpus_packing import make_pack
 from precis.phases.run_folder import check_seals, damaged, export_folder, save_tokenizer
 from precis_text.errors import RunError, UserError
+from tests.tiny_models import our_tokenizer, save
 
 
 def full_disk(place: Path) -> None:

@@ -102,7 +102,7 @@ class Picky:
 
 
 def test_a_fault_is_answered_to_the_document_that_has_it_alone() -> None:
-    maker, faults, listener = Picky(), [], Counting()
+    maker, faults, listener = Picky(), [], Counting()  # type: ignore[var-annotated]
     engine = Engine(maker, Limits(), listener, faults.append)
 
     async def run() -> list:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import our_tokenizer
 
 from precis.generation.input_plan import sentence_end_ids
 from precis_text.decoding_settings import GenerationSettings
@@ -23,6 +22,7 @@ from precis_text.length import (
 )
 from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words
+from tests.tiny_models import our_tokenizer
 
 THREE = "The pool reopens on Monday. Entry is free. Children need an adult with them."
 
@@ -72,7 +72,7 @@ def test_no_text_is_above_its_cap(text: str, count: int, ended: bool) -> None:
 
 
 def window(settings: GenerationSettings, ratio: float = 1.5, document: int = 4000, **asked: int):
-    return decoding_window(settings, make_length(**asked), ratio=ratio, document=document)
+    return decoding_window(settings, make_length(**asked), ratio=ratio, document=document)  # type: ignore[arg-type]
 
 
 def test_the_window_leaves_room_to_finish_the_last_sentence() -> None:
@@ -119,7 +119,7 @@ def test_a_short_document_bounds_what_is_written() -> None:
 )
 def test_lengths_that_make_no_sense_are_refused(asked: dict[str, int], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        make_length(**asked)
+        make_length(**asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from training import tiny
-from training.tiny import Witness
 
 from precis.objectives.losses import Loss
 from precis.storage.seal import replace_folder
 from precis.training import Highest, load_weights
 from precis_text.errors import UserError
+from tests.training import tiny
+from tests.training.tiny import Witness
 
 
 def _scripted(values: list[float], metric: str = "loss") -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from safetensors import SafetensorError
-from training import tiny
 
 from precis.storage.seal import check_seal
 from precis.training import TrainSettings, checkpoint, load_weights
 from precis.training.checkpoint import Checkpoints, RunState
 from precis.training.optimizer import build_optimizer
 from precis_text.errors import RunError, UserError
+from tests.training import tiny
 
 
 def _save(checkpoints: Checkpoints, *steps: int, best: int | None = None) -> None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from training import tiny
 
 from precis.storage.atomic import to_json
 from precis.storage.seal import check_seal, seal, seal_text
@@ -16,6 +15,7 @@ from precis.training import TrainSettings, load_weights
 from precis.training.checkpoint import Checkpoints, RunState, restore
 from precis.training.optimizer import build_optimizer
 from precis_text.errors import UserError
+from tests.training import tiny
 
 Change = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 
@@ -61,7 +61,7 @@ def with_nan(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def test_wrong_numbers_under_right_sums_are_named_and_the_older_checkpoint_is_taken(
     name: str, change: Change, says: str, tmp_path: Path
 ) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     file = checkpoints.path(8) / name
     save_file(change(load_file(file)), file)
     seal_again(file.parent)
@@ -120,7 +120,7 @@ def test_a_seal_names_files_of_its_folder_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     file = checkpoints.path(8) / "state.json"
     record = json.loads(file.read_text())
     file.write_text(to_json({**record, "state": {**record["state"], **change}}))
@@ -132,7 +132,7 @@ def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Pa
 
 
 def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     (checkpoints.path(8) / "notes.txt").write_text("mine")
     found = checkpoints.newest_valid(said.append, model=tiny.TinyModel())
     assert found is not None
@@ -142,7 +142,7 @@ def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_file_or_link_under_a_checkpoints_name_is_named_and_kept(is_link: bool, tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     place = checkpoints.path(12)
     if is_link:
         place.symlink_to(checkpoints.path(8))

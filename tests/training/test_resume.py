@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training import tiny
-from training.kills import Harness, Make, differences
 
 from precis.storage import seal
 from precis.storage.locks import locked
 from precis.training import JsonLines, TrainSettings
 from precis_text.errors import RunError, UserError
+from tests.training import tiny
+from tests.training.kills import Harness, Make, differences
 
 
 def small_run() -> Mapping[str, Any]:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from training import tiny
-from training.tiny import Witness
 
 from precis.objectives.losses import Loss
 from precis.training import Highest, JsonLines
 from precis.training.callbacks import read_metrics
 from precis_text.errors import UserError
+from tests.training import tiny
+from tests.training.tiny import Witness
 
 
 @pytest.mark.parametrize(

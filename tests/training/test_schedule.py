@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training import tiny
 
 from precis.recipes.overrides import with_overrides
 from precis.training import TrainSettings
 from precis.training.schedule import LinearDecay, StableThenDecay, learning_rate_at
 from precis_text.errors import UserError
+from tests.training import tiny
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import once, save
 from transformers import AutoTokenizer
 
 from precis.tuning import read_adapter
 from precis.tuning.discourse import Blocked
 from precis.tuning.prefix import Direct
+from tests.tiny_models import once, save
 
 Precis = Callable[..., Any]
 SHORT = [

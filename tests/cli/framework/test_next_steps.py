@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, once
 
 from precis.phases.data.run_pairs import NamedPairs
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import our_tokenizer, tiny
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -19,6 +18,7 @@ from precis.data.packs.packed_text import PackedText
 from precis.data.text.unigram_tokenizer import load_tokenizer
 from precis_text.errors import RunError, UserError
 from precis_text.sentences import split_sentences
+from tests.tiny_models import our_tokenizer, tiny
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import our_tokenizer
 
 from precis.data.packs.pack_writer import pack
 from precis.data.packs.packed_text import PackedText
 from precis.data.text.unigram_tokenizer import train_tokenizer
 from precis.storage.seal import seal
 from precis_text.errors import UserError
+from tests.tiny_models import our_tokenizer
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_models import bert_tokenizer, our_tokenizer, save, tiny
 
 from precis.data.pairs.pair import Pair
 from precis.data.synthetic.corpus import make_pairs
@@ -18,6 +17,7 @@ from precis.phases.measure.evaluation_inputs import given_predictions, given_sys
 from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
 from precis_text.errors import UserError
+from tests.tiny_models import bert_tokenizer, our_tokenizer, save, tiny
 
 PAIRS = list(make_pairs(5, seed=2))
 

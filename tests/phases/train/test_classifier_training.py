@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import our_tokenizer, save, save_classifier, tiny
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from precis.data.pairs.glue import GLUE
@@ -24,6 +23,7 @@ from precis.recipes.planning import resolve_run
 from precis.training import Trained
 from precis.training.callbacks import Callback, read_metrics
 from precis_text.errors import UserError
+from tests.tiny_models import our_tokenizer, save, save_classifier, tiny
 
 NAMES = ("Ann", "Bob", "Carl", "Dora", "Emil", "Fay", "Gus", "Hal")
 

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from devices import beside
 from safetensors.torch import load_file
-from tiny_models import documents, save
 
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.segments import UNIT_KINDS, Sentences, document_units, segments_of_units
@@ -31,6 +29,8 @@ from precis.tuning import NoPrefix, Prefix, attached, method, read_adapter
 from precis.tuning.prefix import Reparametrized, TopLayers
 from precis.tuning.stack_prefixes import Prefixes
 from precis_text.errors import UserError
+from tests.devices import beside
+from tests.tiny_models import documents, save
 
 PLAN = TunePlan(method="hierblock+softsa", prefix=Prefix(length=4), target_length=8)
 
@@ -251,7 +251,7 @@ def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summariz
     dev.write_text(json.dumps(rows[0]) + "\n")
     told: list[str] = []
     options = {"sources": find_sources(data=str(train), dev=str(dev)), "callbacks": [], "notify": told.append}
-    done = tune(plan, brief(), base=str(base), out=tmp_path / "run", **options)
+    done = tune(plan, brief(), base=str(base), out=tmp_path / "run", **options)  # type: ignore[arg-type]
     assert done.adapter is not None
     assert any("3 of 6 training documents have fewer than 40 tokens" in line for line in told)
     (summary,) = Summarizer.from_pretrained(tmp_path / "run").summarize(["Bob dances."])

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from tiny_models import bert_tokenizer, tiny
 from transformers import BartConfig, BartForConditionalGeneration
 
 from precis.generation.summarizer import Summarizer, Summary

@@ -8,12 +8,12 @@ import sys
 import zlib
 
 import pytest
-from document_files import archive, epub, lines_of, pdf
 
 from precis_text.documents import reader
 from precis_text.documents.file_kinds import kind_of
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
+from tests.document_files import archive, epub, lines_of, pdf
 
 GOOD = b"# Head\n\nAnn sings."
 

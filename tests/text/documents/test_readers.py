@@ -9,12 +9,12 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 
 import pytest
-from document_files import archive, epub, with_footnotes, word
 
 from precis_text.documents.mail_quotes import foreign_lines
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
+from tests.document_files import archive, epub, with_footnotes, word
 
 
 def place_of(found: Passages, words: str):

@@ -15,7 +15,7 @@ _IN_OUR_WORDS = {
     ),
     "did not match any variant of untagged enum": "the tokenizers library does not know this format",
 }
-_ABOUT_ITS_OWN_CODE = ("object has no attribute", "object cannot be interpreted as", "is not subscriptable")
+_ABOUT_ITS_OWN_CODE = ("no attribute '", "object cannot be interpreted as", "is not subscriptable")
 
 
 class UserError(ValueError):
