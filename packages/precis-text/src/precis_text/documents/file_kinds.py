@@ -55,8 +55,16 @@ MARKDOWN = DocumentFormat(
 SUBTITLES = DocumentFormat(
     name="subtitles", endings=(".srt", ".vtt"), module="subtitles", most=8 * MIB, seconds=2
 )
-KINDS = (PDF, WORD, EPUB, WEB, MAIL, MARKDOWN, SUBTITLES)
-ENDINGS = tuple(ending for kind in KINDS for ending in kind.endings)
+PICTURE = DocumentFormat(
+    name="a picture",
+    endings=(".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"),
+    module="picture",
+    most=64 * MIB,
+    seconds=20,
+)
+KINDS = (PDF, WORD, EPUB, WEB, MAIL, MARKDOWN, SUBTITLES, PICTURE)
+ENDINGS = tuple(ending for kind in KINDS if kind is not PICTURE for ending in kind.endings)
+"""The extensions of documents in a folder. Its pictures are seldom of text, so each is read by its name alone."""
 
 BEGINNING = 4096
 _ZIP = b"PK\x03\x04"
@@ -66,6 +74,10 @@ _BEGINNINGS = (
     (b"<!doctype html", WEB),
     (b"<html", WEB),
     (b"webvtt", SUBTITLES),
+    (b"\x89png\r\n\x1a\n", PICTURE),
+    (b"\xff\xd8\xff", PICTURE),
+    (b"ii*\0", PICTURE),
+    (b"mm\0*", PICTURE),
 )
 
 
