@@ -15,6 +15,7 @@ _SIGNS: dict[int, str | None] = {
         sign: unicodedata.normalize("NFKC", chr(sign)) for sign in _FORMS if unicodedata.decomposition(chr(sign))
     },
     **dict.fromkeys((*range(9), 11, *range(14, 32), 127, 173, 65279)),
+    **dict.fromkeys((0xF0B7, 0xF0A7, 0xF076, 0xF0D8), "•"),  # bullets of the fonts Symbol and Wingdings
     0x0C: "\n",
     0xA0: " ",
 }

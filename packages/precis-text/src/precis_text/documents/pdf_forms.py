@@ -18,6 +18,7 @@ _MOST_ANNOTATIONS = 10_000  # of a page
 _MOST_VALUE = 1_000_000  # bytes
 _HIDDEN, _NOT_SHOWN, _PASSWORD = 1 << 1, 1 << 5, 1 << 13  # bits of flags
 _ROW = 0.6  # of the letter size: how far the baseline of a label may be outside its field
+_USUAL_SIZE, _STEP = 11.0, 1.2  # points, and from line to line as a multiple of it
 _WIDTH = 0.5  # of the letter size: the usual width of a letter
 _COMMENTS = ("TEXT", "HIGHLIGHT", "UNDERLINE", "SQUIGGLY", "STRIKEOUT", "CARET", "STAMP")
 
@@ -94,9 +95,10 @@ class _Annotation:
 
     @property
     def contents(self) -> str:
-        return self._text(
-            lambda into, size: self._pdfium.FPDFAnnot_GetStringValue(self._raw, b"Contents", into, size)
-        )
+        return self._string(b"Contents")
+
+    def _string(self, key: bytes) -> str:
+        return self._text(lambda into, size: self._pdfium.FPDFAnnot_GetStringValue(self._raw, key, into, size))
 
     @property
     def is_password(self) -> bool:
@@ -110,7 +112,12 @@ class _Annotation:
 
     def answers(self) -> Iterator[Answer]:
         pdfium = self._pdfium
-        if self._forms is None or self.is_password:
+        if self._forms is None:  # a page that was taken out of its form
+            value = self._string(b"V")
+            if value:
+                yield Answer(value, self.box)
+            return
+        if self.is_password:
             return
         kind = self._type
         if kind in (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON):
@@ -161,15 +168,19 @@ def with_answers(lines: Sequence[Line], answers: Sequence[Answer], page: int) ->
         else:
             label = found[place]
             found[place] = replace(label, text=f"{label.text} {first}", right=answer.box[2], is_row=True)
-        found[place + 1 : place + 1] = [_line(text, answer, page) for text in more]
+        found[place + 1 : place + 1] = [
+            _line(text, answer, page, below=number) for number, text in enumerate(more, start=1)
+        ]
     return found
 
 
-def _line(text: str, answer: Answer, page: int) -> Line:
+def _line(text: str, answer: Answer, page: int, *, below: int = 0) -> Line:
+    """Build the line of an answer, which is the first in its field or so many lines below it."""
     left, bottom, _, top = answer.box
-    size = min(11.0, max(1.0, 0.7 * (top - bottom)))
+    size = min(_USUAL_SIZE, max(1.0, 0.7 * (top - bottom)))
     right = left + _WIDTH * size * len(text)
-    return Line(text=text, page=page, left=left, right=right, base=bottom, size=size, is_row=True)
+    base = top - size - below * _STEP * size
+    return Line(text=text, page=page, left=left, right=right, base=base, size=size, is_row=True)
 
 
 def _in_row(line: Line, answer: Answer) -> bool:

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -27,7 +28,11 @@ _OWN = range(0xE000, 0xF900)  # private characters of one font
 _UNKNOWN = 0xFFFD
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _MARKS_OF_WORDS = ".,;:!?'\"()-%/&€$–—’“”"
-_WIDE_GAP = 2.0  # times the letter size: such a space stands between cells, not words
+_JUMP = 0.9  # of the letter size: more than a raised number is raised
+_PROBES = 20  # pairs of letters that show how wide they stand apart
+_SAME_GAP, _LEAST_GAP = 1.35, 0.05  # times the usual gap, and of the letter size
+_FEWEST_SPACED = 4  # spaces in a line of letters that stand apart
+WIDE_GAP = 2.0  # times the letter size: such a space stands between cells, not words
 _MOST_IN_A_WORD, _FEWEST_SMALL, _FEWEST_OF_WORDS = 12, 0.6, 0.9  # of text in words
 
 
@@ -83,7 +88,11 @@ def page_text(page: Any, number: int) -> PageText:
     text_page = page.get_textpage()
     try:
         letters = _Letters(text_page)
-        lines = [letters.line(*found, number) for found in letters.runs()]
+        lines = [
+            letters.line(part, parted if part[-1] == run[-1] else "", number)
+            for run, parted in letters.runs()
+            for part in letters.at_one_height(run)
+        ]
         return PageText(lines, *letters.readable())
     finally:
         text_page.close()
@@ -136,11 +145,30 @@ class _Letters:
                 yield line, parted
             line = []
 
+    def at_one_height(self, letters: list[int]) -> Iterator[list[int]]:
+        """Divide letters where the baseline jumps, which ends no line of PDFium around a single letter."""
+        part: list[int] = []
+        size, direction = self._shape(letters[0])
+        for before, number in zip([letters[0], *letters], letters, strict=False):
+            if (
+                chr(self.signs[before]).isspace()
+                and part
+                and abs(self._base(number, direction) - self._base(part[0], direction)) > _JUMP * size
+            ):
+                while part and chr(self.signs[part[-1]]).isspace():
+                    part.pop()
+                if part:
+                    yield part
+                part, (size, direction) = [], self._shape(number)
+            part.append(number)
+        yield part
+
     def line(self, letters: list[int], parted: str, page: int) -> Line:
         """Build the line of these letters."""
         shapes = [self._shape(number) for number in (letters[0], letters[len(letters) // 2], letters[-1])]
         size, direction = median(size for size, _ in shapes) or 1.0, shapes[0][1]
-        cells = self._cells(letters, direction, _WIDE_GAP * size)
+        letters = self._without_false_spaces(letters, direction, size)
+        cells = self._cells(letters, direction, WIDE_GAP * size)
         if len(cells) == 1:
             return self._part(letters, parted, page, size=size, direction=direction)
         parts = [
@@ -156,11 +184,35 @@ class _Letters:
             cells=tuple(parts),
         )
 
+    def _without_false_spaces(self, letters: list[int], direction: int, size: float) -> list[int]:
+        """Leave out spaces that PDFium assumes between letters that stand no wider apart than others of the line."""
+        assumed = [
+            (number, self._gap(before, after, direction))
+            for before, number, after in zip(letters, letters[1:], letters[2:], strict=False)
+            if self.signs[number] == 0x20 and self._pdfium.FPDFText_IsGenerated(self._raw, number)
+        ]
+        if not assumed:
+            return letters
+        pairs = [pair for pair in pairwise(letters) if not any(chr(self.signs[n]).isspace() for n in pair)]
+        step = max(1, len(pairs) // _PROBES)
+        gaps = [self._gap(*pair, direction) for pair in pairs[::step]]
+        if len(assumed) >= _FEWEST_SPACED and len(pairs) < len(assumed):  # l e t t e r s
+            gaps = [gap for _, gap in assumed]
+        widest = _SAME_GAP * max(0.0, median(gaps)) + _LEAST_GAP * size if gaps else 0.0
+        false = {number for number, gap in assumed if gap <= widest}
+        return [number for number in letters if number not in false]
+
+    def _gap(self, before: int, after: int, direction: int) -> float:
+        (start, end), (following, last) = self._span(before, direction), self._span(after, direction)
+        return max(following - end, start - last)
+
     def _part(self, letters: list[int], parted: str, page: int, *, size: float, direction: int) -> Line:
-        text = clean(_decoded([self.signs[number] for number in letters]))
+        text = clean(_decoded([self.signs[number] for number in letters])).rstrip()
         if parted and not text[-1:].isalnum():
             text, parted = text + parted, ""
         mirrored = is_right_to_left(text)
+        while len(letters) > 1 and chr(self.signs[letters[-1]]).isspace():
+            letters = letters[:-1]
         spaces = [k for k, number in enumerate(letters) if chr(self.signs[number]).isspace()]
         first, last = letters[: spaces[0] if spaces else None], letters[spaces[-1] + 1 if spaces else 0 :]
         left, end = self._extent(first, direction, mirrored=mirrored)
@@ -186,11 +238,7 @@ class _Letters:
                 cells[-1].append(number)
                 continue
             if before is not None and before != number - 1:
-                (start, end), (following, after) = (
-                    self._span(before, direction),
-                    self._span(number, direction),
-                )
-                if max(following - end, start - after) >= gap:
+                if self._gap(before, number, direction) >= gap:
                     while chr(self.signs[cells[-1][-1]]).isspace():
                         cells[-1].pop()
                     cells.append([])

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import groupby
 from statistics import median
 
-from precis_text.documents.pdf_lines import Line, is_right_to_left
+from precis_text.documents.pdf_lines import WIDE_GAP, Line, is_right_to_left
 
 _BETWEEN = " | "  # the cells of a row
 _FEWEST_ROWS = 2
@@ -30,7 +30,7 @@ _ALIGNED = 2.0  # times the letter size: how far the left edges of a column are 
 def in_reading_order(lines: Sequence[Line]) -> list[Line]:
     """Return the lines of a page with each table in rows and each column in one piece."""
     found: list[Line] = []
-    for has_cells, run in groupby(lines, key=lambda line: bool(line.cells)):
+    for has_cells, run in groupby(_side_by_side(lines), key=lambda line: bool(line.cells)):
         group = [*run]
         if not has_cells:
             found += _grids(group)
@@ -41,6 +41,32 @@ def in_reading_order(lines: Sequence[Line]) -> list[Line]:
         else:
             found += group
     return found
+
+
+def _side_by_side(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield the lines, joined where the file goes on in the same row behind a wide space."""
+    joined: Line | None = None
+    for line in lines:
+        if joined is not None and _follows(joined, line):
+            cells = (*(joined.cells or (joined,)), *(line.cells or (line,)))
+            text = f"{joined.text} {line.text}"
+            joined = replace(joined, text=text, right=line.right, parted=line.parted, cells=cells)
+            continue
+        if joined is not None:
+            yield joined
+        joined = line
+    if joined is not None:
+        yield joined
+
+
+def _follows(line: Line, other: Line) -> bool:
+    return (
+        line.page == other.page
+        and line.direction == other.direction
+        and not line.parted
+        and abs(line.base - other.base) <= _SAME_ROW * line.size
+        and other.left - line.right >= WIDE_GAP * line.size
+    )
 
 
 def _row(line: Line) -> Line:
