@@ -2,8 +2,9 @@
 
     python -m benchmarks.pdf_reading_order [--out FILE]
 
-The files are the test data in the source distributions of pikepdf (MPL-2.0) and pypdf (BSD-3-Clause), fetched by name
-from the package index into a temporary folder. pdftotext is in Debian's package poppler-utils.
+The files are the test data in the source distributions of pikepdf and ocrmypdf (MPL-2.0), pypdf (BSD-3-Clause) and
+rst2pdf (MIT), fetched by name from the package index into a temporary folder, each content once. pdftotext is in
+Debian's package poppler-utils.
 
     words   share of pdftotext's words that precis gives, or names as left out
     order   share of neighbouring words in pdftotext's reading order that are neighbours in precis's text
@@ -30,7 +31,7 @@ from statistics import median
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
 
-SOURCES = ("pikepdf", "pypdf")
+SOURCES = ("pikepdf", "pypdf", "ocrmypdf", "rst2pdf")
 _FEWEST_WORDS = 20
 _WORDS, _ORDER = 0.95, 0.8  # below these a file is named
 
@@ -92,7 +93,8 @@ def main() -> int:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         files = sorted(chosen.files.rglob("*.pdf")) if chosen.files else fetched(Path(folder))
-        found = [one for path in files if (one := compare(path))]
+        distinct = {path.read_bytes(): path for path in files}.values()
+        found = [one for path in distinct if (one := compare(path))]
     for one in found:
         if one.words < _WORDS or one.order < _ORDER:
             print(f"{one.name}: words {one.words:.3f}, order {one.order:.3f} of {one.count}; {'; '.join(one.notes)}")

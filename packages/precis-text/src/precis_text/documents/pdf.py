@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby, islice
@@ -99,22 +100,31 @@ def _recognize(document: Any, pages: list[PageText | None], writer: Writer) -> N
     ]
     if recognition.PROGRAM is None or not unread:
         return
+    until = time.monotonic() + recognition.MOST_SECONDS
     done: list[int] = []
-    for number in unread:
-        page = document[number]
-        try:
-            if not _has_pictures(page) and not pages[number].letters:  # type: ignore[union-attr]
-                continue
-            lines = recognition.recognized(recognition.picture_of(page), number)
-        finally:
-            page.close()
+    for place, number in enumerate(unread):
+        if time.monotonic() > until:
+            late = [one + 1 for one in unread[place:]]
+            told = f"not recognized within {recognition.MOST_SECONDS / 60:.0f} minutes"
+            writer.notes.append(f"text of {_numbers(late)} {told}; split the file")
+            break
+        lines = _recognized_lines(document, number, pages[number])
         if lines:
             pages[number] = PageText(lines, sum(len(line.text) for line in lines), 0)
             done.append(number + 1)
     if done:
-        which = _numbers(done)
         told = f"recognized by Tesseract ({recognition.languages()}), which may misread letters"
-        writer.notes.append(f"text of {which} {told}")
+        writer.notes.append(f"text of {_numbers(done)} {told}")
+
+
+def _recognized_lines(document: Any, number: int, text: PageText | None) -> list[Line]:
+    page = document[number]
+    try:
+        if not _has_pictures(page) and not (text and text.letters):
+            return []
+        return recognition.recognized(recognition.picture_of(page), number)
+    finally:
+        page.close()
 
 
 def _has_pictures(page: Any) -> bool:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from precis_text.bounded_io import MIB, size
-from precis_text.documents.file_kinds import BEGINNING, KINDS, DocumentFormat, kind_of
+from precis_text.documents import recognition
+from precis_text.documents.file_kinds import BEGINNING, KINDS, PDF, PICTURE, DocumentFormat, kind_of
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError, missing_extra
 from precis_text.text_files import NotTextError, decode_text, other_kind
@@ -26,11 +27,12 @@ _SECONDS, _MOST_SECONDS = 5.0, 240.0  # of processor time: base for any file, an
 _WAIT = 20  # wall-clock limit as a multiple of it, since other work may use the processor
 
 
-def read_content(content: bytes, *, name: str = "") -> Passages:
+def read_content(content: bytes, *, name: str = "", within: float | None = None) -> Passages:
     """Read a document: a text in UTF-8, or a file of a kind in `kinds.KINDS`.
 
     Args:
         name: the file's name, or "" if it has none.
+        within: limit in seconds for waiting for other documents, and again for reading this one.
 
     Raises:
         UserError: it is unsupported, empty, locked, damaged, or takes too much time or memory. The message states
@@ -48,7 +50,7 @@ def read_content(content: bytes, *, name: str = "") -> Passages:
             raise UserError(
                 f"is {kind.name}, not plain text; {missing_extra('documents', wanted_by='reading it')}"
             )
-    return _WORKER.read(kind, content)
+    return _WORKER.read(kind, content, within)
 
 
 def _plain_text(content: bytes, name: str) -> str:
@@ -71,12 +73,14 @@ class _Worker:
         self._owner = 0
         self._one_at_a_time = threading.Lock()
 
-    def read(self, kind: DocumentFormat, content: bytes) -> Passages:
+    def read(self, kind: DocumentFormat, content: bytes, within: float | None) -> Passages:
         seconds = min(_MOST_SECONDS, _SECONDS + kind.seconds * len(content) / MIB)
         request = {"module": kind.module, "size": len(content), "seconds": seconds}
-        with self._one_at_a_time:
+        if not self._one_at_a_time.acquire(timeout=-1 if within is None else within):
+            raise UserError(f"waited {within:.0f} seconds while other documents were read; try again later")
+        try:
             process = self._started()
-            watch = threading.Timer(_WAIT * seconds, process.kill)
+            watch = threading.Timer(_wait(kind, seconds, within), process.kill)
             watch.start()
             try:
                 answer = _ask(process, json.dumps(request).encode() + b"\n", content)
@@ -87,6 +91,8 @@ class _Worker:
                 watch.cancel()
             if answer is None:
                 raise UserError(_why_ended(self.end(), seconds))
+        finally:
+            self._one_at_a_time.release()
         if "problem" in answer:
             raise UserError(answer["problem"])
         return Passages.from_dict(answer["passages"])
@@ -128,6 +134,12 @@ def _ask(process: subprocess.Popen[bytes], request: bytes, content: bytes) -> di
         return None
     line = process.stdout.readline()
     return json.loads(line) if line.endswith(b"\n") else None
+
+
+def _wait(kind: DocumentFormat, seconds: float, within: float | None) -> float:
+    """Return the limit of wall-clock time for a document, in which another program may recognize its pictures."""
+    most = _WAIT * seconds + (recognition.MOST_SECONDS if kind in (PDF, PICTURE) and recognition.PROGRAM else 0)
+    return most if within is None else min(most, within)
 
 
 def _why_ended(code: int, seconds: float) -> str:

@@ -25,6 +25,7 @@ from precis_text.errors import UserError, first_line
 PROGRAM = shutil.which("tesseract")
 INSTALL = "install Tesseract (apt-get install tesseract-ocr)"
 _SECONDS = 120  # for one picture
+MOST_SECONDS = 1800.0  # for all pictures of a document
 _MOST_LANGUAGES = 4  # each one takes more time
 _NO_LANGUAGES = ("osd", "equ")
 _HYPHENS = "-\u00ad\u2010"
