@@ -82,7 +82,11 @@ def fetched(folder: Path) -> Iterator[Path]:
     for archive in sorted(folder.glob("*.tar.gz")):
         with tarfile.open(archive) as opened:
             opened.extractall(folder, filter="data")
-    yield from sorted(folder.rglob("*.pdf"))
+    yield from _pdfs(folder)
+
+
+def _pdfs(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.pdf") if path.is_file())
 
 
 def main() -> int:
@@ -92,7 +96,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a JSON file for all figures")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        files = sorted(chosen.files.rglob("*.pdf")) if chosen.files else fetched(Path(folder))
+        files = _pdfs(chosen.files) if chosen.files else fetched(Path(folder))
         distinct = {path.read_bytes(): path for path in files}.values()
         found = [one for path in distinct if (one := compare(path))]
     for one in found:

@@ -69,7 +69,7 @@ class _Worker:
     """The reading process, started for the first document and restarted after it ends."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._one_at_a_time = threading.Lock()
 
@@ -98,11 +98,11 @@ class _Worker:
         return Passages.from_dict(answer["passages"])
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
+        if self.process is None or self._owner != os.getpid() or self.process.poll() is not None:
             home = str(Path(__file__).parents[2])  # where precis is imported from
             paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
             # -P: a module in the user's current folder must not replace one of ours
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "precis_text.documents.reading_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -110,17 +110,24 @@ class _Worker:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             )
             self._owner = os.getpid()
-        return self._process
+        return self.process
 
     def end(self) -> int:
         """End the process and return its exit code."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is None or self._owner != os.getpid():
             return 0
         with suppress(OSError, ValueError, subprocess.TimeoutExpired):
             process.communicate(timeout=1)
         process.kill()
         return process.wait()
+
+
+def stop_reading() -> None:
+    """End the document that is being read, if any; the next one is read in a new process."""
+    process = _WORKER.process
+    if process is not None:
+        process.kill()
 
 
 def _ask(process: subprocess.Popen[bytes], request: bytes, content: bytes) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from fastapi import Request
 
 from precis.generation.summarizer import Summary
 from precis.server.engine import Ask, Engine, QueuedDocument
+from precis.server.file_reader import FileReader
 from precis.server.limits import ApiError, Limits
 from precis.server.metrics import Metrics
 from precis.server.response_body import answer, plain
@@ -31,6 +32,7 @@ class Service:
     engine: Engine
     limits: Limits
     metrics: Metrics
+    files: FileReader
 
     def check_model(self, name: str) -> None:
         """Check that a request names this server's model.

@@ -14,7 +14,7 @@ from precis.cli.framework.command_class import described
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis_text.errors import UserError
 
-_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+_NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 
 
 @described(
@@ -45,6 +45,13 @@ def serve(
         Path | None,
         typer.Option("--keys", help="File of API keys: a name, a space and a secret on each line."),
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin",
+            help="Site whose pages may send requests, such as https://example.org; repeat it for several.",
+        ),
+    ] = None,
     requests_per_minute: Annotated[
         int,
         typer.Option(
@@ -54,6 +61,10 @@ def serve(
     max_body_mb: Annotated[
         int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
     ] = 4,
+    max_files_mb: Annotated[
+        int,
+        typer.Option("--max-files-mb", min=1, max=1024, help="Maximum megabytes of a request with files."),
+    ] = 32,
     max_tokens: Annotated[
         int,
         typer.Option(
@@ -105,11 +116,13 @@ def serve(
     from precis.server.server_run import serve as run
 
     address = Address(host=host, port=port, grace=grace)
-    access = access_to(address, None if keys is None else Keys.read(keys))
+    found = None if keys is None else Keys.read(keys)
+    access = access_to(address, found, origins=allow_origin or ())
     if keys is None and requests_per_minute:
         raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
     limits = Limits(
         body=max_body_mb << 20,
+        files=max_files_mb << 20,
         tokens=max_tokens,
         queue=queue_tokens,
         seconds=max_seconds,
