@@ -72,7 +72,7 @@ def read_documents(
 ) -> Iterator[Document]:
     """Yield the documents of `files`, one by one.
 
-    A .jsonl, .csv, .tsv or .parquet file has a document per row, a folder one per text and per file of
+    A .jsonl, .json, .csv, .tsv, .source, .src or .parquet file has a document per row, a folder one per text and per file of
     `precis_text.documents.file_kinds`. Any other file is one document; "-" is the standard input. A missing file is
     reported before any file is read.
 
@@ -85,7 +85,7 @@ def read_documents(
     for file in files:
         if file != STANDARD_INPUT and stat_or_none(Path(file)) is None:
             raise UserError(f"{file}: no such file")
-    return (document for file in files for document in _read(file, how, notify))
+    return (document for file in files for document in _read(file, how, notify, is_alone=len(files) == 1))
 
 
 def holds_many(file: str) -> bool:
@@ -97,13 +97,13 @@ def _has_rows(file: str) -> bool:
     return file.lower().endswith(tuple(known_endings()))
 
 
-def _read(file: str, how: Reading, notify: Notify) -> Iterator[Document]:
+def _read(file: str, how: Reading, notify: Notify, *, is_alone: bool) -> Iterator[Document]:
     if file == STANDARD_INPUT:
         yield _document("standard input", _standard_input, how)
     elif is_folder(Path(file)):
         yield from _read_folder(Path(file), how, notify)
     elif _has_rows(file):
-        yield from _read_rows(Path(file), how, notify)
+        yield from _readable_rows(Path(file), how, notify, is_alone=is_alone)
     else:
         yield _document(file, lambda: _read_file(Path(file)), how)
 
@@ -116,6 +116,16 @@ def _document(name: str, read: Callable[[], Passages], how: Reading) -> Document
         if not how.keep_going:
             raise
         return Document(name, "", problem=str(error).removeprefix(f"{name}: "))
+
+
+def _readable_rows(path: Path, how: Reading, notify: Notify, *, is_alone: bool) -> Iterator[Document]:
+    """Yield the documents of a file of rows; if it is unreadable, a run that keeps going ends only without others."""
+    try:
+        yield from _read_rows(path, how, notify)
+    except UserError as error:
+        if not how.keep_going or is_alone:
+            raise
+        yield Document(str(path), "", problem=str(error).removeprefix(f"{path}: "))
 
 
 def _read_rows(path: Path, how: Reading, notify: Notify) -> Iterator[Document]:
