@@ -91,7 +91,9 @@ def _pdfs(folder: Path) -> list[Path]:
 
 def main() -> int:
     """Print a line for each file below a bound, and the medians; return 1 if fewer than 40 files are compared."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--files", type=Path, help="a folder of PDFs to compare in place of the fetched ones")
     parser.add_argument("--out", type=Path, help="a JSON file for all figures")
     chosen = parser.parse_args()
@@ -101,11 +103,15 @@ def main() -> int:
         found = [one for path in distinct if (one := compare(path))]
     for one in found:
         if one.words < _WORDS or one.order < _ORDER:
-            print(f"{one.name}: words {one.words:.3f}, order {one.order:.3f} of {one.count}; {'; '.join(one.notes)}")
+            print(
+                f"{one.name}: words {one.words:.3f}, order {one.order:.3f} of {one.count}; {'; '.join(one.notes)}"
+            )
     if found:
         words, order = median(one.words for one in found), median(one.order for one in found)
         whole = sum(one.words >= _WORDS for one in found)
-        print(f"{len(found)} files: median words {words:.3f}, order {order:.3f}; {whole} give {_WORDS:.0%} of the words")
+        print(
+            f"{len(found)} files: median words {words:.3f}, order {order:.3f}; {whole} give {_WORDS:.0%} of the words"
+        )
     if chosen.out:
         chosen.out.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
     return 0 if len(found) >= 40 else 1

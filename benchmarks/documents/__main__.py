@@ -53,13 +53,17 @@ class Case:
         """
         known = {field.name for field in fields(cls)}
         if unknown := table.keys() - known:
-            raise ValueError(f"{table.get('file')}: unknown field {sorted(unknown)[0]!r}; known: {sorted(known)}")
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in table.items()})
+            raise ValueError(
+                f"{table.get('file')}: unknown field {sorted(unknown)[0]!r}; known: {sorted(known)}"
+            )
+        return cls(
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+        )
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a command gave."""
+    """The exit code, the output and the messages of a command."""
 
     code: int
     out: str
@@ -128,7 +132,9 @@ def _service() -> Any:
 
 def _asked(body: bytes) -> Result:
     """Send a body to /v1/chat/completions of a service with the default model; a refusal has the exit code 2."""
-    answer = _service().post("/v1/chat/completions", content=body, headers={"content-type": "application/json"})
+    answer = _service().post(
+        "/v1/chat/completions", content=body, headers={"content-type": "application/json"}
+    )
     if answer.status_code != 200:
         return Result(2, "", answer.text)
     return Result(0, answer.json()["choices"][0]["message"]["content"], "")
@@ -154,7 +160,9 @@ def _all_cases(folder: Path, only: str) -> Iterator[tuple[str, Case, Path]]:
 
 def main() -> int:
     """Run all cases; return 1 if one is not as expected."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=Path, default=_USUAL, help="the folder of the cases in cases.toml")
     parser.add_argument("--only", default="", help="run only cases whose name contains this text")
     chosen = parser.parse_args()

@@ -68,11 +68,21 @@ def test_a_stream_of_files_begins_with_their_texts(service) -> None:
     [
         ([("file", ("a.pdf", b"%PDF-1.4\nnonsense"))], {}, "unreadable_file", "a.pdf: is damaged: "),
         ([("file", ("a.txt", b"\xff\xfe\xfd"))], {}, "unreadable_file", "a.txt: "),
-        ([("file", ("../../a.csv", b"document\nx"))], {}, "unreadable_file", "a.csv: has a document in each row"),
+        (
+            [("file", ("../../a.csv", b"document\nx"))],
+            {},
+            "unreadable_file",
+            "a.csv: has a document in each row",
+        ),
         ([("upload", ("a.txt", b"A."))], {}, "bad_form", "name the field of each file: file"),
         ([("file", ("a.txt", b"A."))], {"text": "B."}, "bad_form", "send files or text, not both"),
         ([("file", ("a.txt", b"A."))], {"wrods": "3"}, "extra_forbidden", "unknown field 'wrods'"),
-        ([("file", ("a.txt", b"A."))], {"words": "many"}, "int_type", "words: Input should be a valid integer"),
+        (
+            [("file", ("a.txt", b"A."))],
+            {"words": "many"},
+            "int_type",
+            "words: Input should be a valid integer",
+        ),
         ([("file", ("a.txt", b"A."))], {"words": ["3", "4"]}, "bad_form", "gives this option twice"),
         ([("file", ("a.txt", b"  "))], {}, "empty_document", "document 1 is empty"),
     ],
@@ -89,7 +99,13 @@ def test_a_wrong_form_is_refused_in_one_line(service, files, data, code: str, to
 
 @pytest.mark.parametrize(
     "body",
-    [b"--x--\r\n", b"", b"nonsense", b"--x\r\n", b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nA.'],
+    [
+        b"--x--\r\n",
+        b"",
+        b"nonsense",
+        b"--x\r\n",
+        b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nA.',
+    ],
 )
 @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "multipart/form-data", "text/plain"])
 def test_a_broken_form_is_refused(service, body: bytes, kind: str) -> None:
@@ -144,7 +160,11 @@ SITE = "https://example.org"
 
 def test_a_page_of_an_allowed_site_may_ask_and_of_another_may_not(serve) -> None:
     one = serve(access=access_to(Address(), None, origins=[SITE]))
-    asked = {"origin": SITE, "access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    asked = {
+        "origin": SITE,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
     with one.client() as client:
         before = client.options("/v1/summarize", headers=asked)
         assert before.status_code == 200
@@ -233,4 +253,4 @@ def test_a_user_message_without_content_is_refused(service) -> None:
     with service.client() as client:
         answer = client.post("/v1/chat/completions", json=body)
     assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == "the user message has no content"
+    assert answer.json()["error"]["message"] == "the user message lacks content"

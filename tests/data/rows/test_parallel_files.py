@@ -26,7 +26,9 @@ def test_two_files_with_a_text_in_each_line_are_pairs(tmp_path: Path, endings: t
             (tmp_path / f"{split}{ending}").write_bytes(packed)
     report = ReadReport()
     found = list(read_pairs(tmp_path, split="dev", report=report))
-    assert [(pair.document, pair.summary) for pair in found] == [(row["document"], row["summary"]) for row in ROWS]
+    assert [(pair.document, pair.summary) for pair in found] == [
+        (row["document"], row["summary"]) for row in ROWS
+    ]
     assert list(available_splits(tmp_path)) == ["train", "dev"]
     assert not report.unread
 
@@ -34,10 +36,10 @@ def test_two_files_with_a_text_in_each_line_are_pairs(tmp_path: Path, endings: t
 def test_files_of_different_lengths_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.source").write_text("One.\nTwo.\n")
     (tmp_path / "a.target").write_text("1\n")
-    with pytest.raises(UserError, match=r"a\.source: line 2 has no partner, since a\.target has 1 lines"):
+    with pytest.raises(UserError, match=r"a\.source: line 2 lacks its partner: a\.target has 1 lines"):
         list(read_pairs(tmp_path / "a.source"))
     (tmp_path / "a.target").write_text("1\n2\n3\n")
-    with pytest.raises(UserError, match=r"a\.target: line 3 has no partner, since a\.source has 2 lines"):
+    with pytest.raises(UserError, match=r"a\.target: line 3 lacks its partner: a\.source has 2 lines"):
         list(read_pairs(tmp_path / "a.source"))
 
 
@@ -59,12 +61,16 @@ def test_a_json_array_is_rows(tmp_path: Path, indent: int | None) -> None:
 def test_a_json_array_above_the_limit_is_refused_with_the_remedy(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(row_files, "MAX_BYTES", 100)
     (tmp_path / "a.json").write_text(json.dumps(ROWS, indent=1))
-    with pytest.raises(UserError, match=r"is a JSON array of more than 100 bytes, the limit; write one object per line"):
+    with pytest.raises(
+        UserError, match=r"is a JSON array of more than 100 bytes, the limit; write one object per line"
+    ):
         list(read_rows(tmp_path / "a.json"))
 
 
 @pytest.mark.parametrize("content", [b'[{"text": "Ann."}]', b"[nonsense", b"\x1f\x8bnonsense"])
-def test_a_file_of_rows_that_cannot_be_read_does_not_end_a_run_that_keeps_going(tmp_path: Path, content: bytes) -> None:
+def test_a_file_of_rows_that_cannot_be_read_does_not_end_a_run_that_keeps_going(
+    tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "a.json").write_bytes(content)
     (tmp_path / "b.txt").write_text("Ann sings.")
     files = [str(tmp_path / "a.json"), str(tmp_path / "b.txt")]

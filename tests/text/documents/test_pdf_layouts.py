@@ -1,4 +1,4 @@
-"""What the places of the letters in a PDF say: forms, tables, columns, contents, and letters set one by one."""
+"""The places of letters in a PDF show forms, tables, columns, contents, and words of letters set one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from precis_text.documents.reader import read_content
 
 STORY = (
     "The ferry over the sound was built in 1904 and repaired twice since then. Its boilers leak, and the island "
-    "has asked for money to mend them before the winter. Nobody knows what all of it will cost in the end."
+    "has asked for money to mend them before the winter. The council will learn the cost in the end."
 )
 OTHER = (
     "The council meets again in May. Until then cars take the bridge in the north, which is narrow and long. "
@@ -39,7 +39,9 @@ def test_answers_of_a_form_follow_their_labels() -> None:
         field("Tx", "(Ann Ode)", "100 696 300 712"),
         field("Tx", "(The boat leaks.)", "100 656 300 672"),
     ]
-    assert text_of(page, annotations=answers).startswith("Name: Ann Ode\n\nReason: The boat leaks.\n\nThe ferry")
+    assert text_of(page, annotations=answers).startswith(
+        "Name: Ann Ode\n\nReason: The boat leaks.\n\nThe ferry"
+    )
 
 
 def test_two_answers_in_a_row_stand_behind_their_own_labels() -> None:
@@ -93,7 +95,11 @@ def test_texts_that_readers_wrote_on_a_page_are_read_and_comments_and_passwords_
 @pytest.mark.parametrize("by_columns", [True, False])
 def test_a_table_is_read_in_rows_in_whatever_order_the_file_has_its_cells(by_columns: bool) -> None:
     table = [("Year", "Cost", "Boats"), ("2020", "40", "12"), ("2021", "35", "9")]
-    cells = [(x, y) for x in range(3) for y in range(3)] if by_columns else [(x, y) for y in range(3) for x in range(3)]
+    cells = (
+        [(x, y) for x in range(3) for y in range(3)]
+        if by_columns
+        else [(x, y) for y in range(3) for x in range(3)]
+    )
     page = "".join(typed([table[y][x]], x=40 + 150 * x, y=600 - 14 * y) for x, y in cells)
     intro = typed(textwrap.wrap(OTHER, 60), x=40, y=700)
     assert text_of(intro + page).split("\n\n")[-1] == "Year | Cost | Boats\n2020 | 40 | 12\n2021 | 35 | 9"
@@ -122,9 +128,13 @@ def entries(*lines: str) -> list[Line]:
     return [Line(text, base=700 - 14 * k, right=400) for k, text in enumerate(lines)]
 
 
-@pytest.mark.parametrize("name", ["Contents", "Table of contents", "Inhaltsverzeichnis", "SOMMAIRE", "Índice", "目 录"])
+@pytest.mark.parametrize(
+    "name", ["Contents", "Table of contents", "Inhaltsverzeichnis", "SOMMAIRE", "Índice", "目 录"]
+)
 def test_a_named_list_of_contents_without_dots_is_left_out(name: str) -> None:
-    lines = entries(name, "The old wall 3", "Who pays for the new quay and", "for its lamps 12", "Noise 40", "It leaks.")
+    lines = entries(
+        name, "The old wall 3", "Who pays for the new quay and", "for its lamps 12", "Noise 40", "It leaks."
+    )
     assert [line.text for line in without_contents([lines])[0]] == [name, "It leaks."]
 
 
@@ -134,7 +144,13 @@ def test_an_unnamed_list_is_left_out_if_its_titles_follow() -> None:
         typed([title], x=40, y=700 - 14 * k) + typed([number], x=400, y=700 - 14 * k)
         for k, (title, number) in enumerate(rows)
     )
-    pages = [page, *(typed([title], x=40, y=700, bold=True) + typed([f"All of {title} leaks."], x=40, y=660) for title, _ in rows)]
+    pages = [
+        page,
+        *(
+            typed([title], x=40, y=700, bold=True) + typed([f"All of {title} leaks."], x=40, y=660)
+            for title, _ in rows
+        ),
+    ]
     found = read_content(pdf(pages))
     assert found.text.startswith("The old wall\n\nAll of The old wall")
     assert "12" not in found.text
@@ -152,7 +168,10 @@ def test_rows_with_growing_numbers_are_no_list_of_contents() -> None:
 def test_lines_wrapped_at_a_number_of_letters_are_joined_before_capitals_and_behind_numbers() -> None:
     text = f"{STORY} It opens on the first of May in Olm. {OTHER} It costs 18.6 million euros a year."
     lines = textwrap.wrap(text, 60)
-    wide = [Line(line, right=5 * len(line) + 40 * (k % 3), first_word=20, base=-12 * k) for k, line in enumerate(lines)]
+    wide = [
+        Line(line, right=5 * len(line) + 40 * (k % 3), first_word=20, base=-12 * k)
+        for k, line in enumerate(lines)
+    ]
     assert len(paragraphs_of([wide])) == 1
 
 
@@ -199,7 +218,7 @@ def test_words_are_told_from_numbers_of_glyphs() -> None:
 
 
 def test_a_font_that_names_an_encoding_in_place_of_letters_is_read() -> None:
-    """Each letter has the number of its character, and ToUnicode is the name Identity-H."""
+    # Each letter has the number of its character, and ToUnicode is the name Identity-H.
     shown = "".join(f"{ord(sign):04X}" for sign in STORY)
     page = f"BT /F1 5 Tf 1 0 0 1 10 700 Tm <{shown}> Tj ET"
     kind = b"/Subtype /Type0 /BaseFont /Helvetica /Encoding /Identity-H /ToUnicode /Identity-H /DescendantFonts [7 0 R]"
@@ -215,7 +234,7 @@ def test_a_font_that_names_an_encoding_in_place_of_letters_is_read() -> None:
 def test_forms_of_letters_become_letters() -> None:
     from precis_text.documents.passages import clean
 
-    assert clean("ﬁne ﬀ ﬅ ﻻ ﺑ") == "fine ff st لا ب"  # noqa: RUF001
+    assert clean("ﬁne ﬀ ﬅ ﻻ ﺑ") == "fine ff st لا ب"
     assert clean("\uf0b7 boats") == "• boats"
 
 

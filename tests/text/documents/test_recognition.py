@@ -25,7 +25,7 @@ needs_tesseract = pytest.mark.skipif(
 
 
 def scanned(text: str = STORY):
-    """A page as a picture."""
+    """Return a page as a picture."""
     with pypdfium2.PdfDocument(pdf([typed(textwrap.wrap(text, 60), x=60, y=700, step=1.5)])) as document:
         return document[0].render(scale=200 / 72).to_pil()
 

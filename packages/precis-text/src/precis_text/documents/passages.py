@@ -12,7 +12,9 @@ from typing import Any
 _FORMS = (*range(0xFB00, 0xFBB2), *range(0xFBD3, 0xFD3E), *range(0xFD50, 0xFDFD), *range(0xFE80, 0xFEFD))
 _SIGNS: dict[int, str | None] = {
     **{
-        sign: unicodedata.normalize("NFKC", chr(sign)) for sign in _FORMS if unicodedata.decomposition(chr(sign))
+        sign: unicodedata.normalize("NFKC", chr(sign))
+        for sign in _FORMS
+        if unicodedata.decomposition(chr(sign))
     },
     **dict.fromkeys((*range(9), 11, *range(14, 32), 127, 173, 65279)),
     **dict.fromkeys((0xF0B7, 0xF0A7, 0xF076, 0xF0D8), "•"),  # bullets of the fonts Symbol and Wingdings

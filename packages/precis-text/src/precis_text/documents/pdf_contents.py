@@ -38,7 +38,7 @@ def without_contents(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
 
 
 def _runs(lines: Sequence[Line]) -> Iterator[tuple[int, int, bool]]:
-    """Yield where entries follow one another: the first, the place behind the last, and whether a heading names them."""
+    """Yield runs of entries: the first, the place behind the last, and whether a heading names them."""
     number = 0
     while number < len(lines):
         end = _end(lines, number)

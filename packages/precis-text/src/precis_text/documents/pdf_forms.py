@@ -40,12 +40,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Annotations:
-    """What the annotations of a page hold.
+    """The contents of the annotations of a page.
 
     Attributes:
         answers: in the order of the file.
         comments: the number of remarks that readers attached to the text.
-        passwords: the number of answers that nobody may see.
+        passwords: the number of hidden answers.
     """
 
     answers: Sequence[Answer] = ()
@@ -98,7 +98,9 @@ class _Annotation:
         return self._string(b"Contents")
 
     def _string(self, key: bytes) -> str:
-        return self._text(lambda into, size: self._pdfium.FPDFAnnot_GetStringValue(self._raw, key, into, size))
+        return self._text(
+            lambda into, size: self._pdfium.FPDFAnnot_GetStringValue(self._raw, key, into, size)
+        )
 
     @property
     def is_password(self) -> bool:
@@ -175,7 +177,7 @@ def with_answers(lines: Sequence[Line], answers: Sequence[Answer], page: int) ->
 
 
 def _line(text: str, answer: Answer, page: int, *, below: int = 0) -> Line:
-    """Build the line of an answer, which is the first in its field or so many lines below it."""
+    """Build the line of an answer, which is `below` lines below the first one in its field."""
     left, bottom, _, top = answer.box
     size = min(_USUAL_SIZE, max(1.0, 0.7 * (top - bottom)))
     right = left + _WIDTH * size * len(text)

@@ -1,9 +1,10 @@
 """Lines of a PDF -> paragraphs and headings. A PDF stores the positions of letters, but not paragraphs.
 
 A line was wrapped if the first word of the next line would not have fitted after it, in points, or in letters where
-a program wraps at a number of letters. Wrapped lines are joined. A paragraph ends at a line that was not wrapped, and before a line that is set apart: by more space, an indent after a
-full stop, another size or weight, or a bullet. A paragraph continues in the next column or on the next page, past
-footnotes, if its last line was wrapped and ends no sentence.
+a program wraps at a number of letters. Wrapped lines are joined. A paragraph ends at a line that was not wrapped, and
+before a line that is set apart: by more space, an indent after a full stop, another size or weight, or a bullet. A
+paragraph continues in the next column or on the next page, past footnotes, if its last line was wrapped and ends no
+sentence.
 
 A short paragraph in larger or bolder letters than most is a heading.
 """
@@ -175,7 +176,9 @@ def _wrapped_length(line: Line, following: Line) -> int:
 
 def _letters_of(block: Sequence[Line], edge: float) -> int | None:
     """Return the number of letters at which a block is wrapped; None if its lines end at an edge."""
-    pairs = [(line, following) for line, following in pairwise(block) if not line.parted and following.text.strip()]
+    pairs = [
+        (line, following) for line, following in pairwise(block) if not line.parted and following.text.strip()
+    ]
     most = max(len(line.text) for line in block)
     by_edge = sum(not _fits(line, following, edge, None) for line, following in pairs)
     by_letters = sum(_wrapped_length(line, following) > most for line, following in pairs)

@@ -1,9 +1,9 @@
-"""Tables and columns in the lines of a PDF page: lines whose words stand in cells.
+"""Tables and columns in the lines of a PDF page: lines whose words form cells.
 
-PDFium joins all that stands on one baseline to a line, and starts a line where the file goes on elsewhere. So
+PDFium joins all text on one baseline to a line, and starts a line where the file continues elsewhere. So
 
     a row of a table   is one line with wide spaces, or a line for each cell,
-    two columns        are two lines, or one line with a wide space if the file goes from row to row.
+    two columns        are two lines, or one line with a wide space if the file has row after row.
 
 Cells of a table are short, and lines of a column are long. Here rows of tables get a mark between their cells, and
 columns follow one another.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import median
 
 from precis_text.documents.pdf_lines import WIDE_GAP, Line, is_right_to_left
@@ -44,7 +44,7 @@ def in_reading_order(lines: Sequence[Line]) -> list[Line]:
 
 
 def _side_by_side(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield the lines, joined where the file goes on in the same row behind a wide space."""
+    """Yield the lines, joined where the file continues in the same row behind a wide space."""
     joined: Line | None = None
     for line in lines:
         if joined is not None and _follows(joined, line):
@@ -121,14 +121,14 @@ def _rows(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def _is_prose(lines: Sequence[Line]) -> bool:
-    """Check whether sentences go on from line to line."""
+    """Check whether sentences continue from line to line."""
     goes_on = sum(line.text[:1].islower() for line in lines)
     return 2 * goes_on > len(lines) or median(len(line.text.split()) for line in lines) >= _LONG
 
 
 def _overlaps(row: Sequence[Line]) -> bool:
     ordered = sorted(row, key=lambda line: line.left)
-    return any(line.right > after.left for line, after in zip(ordered, ordered[1:], strict=False))
+    return any(line.right > after.left for line, after in pairwise(ordered))
 
 
 def _joined(row: Sequence[Line]) -> Line:

@@ -26,5 +26,7 @@ def read(content: bytes) -> Passages:
             writer.heading(text)
         else:
             writer.add(text, between=paragraph.between)
-    writer.notes.append(f"text recognized by Tesseract ({recognition.languages()}), which may misread letters")
+    writer.notes.append(
+        f"text recognized by Tesseract ({recognition.languages()}), which may misread letters"
+    )
     return writer.finished()

@@ -145,7 +145,9 @@ def _ask(process: subprocess.Popen[bytes], request: bytes, content: bytes) -> di
 
 def _wait(kind: DocumentFormat, seconds: float, within: float | None) -> float:
     """Return the limit of wall-clock time for a document, in which another program may recognize its pictures."""
-    most = _WAIT * seconds + (recognition.MOST_SECONDS if kind in (PDF, PICTURE) and recognition.PROGRAM else 0)
+    most = _WAIT * seconds + (
+        recognition.MOST_SECONDS if kind in (PDF, PICTURE) and recognition.PROGRAM else 0
+    )
     return most if within is None else min(most, within)
 
 

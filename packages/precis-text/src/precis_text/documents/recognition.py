@@ -47,7 +47,9 @@ def languages() -> str:
     if len(names) > _MOST_LANGUAGES:
         own = (locale.getlocale()[0] or "").lower()
         english = [name for name in names if name == "eng"]
-        names = [*english, *(name for name in names if name[:2] == own[:2] and name != "eng")][:_MOST_LANGUAGES]
+        names = [*english, *(name for name in names if name[:2] == own[:2] and name != "eng")][
+            :_MOST_LANGUAGES
+        ]
     if not names:
         raise UserError(
             "needs a language of Tesseract, and none is installed; apt-get install tesseract-ocr-eng"

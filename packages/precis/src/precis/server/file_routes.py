@@ -27,7 +27,9 @@ _FORM = {
                 "schema": {
                     "type": "object",
                     "required": ["file"],
-                    "properties": {"file": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+                    "properties": {
+                        "file": {"type": "array", "items": {"type": "string", "format": "binary"}}
+                    },
                 }
             }
         },
@@ -36,7 +38,7 @@ _FORM = {
 
 
 class _FormRoute(APIRoute):
-    """A route for forms alone, beside the one for JSON at the same path."""
+    """A route only for forms; the one for JSON has the same path."""
 
     def matches(self, scope: Any) -> tuple[Match, Any]:
         match, child = super().matches(scope)
@@ -53,7 +55,7 @@ def routes(service: Service) -> APIRouter:
         """Read files of every kind that the command line reads, and return their texts."""
         form = await service.files.form(request)
         for name in form.options:
-            raise ApiError(422, "bad_form", "this path takes files alone", param=name[:50])
+            raise ApiError(422, "bad_form", "this path takes only files", param=name[:50])
         found = await unless_left(request, service.files.read(form.files))
         return {"documents": described(form, found)}
 

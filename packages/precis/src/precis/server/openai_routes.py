@@ -26,10 +26,9 @@ from precis.server.schemas import Count
 from precis.server.service import Service, unless_left
 from precis.server.summarize_routes import WORKING, event, streamed
 
-
 _MOST_TOKENS = 20_000
 Most = Annotated[StrictInt | None, Field(ge=1, le=10_000_000)]
-"""A limit of tokens. Programs send more than any summary has, which limits nothing."""
+"""A limit of tokens. Programs send more than the length of any summary, which limits nothing."""
 
 
 class ContentPart(BaseModel):
@@ -40,7 +39,7 @@ class ContentPart(BaseModel):
 
 
 class InputItem(BaseModel):
-    """A message. A call of a tool has no content, and its answer has the role tool; neither is the document."""
+    """A message. A call of a tool lacks content, and its answer has the role tool; neither is the document."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: StrictStr | Annotated[list[ContentPart], Field(fail_fast=True)] | None = None
@@ -52,7 +51,7 @@ class InputItem(BaseModel):
             Refused: if a part is not text.
         """
         if self.content is None:
-            problem = f"the {self.role} message has no content"
+            problem = f"the {self.role} message lacks content"
             raise ApiError(400, "no_document", problem, param=param)
         if isinstance(self.content, str):
             return self.content
@@ -102,7 +101,7 @@ class ResponsesRequest(_Common):
     @field_validator("input", mode="before")
     @classmethod
     def _without_tools(cls, value: Any) -> Any:
-        """Leave out calls of tools, their answers and reasoning, which are no messages."""
+        """Leave out calls of tools, their answers and reasoning, which are not messages."""
         return [item for item in value if not _is_of_tool(item)] if isinstance(value, list) else value
 
 

@@ -17,6 +17,14 @@ from precis_text.errors import UserError
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 
 
+def _check_packages() -> None:
+    missing = [package for package in _NEEDED if find_spec(package) is None]
+    if missing:
+        raise UserError(
+            f"precis serve needs {missing[0]}, which is not installed: pip install 'precis-summarizer[serve]'"
+        )
+
+
 @described(
     "serve",
     rich_help_panel="Use a model",
@@ -102,11 +110,7 @@ def serve(
 
     Documents stay on this machine. Logs do not contain their text.
     """
-    missing = [package for package in _NEEDED if find_spec(package) is None]
-    if missing:
-        raise UserError(
-            f"precis serve needs {missing[0]}, which is not installed: pip install 'precis-summarizer[serve]'"
-        )
+    _check_packages()
     from precis.cli.framework.console import note
     from precis.generation.model_loader import named_device
     from precis.server.client_keys import Keys

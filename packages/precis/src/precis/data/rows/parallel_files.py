@@ -3,7 +3,7 @@
     train.source  train.target      as BART, PEGASUS and the old summarization scripts of transformers read
     train.src     train.tgt         as fairseq and OpenNMT read
 
-Both files may be compressed. A file of documents may stand alone, since `precis summarize` needs no summaries.
+Both files may be compressed. The summaries may be missing, since `precis summarize` needs none.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_parallel(path: Path) -> Iterator[Row]:
         if document is None or summary is None:
             longer, shorter = (target, path) if document is None else (path, target)
             raise UserError(
-                f"{longer}: line {number} has no partner, since {shorter.name} has {number - 1:,} lines; "
+                f"{longer}: line {number} lacks its partner: {shorter.name} has {number - 1:,} lines; "
                 "take both from one data set"
             )
         yield _row(number, {"document": document[1], "summary": summary[1]})

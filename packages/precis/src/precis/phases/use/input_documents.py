@@ -72,7 +72,7 @@ def read_documents(
 ) -> Iterator[Document]:
     """Yield the documents of `files`, one by one.
 
-    A .jsonl, .json, .csv, .tsv, .source, .src or .parquet file has a document per row, a folder one per text and per file of
+    A file of rows (see `precis.data.rows.row_files`) has a document per row, a folder one per text and per file of
     `precis_text.documents.file_kinds`. Any other file is one document; "-" is the standard input. A missing file is
     reported before any file is read.
 
