@@ -185,7 +185,7 @@ class _Letters:
         )
 
     def _without_false_spaces(self, letters: list[int], direction: int, size: float) -> list[int]:
-        """Leave out spaces that PDFium assumes between letters that are no wider apart than others of the line."""
+        """Leave out spaces that PDFium assumes between letters that are as close as others of the line."""
         assumed = [
             (number, self._gap(before, after, direction))
             for before, number, after in zip(letters, letters[1:], letters[2:], strict=False)
@@ -237,8 +237,7 @@ class _Letters:
             if chr(self.signs[number]).isspace():
                 cells[-1].append(number)
                 continue
-            is_apart = before is not None and before != number - 1
-            if is_apart and self._gap(before, number, direction) >= gap:
+            if before is not None and before != number - 1 and self._gap(before, number, direction) >= gap:
                 while chr(self.signs[cells[-1][-1]]).isspace():
                     cells[-1].pop()
                 cells.append([])
