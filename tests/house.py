@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 SOURCES = {
     place.name: place / "src" for place in sorted((ROOT / "packages").iterdir()) if (place / "src").is_dir()
 }
-MOST_LINES = {"precis": 45_500, "all packages": 53_500}  # docs/adr/0015
-MOST_MODULES = 262  # of packages/precis
+MOST_LINES = {"precis": 46_600, "all packages": 54_900}  # docs/adr/0015
+MOST_MODULES = 264  # of packages/precis
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
 

@@ -126,7 +126,7 @@ def test_a_folder_of_others_is_neither_read_nor_replaced(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(precis_onnx.UserError, match=r"no onnx\.json here"):
         precis_onnx.Summarizer.from_folder(tmp_path)
-    with pytest.raises(UserError, match=r"holds thesis\.txt"):
+    with pytest.raises(UserError, match=r"contains thesis\.txt"):
         export_onnx("anything", tmp_path)
 
 

@@ -9,7 +9,6 @@ import dataclasses
 import sys
 from collections import UserDict
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -76,26 +75,6 @@ def _holds(value: Any, word: str, token: int, depth: int = 0) -> bool:
         fields = dataclasses.fields(value)
         return any(_holds(getattr(value, each.name, None), word, token, depth + 1) for each in fields)
     return False
-
-
-def told_way(beginning: str) -> list[str]:
-    """The modules of the list in ARCHITECTURE.md that follows the line with this beginning, whole names.
-
-    Raises:
-        AssertionError: no line begins so, or no list follows it.
-    """
-    lines = iter((Path(__file__).parents[1] / "ARCHITECTURE.md").read_text().splitlines())
-    for line in lines:
-        if line.startswith(beginning):
-            break
-    listed = []
-    for line in lines:
-        if line.startswith("    "):
-            listed += [f"precis.{name}" for name in line.split()]
-        elif listed:
-            break
-    assert listed, f"ARCHITECTURE.md has no list after a line that begins with {beginning!r}"
-    return listed
 
 
 def modules_entered(work: Callable[[], object], *, package: str = "precis") -> list[str]:

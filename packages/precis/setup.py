@@ -17,9 +17,9 @@ DISENTANGLED = Path(__file__).parent / "src" / "precis" / "nn" / "disentangled"
 KERNELS = DISENTANGLED / "cpp"
 
 
-def compiling() -> ModuleType:
+def cpp_build() -> ModuleType:
     """`precis.nn.disentangled.cpp_build`, without the package that is about to be built."""
-    spec = importlib.util.spec_from_file_location("compiling", DISENTANGLED / "compiling.py")
+    spec = importlib.util.spec_from_file_location("cpp_build", DISENTANGLED / "cpp_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -37,7 +37,7 @@ class WithKernels(build_py):
         wish = os.environ.get("PRECIS_COMPILE", "").lower()
         if wish in ("0", "false", "no", "off"):
             return
-        tools = compiling()
+        tools = cpp_build()
         try:
             made = build_all(tools, place)
         except tools.KernelError as problem:

@@ -57,6 +57,7 @@ def test_the_places_that_the_architecture_names_exist() -> None:
     named = [one or other for one, other in _CODE.findall(text)]
     roots = (
         ROOT,
+        ROOT / "packages" / "precis-text" / "src",
         ROOT / "packages" / "precis" / "src" / "precis",
         ROOT / "packages" / "precis" / "src" / "precis" / "nn",
         ROOT / "packages" / "precis" / "src" / "precis" / "models",

@@ -116,7 +116,7 @@ def test_each_validation_gives_back_what_the_c_library_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr("precis.training.training_run.give_back", lambda: done.append("given back"))
+    monkeypatch.setattr("precis.training.training_run.trim_heap", lambda: done.append("given back"))
     tiny.run(tmp_path, validate=lambda model: done.append("validated") or {"loss": 1.0}, validate_every=6)
     assert done == ["validated", "given back"] * 2
 

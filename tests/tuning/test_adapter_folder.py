@@ -218,6 +218,6 @@ def test_a_saved_adapter_is_sealed_and_a_foreign_folder_is_refused(tmp_path):
         read_adapter(tmp_path / "a")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "thesis.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"holds thesis\.txt"):
+    with pytest.raises(UserError, match=r"contains thesis\.txt"):
         attachment.save(tmp_path / "b")
     assert [path.name for path in (tmp_path / "b").iterdir()] == ["thesis.txt"]

@@ -1,6 +1,6 @@
 """The C++ kernel of disentangled attention: the plain path's numbers and gradients, its dropout.
 
-How it is built: test_kernels.py.
+How it is built: test_cpp_loader.py.
 """
 
 import shutil
