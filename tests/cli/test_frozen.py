@@ -59,7 +59,8 @@ COMMANDS = {
     "convert": "--out --tokenizer source",
     "reproduce": "--data --latex --mode --model --out --precision --scale --seeds --steps --threads table",
     "serve": (
-        "--adapter --batch-size --device --grace --host --keys --max-body-mb --max-seconds --max-tokens "
+        "--adapter --allow-origin --batch-size --device --grace --host --keys --max-body-mb --max-files-mb "
+        "--max-seconds --max-tokens "
         "--mode --model --name --port --queue-tokens --requests-per-minute --threads"
     ),
     "export onnx": "--int8 --out model",

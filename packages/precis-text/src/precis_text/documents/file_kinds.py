@@ -64,7 +64,7 @@ PICTURE = DocumentFormat(
 )
 KINDS = (PDF, WORD, EPUB, WEB, MAIL, MARKDOWN, SUBTITLES, PICTURE)
 ENDINGS = tuple(ending for kind in KINDS if kind is not PICTURE for ending in kind.endings)
-"""The extensions of documents in a folder. Its pictures are seldom of text, so a picture is read only if it is named."""
+"""The extensions of documents in a folder. Pictures are seldom of text, so a picture is read only if it is named."""
 
 BEGINNING = 4096
 _ZIP = b"PK\x03\x04"

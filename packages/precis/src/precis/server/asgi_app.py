@@ -114,13 +114,13 @@ def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 3
 def _open_to(origins: frozenset[str], app: App) -> App:
     """Let pages of other sites send requests and see the answers."""
     shared: Any = CORSMiddleware(
-        app,  # type: ignore[arg-type]
+        app,
         allow_origins=sorted(origins),
         allow_methods=["GET", "POST"],
         allow_headers=["authorization", "content-type"],
         expose_headers=["retry-after", "x-request-id"],
     )
-    return shared  # type: ignore[no-any-return]
+    return shared
 
 
 def _say_that_keys_are_needed(app: FastAPI) -> None:

@@ -67,7 +67,7 @@ class FileReader:
         try:
             parser = _Parser(
                 request.headers,
-                request.stream(),  # type: ignore[arg-type]
+                request.stream(),
                 max_files=most,
                 max_fields=_MOST_FIELDS,
                 max_part_size=_LONGEST_FIELD,
