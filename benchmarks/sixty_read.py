@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.default_model import MEASURED, ONLY_MEASURED
-from precis.extract.default_model import default_model
 from precis.extract.extractor import Extractor
+from precis.generation.model_location import default_model
 from precis_experiments.open_sets import SETS, pairs_of
 
 OF_EACH = (8, 8, 8, 8, 7, 7, 7, 7)

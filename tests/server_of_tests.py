@@ -11,7 +11,8 @@ import uvicorn
 from precis.server.asgi_app import Access, make_app
 from precis.server.client_keys import Keys
 from precis.server.limits import Limits
-from precis.server.served_model import Makers
+from precis.server.model_pool import ModelPool
+from precis.server.served_model import ServedModel
 
 
 @dataclass
@@ -19,7 +20,7 @@ class Running:
     """A service that listens."""
 
     url: str
-    makers: Makers
+    makers: ServedModel
     server: uvicorn.Server
     thread: threading.Thread
 
@@ -35,7 +36,18 @@ class Running:
 def run(
     makers, *, limits: Limits | None = None, keys: Keys | None = None, access: Access | None = None
 ) -> Running:
-    app = make_app(makers, limits=limits or Limits(), access=access or Access(keys=keys), grace=10)
+    return run_pool(ModelPool.of(makers), makers, limits=limits, keys=keys, access=access)
+
+
+def run_pool(
+    pool: ModelPool,
+    makers=None,
+    *,
+    limits: Limits | None = None,
+    keys: Keys | None = None,
+    access: Access | None = None,
+) -> Running:
+    app = make_app(pool, limits=limits or Limits(), access=access or Access(keys=keys), grace=10)
     opened = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10)

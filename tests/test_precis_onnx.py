@@ -10,9 +10,9 @@ import pytest
 
 from precis import Summarizer
 from precis.export.onnx_folder import LONGEST, source_limits
-from precis.extract.default_model import default_model
 from precis.extract.extractor import Extractor
 from precis.generation.model_loader import load_model
+from precis.generation.model_location import default_model
 from precis.phases.use.onnx_export import export_onnx
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError

@@ -121,10 +121,12 @@ def _service() -> Any:
     from precis.extract.default_model import default_model
     from precis.server.asgi_app import Access, make_app
     from precis.server.limits import Limits
+    from precis.server.model_pool import ModelPool
     from precis.server.served_model import Makers
 
+    models = ModelPool.of(Makers.load(default_model(), name="default"))
     client = TestClient(
-        make_app(Makers.load(default_model(), name="default"), limits=Limits(), access=Access()),  # type: ignore[arg-type]
+        make_app(models, limits=Limits(), access=Access()),  # type: ignore[arg-type]
         base_url="http://127.0.0.1",
     )
     return client.__enter__()

@@ -23,10 +23,10 @@ from typing import Any
 import torch
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.extract.default_model import default_model
 from precis.extract.extractor import Extractor
 from precis.generation.generation_settings import end_marks, generation_config
 from precis.generation.input_plan import DocumentEncoder, choose, reading
+from precis.generation.model_location import default_model
 from precis.generation.model_metadata import load_use
 from precis.generation.summarizer import Summarizer
 from precis.phases.use.onnx_export import export_onnx

@@ -51,9 +51,9 @@ class Ask(BaseModel):
 
 def chooses(model: str) -> bool:
     """Whether a model chooses sentences unless it is asked to write."""
-    from precis.generation.model_loader import model_use
+    from precis.generation.model_location import locate
 
-    return model_use(model).mode_for(None) == "extract"
+    return locate(model).use.mode_for(None) == "extract"
 
 
 def plain_app(model: str) -> Any:
@@ -231,7 +231,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--serve-plain", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    from precis.extract.default_model import default_model
+    from precis.generation.model_location import default_model
 
     model = options.model or str(default_model())
     if options.serve_plain:

@@ -28,7 +28,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import read_pairs
 from precis.evaluation.baselines import Lead
 from precis.evaluation.rouge import Rouge
-from precis.extract.default_model import default_model
+from precis.generation.model_location import default_model
 from precis.generation.summarizer import Summarizer
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune

@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    from precis.extract.default_model import default_model
+    from precis.generation.model_location import default_model
 
     process, url = start(str(default_model()), "precis", 1)
     try:

@@ -152,7 +152,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1, help="of the key")
     options = parser.parse_args()
-    from precis.extract.default_model import default_model
+    from precis.generation.model_location import default_model
 
     secret = secret_of(options.seed)
     with tempfile.TemporaryDirectory() as folder:

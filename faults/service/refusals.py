@@ -104,7 +104,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--times", type=int, default=15)
     options = parser.parse_args()
-    from precis.extract.default_model import default_model
+    from precis.generation.model_location import default_model
 
     process, url = start(str(default_model()), "precis", 1)
     well = True

@@ -61,7 +61,7 @@ COMMANDS = {
     "serve": (
         "--adapter --allow-origin --batch-size --device --grace --host --keys --max-body-mb --max-files-mb "
         "--max-seconds --max-tokens "
-        "--mode --model --name --port --queue-tokens --requests-per-minute --threads"
+        "--mode --model --model-memory --name --port --queue-tokens --requests-per-minute --threads"
     ),
     "export onnx": "--int8 --out model",
     "probe attention": (

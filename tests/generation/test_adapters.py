@@ -6,8 +6,9 @@ import huggingface_hub
 import pytest
 from tiny_models import save
 
-from precis.generation.adapters import BasePlace, find_parts, write_base
+from precis.generation.adapters import BasePlace, write_base
 from precis.generation.model_loader import load_model
+from precis.generation.model_location import locate
 from precis.tuning import Prefix, attach, method
 from precis_text.errors import UserError
 
@@ -42,7 +43,7 @@ def test_a_base_that_was_fetched_before_is_taken_from_the_cache(
     base = adapter.parent / "base"
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: str(base / "config.json"))
     write_base(BasePlace(model="somebody/good"), adapter)
-    assert find_parts(adapter).base == str(base)
+    assert locate(adapter).base == str(base)
     assert load_model(adapter, device="cpu").source == str(adapter)
 
 

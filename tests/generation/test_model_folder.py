@@ -13,7 +13,8 @@ from tiny_models import save
 from torch import Tensor
 from transformers import GenerationConfig
 
-from precis.generation.model_loader import load_model, model_config
+from precis.generation.model_loader import load_model
+from precis.generation.model_location import locate
 from precis.storage.atomic import SEAL, seal, write_folder
 from precis_text.errors import UserError
 
@@ -117,7 +118,7 @@ def test_a_model_larger_than_its_weights_is_built_without_memory_alone(folder: P
 
 def test_kernels_of_the_hub_never_reach_transformers(folder: Path) -> None:
     edit(folder / "config.json", _attn_implementation="sdpa", auto_map={"AutoConfig": "evil.Evil"})
-    config = model_config(folder)
+    config = locate(folder).configuration
     assert config._attn_implementation is None
     assert not hasattr(config, "auto_map")
     edit(folder / "config.json", _attn_implementation="somebody/evil")

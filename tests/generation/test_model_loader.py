@@ -13,7 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError, RemoteEntryNotFoundError, Rep
 from tiny_models import KINDS, save
 from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
-from precis.generation import model_loader
+from precis.generation import model_loader, model_location
 from precis.generation.model_loader import load_model
 from precis.storage.atomic import write_folder
 from precis.tuning import Prefix, attach, method
@@ -120,8 +120,8 @@ def test_a_download_from_the_hub_is_told(
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00").mkdir(parents=True)
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00" / "model.safetensors").touch()
     monkeypatch.setattr(model_loader.huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(model_loader, "_check_hub", lambda _: None)
-    monkeypatch.setattr(model_loader, "_load_config", lambda *_: BartConfig())
+    monkeypatch.setattr(model_location, "_check_hub", lambda _: None)
+    monkeypatch.setattr(model_location, "_settings_on_hub", lambda _: BartConfig().to_dict())
     monkeypatch.setattr(model_loader, "_load_weights", fetch)
     with pytest.raises(UserError, match="no network"):
         load_model("nobody/nothing")

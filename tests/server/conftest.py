@@ -10,24 +10,24 @@ from tiny_models import tiny
 
 from precis.generation.summarizer import Summarizer
 from precis.server.engine import Ask
-from precis.server.served_model import Makers
+from precis.server.served_model import ServedModel
 
 
-def tiny_makers() -> Makers:
+def tiny_makers() -> ServedModel:
     model, tokenizer = tiny("zcodepp")
-    return Makers("tiny", ("abstract",), Summarizer(model, tokenizer), None, 8)
+    return ServedModel("tiny", ("abstract",), Summarizer(model, tokenizer), None, 8)
 
 
 Serve = Callable[..., Running]
 
 
 @pytest.fixture(scope="session")
-def makers() -> Makers:
+def makers() -> ServedModel:
     return tiny_makers()
 
 
 @pytest.fixture
-def serve(makers: Makers) -> Iterator[Serve]:
+def serve(makers: ServedModel) -> Iterator[Serve]:
     """Starts services that end with the test."""
     running: list[Running] = []
 
@@ -41,7 +41,7 @@ def serve(makers: Makers) -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="session")
-def service(makers: Makers) -> Iterator[Running]:
+def service(makers: ServedModel) -> Iterator[Running]:
     """One service that tests share."""
     one = run(makers)
     yield one
@@ -52,7 +52,7 @@ def service(makers: Makers) -> Iterator[Running]:
 class SlowMakers:
     """Makers that wait until they are let go; they notice when nobody waits any more."""
 
-    inner: Makers
+    inner: ServedModel
     go: threading.Event
     batches: list[int]
     name: str = "tiny"
@@ -66,7 +66,7 @@ class SlowMakers:
 
 
 @pytest.fixture
-def slow(makers: Makers) -> Iterator[SlowMakers]:
+def slow(makers: ServedModel) -> Iterator[SlowMakers]:
     one = SlowMakers(makers, threading.Event(), [])
     yield one
     one.go.set()

@@ -61,22 +61,24 @@ def batches_of(lengths: list[int], ask: Ask, limits: Limits, others: Ask | None 
 
 
 def test_documents_of_all_lengths_whose_sentences_are_chosen_share_a_pass_up_to_its_tokens() -> None:
-    found = batches_of([40, 3, 50, 8, 90, 2], Ask(mode="extract"), Limits(batch=2, together=100))
+    found = batches_of([40, 3, 50, 8, 90, 2], Ask(model="m", mode="extract"), Limits(batch=2, together=100))
     assert found == [[40, 3, 50, 2], [8, 90]]
 
 
 def test_a_document_beyond_the_tokens_of_a_pass_is_alone() -> None:
-    assert batches_of([300, 5, 6], Ask(mode="extract"), Limits(together=100)) == [[300], [5, 6]]
+    assert batches_of([300, 5, 6], Ask(model="m", mode="extract"), Limits(together=100)) == [[300], [5, 6]]
 
 
 def test_documents_that_are_written_share_a_batch_if_they_are_about_as_long() -> None:
-    found = batches_of([40, 3, 50, 60, 90, 5], Ask(mode="abstract"), Limits(batch=3))
+    found = batches_of([40, 3, 50, 60, 90, 5], Ask(model="m", mode="abstract"), Limits(batch=3))
     assert found == [[40, 50, 60], [3, 5], [90]]
 
 
 @pytest.mark.parametrize("mode", ["extract", "abstract"])
 def test_documents_that_ask_for_something_else_wait_for_their_turn(mode) -> None:
-    found = batches_of([10, 11, 12, 13], Ask(mode=mode), Limits(), others=Ask(mode=mode, words=9))
+    found = batches_of(
+        [10, 11, 12, 13], Ask(model="m", mode=mode), Limits(), others=Ask(model="m", mode=mode, words=9)
+    )
     assert found == [[10, 12], [11, 13]]
 
 
@@ -100,9 +102,9 @@ def test_a_fault_is_answered_to_the_document_that_has_it_alone() -> None:
     engine = Engine(maker, Limits(), listener, faults.append)
 
     async def run() -> list:
-        first = engine.submit(["x"], [1], Ask(mode="extract"))
+        first = engine.submit(["x"], [1], Ask(model="m", mode="extract"))
         await asyncio.to_thread(maker.begun.wait, 10)
-        jobs = engine.submit(["good", "bad", "fine"], [1, 1, 1], Ask(mode="extract"))  # one batch
+        jobs = engine.submit(["good", "bad", "fine"], [1, 1, 1], Ask(model="m", mode="extract"))  # one batch
         maker.go.set()
         return await asyncio.gather(*(job.done for job in [*first, *jobs]), return_exceptions=True)
 
@@ -122,9 +124,9 @@ def test_a_document_without_a_summary_is_counted_once(reason: str) -> None:
     engine = Engine(maker, Limits(seconds=0.2 if reason == "too_late" else 60), listener, lambda error: None)
 
     async def run() -> None:
-        in_work = engine.submit(["x"], [1], Ask(mode="extract"))
+        in_work = engine.submit(["x"], [1], Ask(model="m", mode="extract"))
         await asyncio.to_thread(maker.begun.wait, 10)
-        waiting = engine.submit(["y", "z"], [1, 1], Ask(mode="extract", words=9))
+        waiting = engine.submit(["y", "z"], [1, 1], Ask(model="m", mode="extract", words=9))
         await asyncio.sleep(0.4 if reason == "too_late" else 0)
         engine.forget([*waiting, *in_work])  # as a request does at its end
         maker.go.set()

@@ -8,9 +8,8 @@ from typing import TypeVar
 
 import torch
 
-from precis.generation.adapters import find_parts
-from precis.generation.model_fingerprint import made_with
 from precis.generation.model_loader import load_model
+from precis.generation.model_location import locate
 from precis.phases.run_folder import save_model, write_folder
 from precis_experiments.scales import GivenModelScale
 
@@ -26,7 +25,7 @@ def begin_with(scale: S, model: str) -> S:
     Raises:
         UserError: the model does not exist.
     """
-    made = made_with(find_parts(model))
+    made = locate(model).fingerprint
     return replace(scale, start=made["model"], weights=made["weights"])
 
 

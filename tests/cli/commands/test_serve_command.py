@@ -24,6 +24,14 @@ from tiny_models import save
         (["--requests-per-minute", "5"], "--keys"),
         (["--max-tokens", "2000", "--queue-tokens", "1000"], "--queue-tokens"),
         (["--adapter", "x"], "--model"),
+        (["--model", "a", "--model", "b", "--adapter", "x"], "exactly one --model"),
+        (["--model", "a", "--model", "b", "--name", "one"], "2 models"),
+        (["--model", "a", "--model", "b", "--name", "one", "--name", "one"], "--name one is given twice"),
+        (["--model", "runs/a", "--model", "runs/a"], "runs/a is given twice"),
+        (
+            ["--model", "default", "--model-memory", "1", "--port", "0"],
+            "--model-memory 1: the model 'default'",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_line(precis: Run, words: list[str], message: str) -> None:

@@ -14,7 +14,8 @@ import pytest
 from tiny_models import save
 
 from precis.generation.generation_settings import settings_of
-from precis.generation.model_loader import load_model, model_use
+from precis.generation.model_loader import load_model
+from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.search import grid_search as module
 from precis.phases.search.grid_search import Searched, is_search, search
@@ -116,7 +117,7 @@ def test_the_best_training_and_its_best_decoding_are_exported(model: str, data: 
     own = settings_of(exported.model).to_dict()
     assert own.items() >= done.decodings[0].values.items()
     assert all(map(lambda a, b: a.equal(b), exported.model.parameters(), trained.model.parameters()))
-    assert model_use(out).max_source == 48
+    assert locate(out).use.max_source == 48
     settings = json.loads((out / "settings.json").read_text())["run"]
     assert settings["train"]["learning_rate"] == 1e-2
     assert settings["generation"].items() >= done.decodings[0].values.items()

@@ -8,7 +8,8 @@ import torch
 from tiny_models import save
 
 from precis.extract.extractor import Extractor, UnitReader
-from precis.generation.model_loader import load_model, model_use
+from precis.generation.model_loader import load_model
+from precis.generation.model_location import locate
 from precis.phases.train.extractor_training import UNITS_FOLDER, train_extractor
 from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape
 from precis.training import Trained, TrainSettings
@@ -55,7 +56,7 @@ def test_the_scorer_learns_which_sentence_is_wanted(done: Trained) -> None:
 def test_the_model_is_as_it_was_and_chooses_unless_told(done: Trained, model: Path) -> None:
     before, after = load_model(model).model.state_dict(), load_model(done.folder / "model").model.state_dict()
     assert all(torch.equal(weight, after[name]) for name, weight in before.items())
-    assert model_use(done.folder / "model").modes == ("extract", "abstract")
+    assert locate(done.folder / "model").use.modes == ("extract", "abstract")
 
 
 def test_what_was_read_is_kept_and_read_once(done: Trained, model: Path) -> None:

@@ -12,7 +12,7 @@ from tiny_models import save
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.instructions import GENERAL, KINDS, VERSION
 from precis.data.tasks.tasks import TASKS
-from precis.generation.model_loader import model_use
+from precis.generation.model_location import locate
 from precis.generation.model_metadata import ModelUse
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
 from precis.phases.data.run_pairs import find_sources
@@ -224,7 +224,7 @@ def test_a_run_measures_each_set_and_records_what_it_trained_on(
     out = tmp_path / "run"
     done, told = run_it(model, ["all"], shelf, out, leave_out=["samsum"], cap=6, callbacks=None)
     assert done.model == out / "model"
-    assert ModelUse(max_source=48, instruction=GENERAL, grounded_on=("aeslc", "cnndm")) == model_use(out)
+    assert ModelUse(max_source=48, instruction=GENERAL, grounded_on=("aeslc", "cnndm")) == locate(out).use
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     (last,) = [line for line in lines if line["kind"] == "validation" and line["step"] == 2]
     assert last["loss"] == pytest.approx((last["loss/aeslc"] + last["loss/cnndm"]) / 2)
@@ -276,7 +276,7 @@ def test_bad_pairs_name_their_set_or_are_left_out(model: str, shelf: Path, tmp_p
 
 def test_a_grounded_model_is_asked_as_its_tasks_are(model: str, shelf: Path, tmp_path: Path) -> None:
     run_it(model, ["aeslc"], shelf, tmp_path / "grounded")
-    use = model_use(tmp_path / "grounded")
+    use = locate(tmp_path / "grounded").use
     assert use.instruction == TASKS["aeslc"].instruction  # no kind here was trained with the general wording
     assert use.instruction_for("samsum") == TASKS["samsum"].instruction
     assert use.instruction_for("") == use.instruction_for(None) == use.instruction
@@ -290,7 +290,7 @@ def test_a_grounded_model_is_asked_as_its_tasks_are(model: str, shelf: Path, tmp
         notify=told.append,
         callbacks=[],
     )
-    tuned = model_use(tmp_path / "tuned")
+    tuned = locate(tmp_path / "tuned").use
     assert (tuned.task, tuned.grounded_on) == ("samsum", ("aeslc",))
     assert tuned.instruction == TASKS["samsum"].instruction
     assert any(line.endswith(TASKS["samsum"].instruction) for line in told)

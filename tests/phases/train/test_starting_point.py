@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from precis.extract import default_model as module
-from precis.extract.default_model import default_model
+from precis.generation import model_location as module
+from precis.generation.model_location import default_model
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.starting_point import Beginning, begin_as_recipe_says, choose_beginning
 from precis.recipes.catalogue import FEW, FROM_DEFAULT
@@ -66,7 +66,7 @@ def test_without_the_package_of_the_default_model_a_new_one_is_made(
 ) -> None:
     monkeypatch.setattr(module, "PACKAGE", "not_there_at_all")
     assert chosen(tmp_path, ENGLISH, 300).recipe == "zcodepp-few"
-    with pytest.raises(UserError, match=r"pip install \./model"):
+    with pytest.raises(UserError, match=r"pip install \./packages/precis-model-small"):
         begin_as_recipe_says(FROM_DEFAULT)
 
 

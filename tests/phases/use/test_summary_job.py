@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from precis.generation.model_location import ModelLocation
 from precis.generation.model_metadata import ModelUse
 from precis.phases.use import summary_job
 from precis.phases.use.summary_job import SummaryJob
@@ -23,6 +26,7 @@ from precis_text.errors import UserError
 def test_what_is_about_writing_is_refused_for_extracts_before_anything_is_loaded(
     asked: SummaryJob, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summary_job, "model_use", lambda *_: ModelUse(modes=("extract",)))
+    found = ModelLocation("m", "m", Path("m"), None, ModelUse(modes=("extract",)))
+    monkeypatch.setattr(summary_job, "locate", lambda *_: found)
     with pytest.raises(UserError, match=f"{option} does not apply to --mode extract"):
-        asked.load(keep_going=True)
+        asked.located()

@@ -77,7 +77,7 @@ class BatchRun:
         """
         out = self.out.absolute()
         with writing_to(out, doing="summarizing to"):
-            _agree(out / _SETTINGS, json.loads(json.dumps(self.making.made_by())))
+            _agree(out / _SETTINGS, json.loads(json.dumps(self.making.located().made_by())))
             done = out / self.summaries
             other = next((name for name in SUMMARIES if name != done.name and stat_or_none(out / name)), None)
             if other is not None:

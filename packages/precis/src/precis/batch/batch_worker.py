@@ -93,7 +93,7 @@ class Worker:
     """
 
     def __init__(self, making: SummaryJob, attempts: Path, command: str) -> None:
-        self._make = making.load(keep_going=True).results
+        self._make = making.located().load(keep_going=True).results
         self._attempts = Attempts(attempts, command)
 
     def __call__(self, block: arrow.Table) -> arrow.Table:

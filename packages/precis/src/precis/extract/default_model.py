@@ -1,43 +1,14 @@
-"""The default model, and `summarize`, the shortest way to a summary."""
+"""`summarize`, the shortest way to a summary."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from precis.extract.extractor import Extractor
-from precis.generation.model_loader import model_use
-from precis.generation.model_metadata import Mode
+from precis.generation.model_location import locate
+from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer
-from precis_text.errors import UserError
-
-PACKAGE = "precis_model_small"
-_FOLDER = "weights"
-
-
-def has_default_model() -> bool:
-    """Return whether the default model is installed."""
-    return _found() is not None
-
-
-def default_model() -> Path:
-    """Return the folder of the default model.
-
-    Raises:
-        UserError: if its package is not installed.
-    """
-    if (found := _found()) is None:
-        raise UserError(
-            "no --model is given and the default model is not installed; give one, or run `pip install ./model` in "
-            "the folder of precis"
-        )
-    return found
-
-
-def _found() -> Path | None:
-    spec = find_spec(PACKAGE)
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent / _FOLDER
 
 
 def summarize(
@@ -53,7 +24,7 @@ def summarize(
     Args:
         words: at most this many words.
         sentences: at most this many sentences; give one of the two, or neither for a length that suits the text.
-        model: a run folder, a Hugging Face folder or a hub name; if None, the default model.
+        model: `default`, the model that comes with precis; a run folder, a Hugging Face folder or a hub name.
         mode: "abstract" writes, "extract" chooses sentences of the text; if None, the mode the model was trained for.
 
     Raises:
@@ -65,7 +36,7 @@ def summarize(
         >>> len(summary.split()) <= 12
         True
     """
-    maker = _maker(str(default_model() if model is None else model), mode)
+    maker = _maker(DEFAULT if model is None else str(model), mode)
     (summary,) = maker.summarize([text], words=words, sentences=sentences)
     return summary.text
 
@@ -73,5 +44,6 @@ def summarize(
 @lru_cache(maxsize=1)
 def _maker(model: str, mode: Mode | None) -> Summarizer | Extractor:
     """Load a summarizer; the cache keeps the last one, since loading takes seconds."""
-    kind = Extractor if model_use(model).mode_for(mode) == "extract" else Summarizer
-    return kind.from_pretrained(model)
+    location = locate(model)
+    kind = Extractor if location.use.mode_for(mode) == "extract" else Summarizer
+    return kind.from_pretrained(location)

@@ -24,6 +24,7 @@ from precis.extract.unit_encoder import ReadUnits, UnitReader, UnitTokens
 from precis.generation.decoder_batches import Watch
 from precis.generation.input_plan import assumed_limit, input_limit
 from precis.generation.model_loader import LoadedModel, load_model
+from precis.generation.model_location import ModelLocation
 from precis.generation.summarizer import NOTHING, Summary, kept
 from precis.models.unit_scorer import UnitScorer
 from precis_text.control_characters import main_part, unmarked
@@ -77,12 +78,15 @@ class Extractor:
         declared = input_limit(model.config, tokenizer, trained=max_source)
         self.limit_is_assumed = declared is None
         self.max_source = assumed_limit(model.config) if declared is None else declared
+        self.model = model
         self.scorer = scorer.to(model.device)
         self._read = UnitReader(model, tokenizer, max_source=self.max_source)
 
     @classmethod
-    def from_pretrained(cls, model: str | Path, *, device: str | torch.device | None = None) -> Self:
-        """Load a model trained for extraction; see `precis.generation.model_loader.load_model`.
+    def from_pretrained(
+        cls, model: str | Path | ModelLocation, *, device: str | torch.device | None = None
+    ) -> Self:
+        """Load a model trained for extraction, such as `default`; see `precis.generation.model_loader.load_model`.
 
         Raises:
             UserError: if it cannot be loaded, or was not trained for extraction.

@@ -1,4 +1,4 @@
-"""Finds adapters and their base models.
+"""Records the base model of an adapter, and finds it again.
 
     RUN/adapter/    adapter.json  adapter.safetensors    settings, keys and values, which `precis.tuning` reads
                     base.json                            the base model: a folder or hub name
@@ -20,7 +20,7 @@ import huggingface_hub
 from huggingface_hub.errors import HFValidationError
 
 from precis.data.rows.hub import PREFIX
-from precis.tuning.adapter_folder import is_adapter
+from precis.generation.model_metadata import DEFAULT
 from precis_text.bounded_io import read_json
 from precis_text.config import Settings
 from precis_text.errors import UserError
@@ -35,47 +35,12 @@ class BasePlace(Settings):
     """The location of an adapter's base model.
 
     Attributes:
-        model: its absolute folder, or its hub name.
-        `beside`: its path relative to the adapter's folder, in case both were moved together; "" for a hub name.
+        model: its absolute folder, its hub name, or `default`.
+        `beside`: its path relative to the adapter's folder, in case both were moved together; else "".
     """
 
     model: str
     beside: str = ""
-
-
-@final
-@dataclass(frozen=True)
-class Parts:
-    """A base model and its optional adapter."""
-
-    base: str
-    adapter: Path | None = None
-
-
-def find_adapter(source: str | Path) -> Path | None:
-    """Return the adapter's folder: `source` itself or its `adapter/`; None if neither is an adapter."""
-    path = Path(source).expanduser()
-    return next((folder for folder in (path, path / ADAPTER_FOLDER) if is_adapter(folder)), None)
-
-
-def find_parts(source: str | Path, adapter: str | Path | None = None) -> Parts:
-    """Return the base and the adapter that `--model` and `--adapter` name together.
-
-    Args:
-        source: a model; or an adapter or a run folder of `precis tune`, which name their base.
-        adapter: an adapter's folder, or the run folder that holds it. It replaces the adapter in `source`.
-
-    Raises:
-        UserError: if `adapter` is not an adapter, or `source` is one that does not name its base.
-    """
-    own = find_adapter(source)
-    base = str(source) if own is None else base_of(own)
-    if adapter is None:
-        return Parts(base, own)
-    given = find_adapter(adapter)
-    if given is None:
-        raise UserError(f"{adapter}: no adapter here; give a run folder of `precis tune`, or its adapter/")
-    return Parts(base, given)
 
 
 def base_of(folder: Path) -> str:
@@ -111,7 +76,7 @@ def _known_base(name: str, folder: Path) -> str:
 
     The caller checks that folder like any other, and the adapter recognizes its base by a digest of the weights.
     """
-    if Path(name).is_dir():
+    if name == DEFAULT or Path(name).is_dir():
         return name
     plain = name.removeprefix(PREFIX)
     with suppress(HFValidationError):
@@ -131,7 +96,7 @@ def place_of_base(base: str, adapter: Path) -> BasePlace:
         adapter: the adapter's final folder.
     """
     path = Path(base).expanduser()
-    if not path.is_dir():
+    if base == DEFAULT or not path.is_dir():
         return BasePlace(model=base)
     beside = os.path.relpath(path.resolve(), adapter.resolve())
     return BasePlace(model=str(path.resolve()), beside=Path(beside).as_posix())

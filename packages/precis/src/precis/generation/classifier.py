@@ -15,15 +15,16 @@ from precis.data.text.encoding import control_ids, encode_documents, with_instru
 from precis.data.text.unigram_tokenizer import load_tokenizer
 from precis.generation.decoder_batches import padded
 from precis.generation.model_folder import (
+    CheckedSettings,
     check_finite,
     check_left_over,
     check_memory,
     config_from,
-    look_through,
     with_weights,
 )
-from precis.generation.model_loader import find_model, usual_device
-from precis.generation.model_metadata import ModelUse, load_use
+from precis.generation.model_loader import usual_device
+from precis.generation.model_location import ModelLocation, locate
+from precis.generation.model_metadata import ModelUse
 from precis.generation.summarizer import Summary
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
 from precis.storage.sealed_folder import checking_sealed
@@ -48,23 +49,24 @@ class Classifier:
         self._tokenizer, self._control = tokenizer, control_ids(tokenizer)
 
     @classmethod
-    def from_pretrained(cls, source: str) -> Self:
+    def from_pretrained(cls, model: str | Path | ModelLocation) -> Self:
         """Load from a run folder or a Hugging Face folder.
 
         Raises:
             UserError: if it is not a classifier that precis trained.
         """
-        place = find_model(source)
-        if not isinstance(place, Path) or not load_use(place).task:
+        location = locate(model)
+        source, place = location.base, location.folder
+        if place is None or not location.use.task:
             raise UserError(
                 f"{source}: precis did not train it to label texts; train one with precis finetune --answer head"
             )
         with checking_sealed(place):
-            model = load_classifier(place, source)
-        if not isinstance(model, ZCodePPForSequenceClassification):
-            raise UserError(f"{source}: a {model.config.model_type!r} classifier; precis uses only Z-Code++")
-        model.to(usual_device())
-        return cls(model, load_tokenizer(place), load_use(place))
+            loaded = load_classifier(place, source, location.settings)
+        if not isinstance(loaded, ZCodePPForSequenceClassification):
+            raise UserError(f"{source}: a {loaded.config.model_type!r} classifier; precis uses only Z-Code++")
+        loaded.to(usual_device())
+        return cls(loaded, load_tokenizer(place, checked=True), location.use)
 
     def stream(self, documents: Sequence[str], *, batch_size: int) -> Iterator[Summary]:
         """Yield the answer to each document, in order; a number has four decimals."""
@@ -104,16 +106,17 @@ def answer_texts(logits: Tensor, answers: Answers) -> list[str]:
     return [f"{number:.4f}" for number in logits[:, 0].tolist()]
 
 
-def load_classifier(folder: Path, source: str) -> PreTrainedModel:
+def load_classifier(folder: Path, source: str, settings: CheckedSettings) -> PreTrainedModel:
     """Load a sequence classifier of any family from a local folder, in fp32 on the CPU, in evaluation mode.
 
     Args:
         source: its name in errors.
+        settings: the content of its settings files; its files do not link outside it.
 
     Raises:
         UserError: if it is not a classifier, or its weights are damaged or of another model.
     """
-    found = with_weights(folder, look_through(folder))
+    found = with_weights(folder, settings.model)
     try:
         config = config_from(found.settings)
         check_memory(found, AutoModelForSequenceClassification, config)

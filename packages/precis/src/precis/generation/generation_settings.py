@@ -7,10 +7,8 @@ one limit, `max_tokens`, counts the written tokens.
 from __future__ import annotations
 
 import copy
-import logging
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal, cast
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -21,7 +19,6 @@ from precis.models.family import FamilyConfig
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 
-_logger = logging.getLogger("precis.models")
 #: The settings that precis reads from a checkpoint; the rest keep transformers' defaults.
 _READ = frozenset(
     {
@@ -139,22 +136,21 @@ def control_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     return sorted(set(tokenizer.all_special_ids) - {tokenizer.eos_token_id, sentence_mark(tokenizer)})
 
 
-def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
-    """Keep only the decoding settings of a checkpoint that precis supports, and refuse values out of range.
+def limit_decoding(model: PreTrainedModel) -> list[str]:
+    """Keep only the decoding settings of a checkpoint that precis supports; return the names of the others.
 
     Raises:
-        UserError: if `GenerationSettings` does not allow a number; the message names the file.
+        UserError: if `GenerationSettings` does not allow a number.
     """
     given = model.generation_config
     if given is None:
-        return
-    file = place / "generation_config.json" if isinstance(place, Path) else place
+        return []
     try:
         settings_of(model)
         _check_rules(given)
         _check_ids(given, rows=int(cast(Any, model.get_input_embeddings()).weight.shape[0]))
     except (UserError, TypeError, ValueError) as error:
-        raise UserError(f"{file}: unsupported decoding settings: {error}") from None
+        raise UserError(f"unsupported decoding settings: {error}") from None
     default = GenerationConfig()
     kept = copy.deepcopy(given)
     dropped = []
@@ -165,6 +161,5 @@ def limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
         if given_value:  # False means off
             dropped.append(name)
         setattr(kept, name, usual)
-    if dropped:
-        _logger.warning("%s: precis ignores these settings: %s", file, ", ".join(sorted(dropped)))
     model.generation_config = kept
+    return sorted(dropped)

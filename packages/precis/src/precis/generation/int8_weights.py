@@ -21,13 +21,10 @@ from precis.storage.model_files import TensorHeader, read_header
 from precis_text.errors import UserError, first_line
 
 COMPACT = "model.int8.safetensors"
+"""The file of 8-bit weights, in place of `model.safetensors`."""
+
 _SCALE = ".scale"
 _LARGEST = 127
-
-
-def is_compact(folder: Path) -> bool:
-    """Return whether a model's folder has 8-bit weights."""
-    return (folder / COMPACT).is_file()
 
 
 def write_compact(model: PreTrainedModel, folder: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ import torch
 from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
 from transformers.initialization import no_init_weights
 
-from precis.generation.int8_weights import compact_headers, is_compact
+from precis.generation.int8_weights import COMPACT, compact_headers
 from precis.models import FAMILIES
 from precis.storage.atomic import has_seal
 from precis.storage.model_files import (
@@ -29,7 +30,7 @@ from precis.storage.model_files import (
     plain_settings,
     read_headers,
 )
-from precis_text.bounded_io import check_inside, read_json
+from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
 
 _logger = logging.getLogger("precis.models")
@@ -39,14 +40,32 @@ _ADAPTER_OF_PEFT = "adapter_config.json"
 
 
 @dataclass(frozen=True)
+class CheckedSettings:
+    """The settings of a model without entries that name code.
+
+    Attributes:
+        model: the content of `config.json`.
+        decoding: the content of `generation_config.json`, if the folder has one.
+    """
+
+    model: dict[str, Any]
+    decoding: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class ModelFolder:
-    """A validated folder: its settings without entries that name code, and the headers of its weights."""
+    """A validated folder: its settings without entries that name code, and the headers of its weights.
+
+    Attributes:
+        is_compact: whether the weights are stored in eight bits.
+    """
 
     folder: Path
     settings: dict[str, Any]
     weights: Mapping[str, TensorHeader]
+    is_compact: bool = False
 
-    @property
+    @cached_property
     def is_ours(self) -> bool:
         """True if precis wrote the folder, so that its content must match exactly."""
         return self.settings.get("model_type") in _OURS or has_seal(self.folder)
@@ -57,21 +76,23 @@ class ModelFolder:
         return sum(tensor.elements for tensor in self.weights.values())
 
 
-def look_through(folder: Path) -> dict[str, Any]:
+def look_through(folder: Path) -> CheckedSettings:
     """Return the settings of a model's folder without entries that name code. It neither builds nor runs anything.
 
+    The caller has checked that its files do not link outside it (`precis_text.bounded_io.check_inside`).
+
     Raises:
-        UserError: if a file is outside or not regular, or a JSON file names code, kernels, or another model.
+        UserError: if a file is not regular, or a JSON file names code, kernels, or another model.
     """
-    check_inside(folder)
     if (folder / _ADAPTER_OF_PEFT).exists():
         raise UserError(
             f"{folder / _ADAPTER_OF_PEFT}: is a PEFT adapter, which may name another model; merge it or remove it"
         )
     settings = plain_settings(read_json(folder / CONFIG), folder / CONFIG)
-    if (folder / DECODING).exists():
-        check_decoding(read_json(folder / DECODING), folder / DECODING)
-    return settings
+    decoding = read_json(folder / DECODING) if (folder / DECODING).exists() else None
+    if decoding is not None:
+        check_decoding(decoding, folder / DECODING)
+    return CheckedSettings(settings, decoding)
 
 
 def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
@@ -81,8 +102,9 @@ def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
         UserError: if they are not complete safetensors files, have an unsupported dtype or one that differs from the
             configuration, or do not match the sizes in the settings.
     """
-    headers = compact_headers(folder) if is_compact(folder) else read_headers(folder)
-    found = ModelFolder(folder, settings, headers)
+    compact = (folder / COMPACT).is_file()
+    headers = compact_headers(folder) if compact else read_headers(folder)
+    found = ModelFolder(folder, settings, headers, is_compact=compact)
     check_sizes(settings, folder / CONFIG, elements=found.elements, tensors=len(found.weights))
     _check_types(found)
     return found

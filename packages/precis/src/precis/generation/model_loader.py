@@ -1,4 +1,4 @@
-"""Finds and loads an encoder-decoder, with or without an adapter, from a run folder, a Hugging Face folder or the hub.
+"""Loads an encoder-decoder, with or without an adapter, from a run folder, a Hugging Face folder or the hub.
 
 It reads weights only from safetensors, since a pickle (`pytorch_model.bin`) can run any code of its author. It refuses
 a checkpoint with missing weights, which transformers would replace by random numbers.
@@ -6,8 +6,10 @@ a checkpoint with missing weights, which transformers would replace by random nu
 
 from __future__ import annotations
 
+import copy
 import logging
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,38 +27,27 @@ from transformers import (
 from transformers.utils import GENERATION_CONFIG_NAME
 
 from precis.data.rows.hub import PREFIX as HUB
-from precis.data.rows.hub import hub_hint, hub_name
 from precis.data.text.unigram_tokenizer import load_tokenizer
-from precis.generation.adapters import find_adapter, find_parts
 from precis.generation.generation_settings import limit_decoding
-from precis.generation.int8_weights import is_compact, read_compact
+from precis.generation.int8_weights import read_compact
 from precis.generation.model_folder import (
     ModelFolder,
     check_finite,
     check_left_over,
     check_memory,
-    config_from,
-    look_through,
     with_weights,
 )
-from precis.generation.model_metadata import USE_FILE, ModelUse, load_use
-from precis.models import CONVERTED
-from precis.models.family import FamilyConfig, read_settings
-from precis.storage.model_files import CONFIG, check_decoding, check_sizes, plain_settings
+from precis.generation.model_location import PICKLES, SAFE, ModelLocation, is_classifier, locate
+from precis.generation.model_metadata import ModelUse
+from precis.models.family import FamilyConfig
+from precis.storage.model_files import check_decoding
 from precis.storage.sealed_folder import check_sealed, checking_sealed
 from precis.tuning.adapter_folder import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
-from precis_text.bounded_io import check_inside, read_json
+from precis_text.bounded_io import read_json
 from precis_text.errors import UserError, first_line
 
 _logger = logging.getLogger("precis.generation")
-_PATIENCE = 10  # seconds for the hub to answer
-_NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
-_SAFE = (
-    "convert it where you trust its author: "
-    "AutoModelForSeq2SeqLM.from_pretrained(OLD).save_pretrained(NEW) writes safetensors"
-)
 
 
 @dataclass(frozen=True)
@@ -92,7 +83,7 @@ def named_device(name: str) -> torch.device:
 
 
 def load_model(
-    source: str | Path,
+    source: str | Path | ModelLocation,
     *,
     adapter: str | Path | None = None,
     device: str | torch.device | None = None,
@@ -101,8 +92,8 @@ def load_model(
     """Load an encoder-decoder and its tokenizer.
 
     Args:
-        source: a run folder (with a `model/`), a Hugging Face folder, or a hub name; or a run folder of
-            `precis tune` or its adapter, which load the base with the adapter on it.
+        source: the model, found or by its name; see `precis.generation.model_location.locate`. An adapter, or a run
+            folder of `precis tune`, loads the base with the adapter on it.
         adapter: the folder of an adapter for the model.
         device: the device of the model; if None, the accelerator (but not Apple's), else the CPU.
         dtype: type of its weights; if None, fp32. An adapter's weights are always fp32. In float16 its base is read
@@ -112,60 +103,57 @@ def load_model(
         UserError: if the model is missing or not an encoder-decoder; if its weights are a pickle, damaged, or of
             another model; or if the adapter belongs to another model.
     """
-    parts = find_parts(source, adapter)
-    if parts.adapter is not None:
-        check_inside(parts.adapter)
-        check_sealed(parts.adapter)
-    loaded = _load_base(parts.base, device=device, dtype=dtype)
-    if parts.adapter is None:
+    location = locate(source, adapter)
+    if location.adapter is not None:
+        check_sealed(location.adapter)
+    loaded = _load_base(location, device=device, dtype=dtype)
+    if location.adapter is None:
         return loaded
-    exact = _record_before_rounding(parts.base) if dtype is torch.float16 else None
-    load_adapter(loaded.model, parts.adapter, base=exact)
+    exact = _record_before_rounding(location) if dtype is torch.float16 else None
+    load_adapter(loaded.model, location.adapter, base=exact)
     loaded.model.eval()
-    if (parts.adapter / GENERATION_CONFIG_NAME).is_file():
-        loaded.model.generation_config = _load_decoding(parts.adapter)
-        limit_decoding(loaded.model, parts.adapter)
-    return LoadedModel(
-        loaded.model, loaded.tokenizer, _use_of_adapter(parts.adapter, loaded.use), str(adapter or source)
-    )
+    if (location.adapter / GENERATION_CONFIG_NAME).is_file():
+        values = read_json(location.adapter / GENERATION_CONFIG_NAME)
+        check_decoding(values, location.adapter / GENERATION_CONFIG_NAME)
+        loaded.model.generation_config = _decoding(values, location.adapter)
+        _limit_decoding(loaded.model, location.adapter)
+    return replace(loaded, use=location.use, source=location.source, folder=None)
 
 
-def _record_before_rounding(source: str) -> BaseRecord:
+def _record_before_rounding(location: ModelLocation) -> BaseRecord:
     """Return the base's record from its weights on disk, since float16 rounds differently from the record."""
-    return record_of(_load_base(source, device="cpu", dtype=torch.float32).model)
+    return record_of(_load_base(location, device="cpu", dtype=torch.float32).model)
 
 
-def _load_base(source: str, *, device: str | torch.device | None, dtype: torch.dtype | None) -> LoadedModel:
-    place = find_model(source)
-    if isinstance(place, str):
-        return _read_base(place, str(source), device=device, dtype=dtype)
-    check_inside(place)
-    with checking_sealed(place):
-        return _read_base(place, str(source), device=device, dtype=dtype)
+def _load_base(
+    location: ModelLocation, *, device: str | torch.device | None, dtype: torch.dtype | None
+) -> LoadedModel:
+    with nullcontext() if location.folder is None else checking_sealed(location.folder):
+        return _read_base(location, device=device, dtype=dtype)
 
 
 def _read_base(
-    place: Path | str, source: str, *, device: str | torch.device | None, dtype: torch.dtype | None
+    location: ModelLocation, *, device: str | torch.device | None, dtype: torch.dtype | None
 ) -> LoadedModel:
     """Load from a folder without links that leave it, or from the hub."""
-    config = _load_config(place, source)
-    _check_architecture(config, source)
+    config, place = copy.deepcopy(location.configuration), location.place
+    _check_architecture(config, location.base)
     found = None
     if isinstance(place, Path):
         _check_weight_files(place)
-        found = with_weights(place, look_through(place))
+        found = with_weights(place, location.settings.model)
         check_memory(found, AutoModelForSeq2SeqLM, config)
     else:
         _tell_download(place)
-    model = _load_weights(place, source, dtype or torch.float32, config, found)
-    limit_decoding(model, place)
-    tokenizer = load_tokenizer(HUB + place if isinstance(place, str) else place)
+    model = _load_weights(location, dtype or torch.float32, config, found)
+    _limit_decoding(model, place)
+    tokenizer = load_tokenizer(HUB + place) if isinstance(place, str) else load_tokenizer(place, checked=True)
     if tokenizer.eos_token is None and isinstance(config, FamilyConfig):
         tokenizer.eos_token = getattr(tokenizer, config.end_mark)
-    _check_vocabulary(model, tokenizer, source)
+    _check_vocabulary(model, tokenizer, location.base)
     cast(Any, model).to(usual_device() if device is None else device)
     model.eval()
-    return LoadedModel(model, tokenizer, load_use(place), source, place if isinstance(place, Path) else None)
+    return LoadedModel(model, tokenizer, location.use, location.base, location.folder)
 
 
 def usual_device() -> torch.device:
@@ -174,82 +162,27 @@ def usual_device() -> torch.device:
     return torch.device("cpu") if found is None or found.type == "mps" else found
 
 
-def model_use(source: str | Path, adapter: str | Path | None = None) -> ModelUse:
-    """Return the modes a model was trained for, without loading it; models from elsewhere have defaults.
-
-    Raises:
-        UserError: if the model or the adapter is missing.
-    """
-    parts = find_parts(source, adapter)
-    own = load_use(find_model(parts.base))
-    return own if parts.adapter is None else _use_of_adapter(parts.adapter, own)
-
-
-def _use_of_adapter(folder: Path, base: ModelUse) -> ModelUse:
-    """Return the use that an adapter names, else that of its base."""
-    return load_use(folder) if (folder / USE_FILE).is_file() else base
-
-
-def model_config(source: str | Path) -> PreTrainedConfig:
-    """Return the configuration of a model, without loading it.
-
-    Raises:
-        UserError: if the model is missing, or its configuration is invalid.
-    """
-    return _load_config(find_model(source), str(source))
-
-
-def is_classifier(config: PreTrainedConfig) -> bool:
-    """Return whether a configuration is a classifier's."""
-    return any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
-
-
-def find_model(source: str | Path) -> Path | str:
-    """Return the folder that holds the model, or the hub name.
-
-    Raises:
-        UserError: if the path is missing, is a file, or is a folder without a model.
-    """
-    path = Path(source).expanduser()
-    if not str(source).startswith(HUB) and path.is_dir():
-        for folder in (path, path / "model"):
-            if (folder / "config.json").is_file():
-                return folder
-        if find_adapter(path) is not None:
-            raise UserError(f"{source}: is an adapter, not a model; give the model that it was trained on")
-        if (path / "checkpoints").is_dir():
-            raise UserError(
-                f"{source}: this run is not finished; repeat its `precis finetune` or `precis tune` command "
-                "to resume it"
-            )
-        if any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin")):
-            raise UserError(f"{source}: no config.json next to the weights, so the model's shape is unknown")
-        raise UserError(f"{source}: no model here; looked for config.json and model/config.json")
-    if path.is_file():
-        if path.suffix in _PICKLES:
-            raise UserError(f"{source}: pickles are refused, since opening one can run any code; {_SAFE}")
-        raise UserError(f"{source}: is a file; give the folder with config.json and model.safetensors")
-    name = hub_name(source)
-    if name is None:
-        raise UserError(f"{source}: no such folder{hub_hint(source)}")
-    _check_hub(name)
-    return name
-
-
-def _check_hub(name: str) -> None:
-    """Ask the hub once, since its client retries a hopeless request for almost a minute."""
-    if isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
-        return
+def _decoding(values: dict[str, Any], folder: Path) -> GenerationConfig:
+    """Return checked decoding settings in the library's class."""
     try:
-        huggingface_hub.get_hf_file_metadata(
-            huggingface_hub.hf_hub_url(name, "config.json"), timeout=_PATIENCE
-        )
-    except Exception as error:
-        problem = f"the Hugging Face hub cannot be reached: {first_line(error)}"
-        answered = isinstance(error, huggingface_hub.errors.HfHubHTTPError)
-        if answered and cast(Any, error).response.status_code in _NOT_PUBLIC:
-            problem = "no such public model on the Hugging Face hub"
-        raise UserError(f"{name}: no such folder, and {problem}") from error
+        return GenerationConfig.from_dict(dict(values))
+    except Exception as error:  # the library's own checks raise many types
+        raise UserError(f"{folder / GENERATION_CONFIG_NAME}: cannot be used: {first_line(error)}") from error
+
+
+def _limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
+    """Keep the decoding settings that precis supports, and name the others.
+
+    Raises:
+        UserError: if a number is out of range; the message names the file.
+    """
+    file = place / GENERATION_CONFIG_NAME if isinstance(place, Path) else place
+    try:
+        ignored = limit_decoding(model)
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+    if ignored:
+        _logger.warning("%s: precis ignores these settings: %s", file, ", ".join(ignored))
 
 
 def _tell_download(name: str) -> None:
@@ -257,35 +190,6 @@ def _tell_download(name: str) -> None:
     cache = Path(huggingface_hub.constants.HF_HUB_CACHE) / repo_folder_name(repo_id=name, repo_type="model")
     if not any(cache.glob("snapshots/*/*.safetensors")):
         _logger.warning("downloading %s from the Hugging Face hub, once", name)
-
-
-def _load_config(place: Path | str, source: str) -> PreTrainedConfig:
-    name = place / CONFIG if isinstance(place, Path) else source
-    try:
-        settings = look_through(place) if isinstance(place, Path) else _settings_on_hub(place)
-        check_sizes(settings, name, elements=None, tensors=None)
-        return CONVERTED.get(str(settings.get("model_type")), config_from)(settings)
-    except UserError as error:
-        if str(error).startswith(str(place)):
-            raise
-        raise UserError(f"{name}: invalid configuration: {error}") from error
-    except Exception as error:
-        raise UserError(f"{name}: invalid configuration: {first_line(error)}") from error
-
-
-def _settings_on_hub(name: str) -> dict[str, Any]:
-    settings = read_settings(name)
-    if settings is None:
-        raise ValueError("it does not exist")
-    return plain_settings(settings, name)
-
-
-def _load_decoding(folder: Path) -> GenerationConfig:
-    check_decoding(read_json(folder / GENERATION_CONFIG_NAME), folder / GENERATION_CONFIG_NAME)
-    try:
-        return GenerationConfig.from_pretrained(folder)
-    except Exception as error:  # the library's own checks raise many types
-        raise UserError(f"{folder / GENERATION_CONFIG_NAME}: cannot be used: {first_line(error)}") from error
 
 
 def _check_architecture(config: PreTrainedConfig, source: str) -> None:
@@ -307,30 +211,28 @@ def _check_architecture(config: PreTrainedConfig, source: str) -> None:
 def _check_weight_files(folder: Path) -> None:
     if any(folder.glob("*.safetensors")):
         return
-    pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
+    pickles = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLES)
     pickles = [name for name in pickles if name != "training_args.bin"]
     if pickles:
         raise UserError(
-            f"{folder / pickles[0]}: pickles are refused, since opening one can run any code; {_SAFE}"
+            f"{folder / pickles[0]}: pickles are refused, since opening one can run any code; {SAFE}"
         )
     raise UserError(f"{folder}: no weights here; looked for model.safetensors")
 
 
 def _load_weights(
-    place: Path | str,
-    source: str,
-    dtype: torch.dtype,
-    config: PreTrainedConfig,
-    found: ModelFolder | None,
+    location: ModelLocation, dtype: torch.dtype, config: PreTrainedConfig, found: ModelFolder | None
 ) -> PreTrainedModel:
+    place, source, decoding = location.place, location.base, None
     options: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
-    if isinstance(place, Path) and (place / GENERATION_CONFIG_NAME).is_file():
-        _load_decoding(place)  # otherwise its errors would be blamed on the weights
+    if found is not None and (values := location.settings.decoding) is not None:
+        decoding = _decoding(values, found.folder)  # otherwise its errors would be blamed on the weights
     try:
-        if isinstance(place, Path) and is_compact(place):
+        if found is not None and found.is_compact:
             kind = MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(config)]
-            model, info = kind.from_pretrained(None, state_dict=read_compact(place), **options)
-            model.generation_config = _load_decoding(place)
+            model, info = kind.from_pretrained(None, state_dict=read_compact(found.folder), **options)
+            if decoding is not None:
+                model.generation_config = decoding
         else:
             model, info = AutoModelForSeq2SeqLM.from_pretrained(
                 str(place), use_safetensors=True, trust_remote_code=False, **options

@@ -12,6 +12,9 @@ from precis_text.bounded_io import read_json
 from precis_text.config import Settings
 from precis_text.errors import UserError
 
+DEFAULT = "default"
+"""The name of the model that comes with precis; a folder of that name is `./default`."""
+
 USE_FILE = "precis.json"
 Mode = Literal["abstract", "extract"]
 MAX_TOKENS = 10_000_000  # more than any model reads

@@ -33,6 +33,7 @@ from precis.generation.input_plan import (
     wanted_limit,
 )
 from precis.generation.model_loader import LoadedModel, load_model
+from precis.generation.model_location import ModelLocation
 from precis.generation.model_metadata import Mode
 from precis.generation.partial_summaries import Beginnings
 from precis_text.control_characters import UNIT_MARK, main_part, unmarked
@@ -151,7 +152,7 @@ class Summarizer:
     @classmethod
     def from_pretrained(
         cls,
-        model: str | Path,
+        model: str | Path | ModelLocation,
         *,
         adapter: str | Path | None = None,
         device: str | torch.device | None = None,
@@ -160,7 +161,8 @@ class Summarizer:
         max_source: int | None = None,
         loop: Loop = AUTOMATIC,
     ) -> Self:
-        """Load a run folder, a Hugging Face folder or a hub name; see `precis.generation.model_loader.load_model`.
+        """Load `default`, a run folder, a Hugging Face folder or a hub name; see
+        `precis.generation.model_loader.load_model`.
 
         Args:
             adapter: a folder of `precis tune` or `Attachment.save`, for this model.

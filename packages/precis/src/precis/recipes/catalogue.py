@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from precis.generation.model_loader import model_config
+from precis.generation.model_location import ModelLocation, locate
 from precis.models import FAMILIES
 from precis.models.family import FamilyConfig
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
@@ -98,20 +98,20 @@ def recipe_for_pairs(pairs: int) -> str:
     return "zcodepp-few" if pairs < FEW else "zcodepp-mini"
 
 
-def recipe_to_ground(start: str) -> str:
+def recipe_to_ground(start: str | ModelLocation) -> str:
     """Return the recipe of `start`'s size if it is a precis model, else the one for pre-trained models.
 
     Raises:
         UserError: the model does not exist.
     """
-    config = model_config(start)
+    config = locate(start).configuration
     family = config.model_type.removeprefix("precis-")
     names = [name for size in _SIZES if (name := f"{family}-{size}") in RECIPES]
     fitting = (name for name in names if config.hidden_size <= recipe(name).shape.hidden_size)
     return next(fitting, names[-1]) if names else FOR_PRETRAINED
 
 
-def recipe_to_finetune(start: str) -> str:
+def recipe_to_finetune(start: str | ModelLocation) -> str:
     """Return the recipe of `start`'s size for the smallest precis models, else the one for pre-trained models.
 
     With a learning rate of 3e-5 the smallest models learn next to nothing in a few epochs.

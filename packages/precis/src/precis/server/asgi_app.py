@@ -24,7 +24,7 @@ from precis.server.limits import ApiError, Limits, server_failed
 from precis.server.logs import fault
 from precis.server.metrics import Metrics
 from precis.server.middleware import LOOPBACK, OPEN, Gate
-from precis.server.served_model import Makers
+from precis.server.model_pool import ModelPool
 from precis.server.service import ClientLeftError, Service
 from precis.version import __version__
 from precis_text.documents.file_kinds import KINDS
@@ -60,16 +60,17 @@ class Access:
     origins: frozenset[str] = frozenset()
 
 
-def make_app(makers: Makers, *, limits: Limits, access: Access, grace: float = 30.0) -> App:
+def make_app(models: ModelPool, *, limits: Limits, access: Access, grace: float = 30.0) -> App:
     """Return the service as an ASGI application.
 
     Args:
+        models: the models, each loaded once (`ModelPool.load_all`).
         grace: seconds for queued work to finish when the service stops.
     """
     metrics = Metrics()
-    engine = Engine(makers, limits, metrics, fault)
+    engine = Engine(models, limits, metrics, fault)
     files = FileReader(limits)
-    service = Service(makers, engine, limits, metrics, files)
+    service = Service(models, engine, limits, metrics, files)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -133,17 +134,21 @@ def _say_that_keys_are_needed(app: FastAPI) -> None:
 
 
 def _add_facts(app: FastAPI, service: Service) -> None:
-    limits, makers = service.limits, service.makers
-    facts = {
-        "modes": list(makers.modes),
-        "takes_instruction": "abstract" in makers.modes,
-        "max_document_tokens": limits.tokens,
-        "max_body_bytes": limits.body,
-        "max_files_bytes": limits.files,
-        "file_endings": sorted({ending for kind in KINDS for ending in kind.endings}),
-        "max_documents": limits.documents,
-    }
-    one = {"id": makers.name, "object": "model", "created": 0, "owned_by": "precis", "precis": facts}
+    limits = service.limits
+
+    def entry(name: str) -> dict[str, Any]:
+        modes = service.models.modes(name)
+        facts = {
+            "modes": list(modes),
+            "takes_instruction": "abstract" in modes,
+            "max_document_tokens": limits.tokens,
+            "max_body_bytes": limits.body,
+            "max_files_bytes": limits.files,
+            "file_endings": sorted({ending for kind in KINDS for ending in kind.endings}),
+            "max_documents": limits.documents,
+            "loaded": name in service.models.loaded,
+        }
+        return {"id": name, "object": "model", "created": 0, "owned_by": "precis", "precis": facts}
 
     @app.get("/health")
     async def health() -> dict[str, str]:
@@ -152,21 +157,20 @@ def _add_facts(app: FastAPI, service: Service) -> None:
 
     @app.get("/ready")
     async def ready() -> dict[str, str]:
-        """Report whether the model is loaded and accepts documents."""
+        """Report whether the service accepts documents."""
         if not service.engine.ready:
-            raise ApiError(503, "not_ready", "the model does not accept documents now", retry_after=5)
+            raise ApiError(503, "not_ready", "the server does not accept documents now", retry_after=5)
         return {"status": "ready"}
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
-        """Return the model, its modes, and the limits of this server."""
-        return {"object": "list", "data": [one]}
+        """Return the models, their modes, and the limits of this server; the first one is the default."""
+        return {"object": "list", "data": [entry(name) for name in service.models.names]}
 
     @app.get("/v1/models/{model:path}")
     async def model(model: str) -> dict[str, Any]:
         """Return one entry of /v1/models."""
-        service.check_model(model)
-        return one
+        return entry(service.model(model))
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:

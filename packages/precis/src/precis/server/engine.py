@@ -1,4 +1,4 @@
-"""One thread that owns the model, and a bounded queue in front of it.
+"""One thread that owns the models, and a bounded queue in front of it.
 
     request -> a job for each document -> queue, counted in tokens -> batch -> model -> answers
 
@@ -28,8 +28,9 @@ _ALIKE = 2  # the longest document of a batch has at most this many times the to
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """The options of a summary. Documents with equal options may share a batch."""
+    """The options of a summary, and the model's name. Documents with equal options may share a batch."""
 
+    model: str
     mode: Mode
     words: int | None = None
     sentences: int | None = None
@@ -40,7 +41,7 @@ class Ask:
 
 
 class Maker(Protocol):
-    """A summarizer: `precis.server.served_model.Makers`, or a fake in tests."""
+    """A summarizer: `precis.server.model_pool.ModelPool`, or a fake in tests."""
 
     def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None) -> list[Summary]:
         """Return the summaries of `texts`, in order; `hear` receives their first sentences."""
@@ -290,7 +291,7 @@ class Engine:
         if isinstance(error, (UserError, RunError)):
             return ApiError(422, "cannot_be_summarized", str(error))
         self._fault(error)
-        return server_failed()
+        return error if isinstance(error, ApiError) else server_failed()
 
 
 def _alike(queue: Sequence[QueuedDocument], limits: Limits) -> list[QueuedDocument]:

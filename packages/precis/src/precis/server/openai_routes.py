@@ -114,26 +114,26 @@ def routes(service: Service) -> APIRouter:
     """Return the OpenAI-compatible API of a service."""
     router = APIRouter()
 
-    @router.post("/v1/chat/completions", responses=_examples(_Chat("chatcmpl-1", service.makers.name, 0)))
+    @router.post("/v1/chat/completions", responses=_examples(_Chat("chatcmpl-1", service.model(None), 0)))
     async def chat(body: ChatRequest, request: Request) -> Any:
         """Summarize the last user message."""
         system, document = _parts(body.messages, "messages")
         limit = body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
         ask = _ask(service, body, system, limit)
-        chunks = _Chat(f"chatcmpl-{request.state.id}", service.makers.name, int(time.time()))
+        chunks = _Chat(f"chatcmpl-{request.state.id}", ask.model, int(time.time()))
         if body.stream:
             usage = body.stream_options is not None and bool(body.stream_options.include_usage)
             return await streamed(_stream(service, request, document, ask, chunks, usage=usage))
         summary = await unless_left(request, _summary(service, request, document, ask))
         return JSONResponse(chunks.whole(summary))
 
-    @router.post("/v1/responses", responses=_examples(_Responses("1", service.makers.name, 0)))
+    @router.post("/v1/responses", responses=_examples(_Responses("1", service.model(None), 0)))
     async def responses(body: ResponsesRequest, request: Request) -> Any:
         """Summarize the input."""
         items = [InputItem(role="user", content=body.input)] if isinstance(body.input, str) else body.input
         system, document = _parts(items, "input")
         ask = _ask(service, body, body.instructions or system, body.max_output_tokens)
-        events = _Responses(request.state.id, service.makers.name, int(time.time()))
+        events = _Responses(request.state.id, ask.model, int(time.time()))
         if body.stream:
             return await streamed(_stream(service, request, document, ask, events, usage=True))
         summary = await unless_left(request, _summary(service, request, document, ask))
@@ -158,7 +158,7 @@ def _parts(items: list[InputItem], param: str) -> tuple[str, str]:
 
 def _ask(service: Service, body: _Common, system: str, tokens: int | None) -> Ask:
     """Build the options: extraction ignores the instruction, and words or sentences override tokens."""
-    mode = body.mode or service.makers.modes[0]
+    mode = body.mode or service.models.modes(service.model(body.model))[0]
     length = {"words": body.words, "sentences": body.sentences}
     is_free = body.words is None and body.sentences is None
     capped = min(tokens, _MOST_TOKENS) if tokens is not None and is_free else None

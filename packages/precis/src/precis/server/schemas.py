@@ -40,7 +40,7 @@ class SummarizeRequest(BaseModel):
         StrictStr | Annotated[list[StrictStr], Field(min_length=1, fail_fast=True)],
         Field(description="A document, or a list of documents."),
     ]
-    model: StrictStr | None = Field(None, description="A model of /v1/models. Default: the only one.")
+    model: StrictStr | None = Field(None, description="A model of /v1/models. Default: the first.")
     mode: Literal["abstract", "extract"] | None = Field(
         None, description="abstract: write. extract: choose sentences. Default: the model's first mode."
     )

@@ -1,10 +1,9 @@
-"""The model of the service, in each mode that it was trained for."""
+"""A model of the service, in each mode that it was trained for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
@@ -20,7 +19,7 @@ _DOES = {"abstract": "write", "extract": "choose sentences"}
 
 
 @dataclass(frozen=True)
-class Makers:
+class ServedModel:
     """One model that writes, chooses sentences, or both.
 
     Attributes:
@@ -38,14 +37,14 @@ class Makers:
     @classmethod
     def load(
         cls,
-        model: str | Path,
+        model: str,
         *,
         name: str,
         adapter: str | None = None,
         device: torch.device | None = None,
         mode: Mode | None = None,
         batch: int = 8,
-    ) -> Makers:
+    ) -> ServedModel:
         """Load a model once for all of its modes.
 
         Args:
@@ -63,6 +62,14 @@ class Makers:
             Extractor.of(loaded) if "extract" in modes else None,
             batch,
         )
+
+    @property
+    def size(self) -> int:
+        """Bytes of its weights; what decoding packs or caches comes on top."""
+        owner = self.writer or self.chooser
+        assert owner is not None
+        tensors = [*owner.model.parameters(), *owner.model.buffers()]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
         """Return the summaries of `texts`; one with 0 `document_tokens` for a text without tokens.

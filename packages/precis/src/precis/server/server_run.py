@@ -15,7 +15,7 @@ from precis.server.client_keys import Keys
 from precis.server.limits import Limits
 from precis.server.logs import log_to_stderr
 from precis.server.middleware import LOOPBACK
-from precis.server.served_model import Makers
+from precis.server.model_pool import ModelPool
 from precis_text.errors import RunError, UserError
 
 _ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-f:]+\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
@@ -93,25 +93,26 @@ def listen(address: Address) -> socket.socket:
 
 
 def serve(
-    load: Callable[[], Makers],
+    models: ModelPool,
     *,
     address: Address,
     access: Access,
     limits: Limits,
     notify: Callable[[str], None],
 ) -> None:
-    """Load a model and answer requests until SIGTERM or Ctrl-C, then finish running requests.
+    """Load the models and answer requests until SIGTERM or Ctrl-C, then finish running requests.
 
     Args:
-        load: loads the model; called after the address is bound.
+        models: loaded after the address is bound.
 
     Raises:
-        UserError: if the address cannot be bound, or the model cannot be loaded.
+        UserError: if the address cannot be bound, or a model cannot be loaded.
         RunError: if the server could not start.
     """
     opened = listen(address)
     try:
-        app = make_app(load(), limits=limits, access=access, grace=min(address.grace, _LAST))
+        models.load_all()
+        app = make_app(models, limits=limits, access=access, grace=min(address.grace, _LAST))
         log_to_stderr()
         config = uvicorn.Config(
             app,

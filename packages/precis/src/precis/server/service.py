@@ -16,8 +16,9 @@ from precis.server.engine import Ask, Engine, QueuedDocument
 from precis.server.file_reader import FileReader
 from precis.server.limits import ApiError, Limits
 from precis.server.metrics import Metrics
+from precis.server.model_pool import ModelPool
 from precis.server.response_body import answer, plain
-from precis.server.served_model import Makers, mode_of
+from precis.server.served_model import mode_of
 from precis_text.errors import UserError
 from precis_text.length import make_length
 
@@ -28,21 +29,23 @@ _PATIENCE = 10.0  # seconds of silence after which a stream sends a keep-alive
 class Service:
     """The state shared by the routes."""
 
-    makers: Makers
+    models: ModelPool
     engine: Engine
     limits: Limits
     metrics: Metrics
     files: FileReader
 
-    def check_model(self, name: str) -> None:
-        """Check that a request names this server's model.
+    def model(self, name: str | None) -> str:
+        """Return the name of the model that a request names; if None, the first.
 
         Raises:
-            Refused: if it names another one.
+            Refused: if this server does not have it.
         """
-        if name != self.makers.name:
-            problem = f"unknown model; this server has {self.makers.name!r}"
+        names = self.models.names
+        if name is not None and name not in names:
+            problem = f"unknown model; this server has {', '.join(map(repr, names))}"
             raise ApiError(404, "model_not_found", problem, param="model")
+        return names[0] if name is None else name
 
     def ask(
         self, *, model: str | None, mode: Any = None, instruction: str | None = None, **length: Any
@@ -52,11 +55,10 @@ class Service:
         Raises:
             Refused: if the model is unknown, or an option is invalid.
         """
-        if model is not None:
-            self.check_model(model)
+        named = self.model(model)
         try:
             make_length(**length)
-            chosen = mode_of(self.makers.modes, mode)
+            chosen = mode_of(self.models.modes(named), mode)
         except UserError as error:
             raise ApiError(422, "bad_option", str(error)) from None
         if instruction is not None and chosen == "extract":
@@ -67,7 +69,7 @@ class Service:
                 instruction.encode()
             except UnicodeEncodeError:
                 raise ApiError(422, "not_text", "instruction contains half of a character") from None
-        return Ask(mode=chosen, instruction=instruction, **length)
+        return Ask(model=named, mode=chosen, instruction=instruction, **length)
 
     @asynccontextmanager
     async def working(

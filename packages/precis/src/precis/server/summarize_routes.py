@@ -26,7 +26,7 @@ WORKING = ": working\n\n"  # a comment, which clients ignore
 def routes(service: Service) -> APIRouter:
     """Return the native API of a service."""
     router = APIRouter()
-    examples = shown(*_examples(service.makers.name))
+    examples = shown(*_examples(service.model(None)))
 
     @router.post(
         "/v1/summarize",
@@ -63,7 +63,7 @@ async def respond(
     if len(found) == 1 and isinstance(found[0], ApiError):
         raise found[0]
     summaries = [_one(index, each) for index, each in enumerate(found)]
-    named = {"id": f"sum-{request.state.id}", "model": service.makers.name}
+    named = {"id": f"sum-{request.state.id}", "model": ask.model}
     files = {"documents": [*documents]} if documents else {}
     return JSONResponse({**named, **files, "summaries": summaries})
 

@@ -134,14 +134,16 @@ def batch(
 
 def _on_every_machine(making: SummaryJob) -> SummaryJob:
     """Return the job with absolute paths, and only the options that were given: the same on every worker."""
+    from precis.generation.model_metadata import DEFAULT
 
-    def absolute(place: str | None) -> str | None:
-        return place if place is None or not Path(place).exists() else str(Path(place).absolute())
+    def absolute(place: str) -> str:
+        return place if place == DEFAULT or not Path(place).exists() else str(Path(place).absolute())
 
+    adapter = None if making.adapter is None else absolute(making.adapter)
     asked = {
         name: value for name, value in making.writing.items() if value is not None and value is not False
     }
-    return replace(making, model=absolute(making.model), adapter=absolute(making.adapter), writing=asked)
+    return replace(making, model=absolute(making.model), adapter=adapter, writing=asked)
 
 
 def _tell(verdict: Verification, place: Path) -> None:

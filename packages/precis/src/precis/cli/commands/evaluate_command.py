@@ -55,7 +55,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face folder, or a hub name. Repeatable: each one is compared with the first."
+            "A run folder, a Hugging Face folder, a hub name, or default, the model included with precis. "
+            "Repeatable: each one is compared with the first."
         ),
     ),
 ]
@@ -105,7 +106,10 @@ Baselines = Annotated[
     bool | None,
     typer.Option(
         "--baselines/--no-baselines",
-        help="Add LEAD-k, LONGEST-k and an oracle; for labels, the most frequent one. Default: depends on the task.",
+        help=(
+            "Add LEAD-k, LONGEST-k, LEXRANK-k, TEXTRANK-k and an oracle; for labels, the most frequent one. "
+            "Default: depends on the task."
+        ),
     ),
 ]
 Limit = Annotated[

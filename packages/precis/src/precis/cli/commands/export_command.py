@@ -29,7 +29,7 @@ def onnx(
         str | None,
         typer.Argument(
             metavar="MODEL",
-            help="Run folder, Hugging Face folder or hub name. Default: the model included with precis.",
+            help="Run folder, Hugging Face folder or hub name. Default: default, the model included with precis.",
             show_default=False,
         ),
     ] = None,
@@ -44,10 +44,10 @@ def onnx(
     """
 
     begin()
-    from precis.extract.default_model import default_model
+    from precis.generation.model_metadata import DEFAULT
     from precis.phases.use.onnx_export import export_onnx
 
-    done = export_onnx(default_model() if model is None else model, out, int8=int8)
+    done = export_onnx(DEFAULT if model is None else model, out, int8=int8)
     for name, size in done.files.items():
         print(f"{out / name}: {size / 1e6:,.1f} MB")
     print(f"next:  precis-onnx {shlex.quote(str(out))} FILE")

@@ -29,7 +29,10 @@ Model = Annotated[
     str,
     typer.Option(
         "--model",
-        help="Any encoder-decoder: a run folder, a model folder or a hub name. Its weights do not change.",
+        help=(
+            "Any encoder-decoder: a run folder, a model folder, a hub name, or default, the model included with "
+            "precis. Its weights do not change."
+        ),
         show_default=False,
     ),
 ]

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 Model = Annotated[
     str | None,
     typer.Option(
-        "--model", help="Encoder-decoder to start from: a run folder, a model folder or hub:owner/name."
+        "--model",
+        help=(
+            "Encoder-decoder to start from: a run folder, a model folder, hub:owner/name, or default, the model "
+            "included with precis."
+        ),
     ),
 ]
 Recipe = Annotated[

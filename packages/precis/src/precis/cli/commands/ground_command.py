@@ -21,7 +21,10 @@ Model = Annotated[
     str,
     typer.Option(
         "--model",
-        help="Pre-trained model to start from: a run folder, a model folder or a hub name.",
+        help=(
+            "Pre-trained model to start from: a run folder, a model folder, a hub name, or default, the model "
+            "included with precis."
+        ),
         show_default=False,
     ),
 ]

@@ -43,7 +43,10 @@ Recipe = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", help="Model to start from: a run folder or a model folder."),
+    typer.Option(
+        "--model",
+        help="Model to start from: a run folder, a model folder, or default, the model included with precis.",
+    ),
 ]
 WithoutRtd = Annotated[
     bool, typer.Option("--without-rtd", help="Train only span recovery, without a generator.")

@@ -9,11 +9,43 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.commands.summarize_command import Device, ModelToUse
+from precis.cli.commands.summarize_command import Device
 from precis.cli.framework.command_class import described
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis_text.errors import UserError
 
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        help=(
+            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
+            "folder has that name). Repeatable: a request's field model chooses; the first one answers the others. "
+            "Default: default, the small model included with precis."
+        ),
+    ),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name",
+        help=(
+            "Name of a model in requests; repeatable, in the order of --model. Default: default for one model, else "
+            "the names of their folders."
+        ),
+    ),
+]
+ModelMemory = Annotated[
+    int | None,
+    typer.Option(
+        "--model-memory",
+        min=1,
+        help=(
+            "Maximum megabytes of weights in memory. Beyond that, the least recently used model is dropped, and "
+            "loaded again when a request needs it. Default: all models stay."
+        ),
+    ),
+]
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 
 
@@ -32,12 +64,13 @@ def _check_packages() -> None:
         "Examples:\n\n"
         "precis serve\n\n"
         "precis serve --model runs/first --port 9000\n\n"
+        "precis serve --model runs/news --model runs/chats --model-memory 2000\n\n"
         "precis serve --host 0.0.0.0 --keys keys.txt --requests-per-minute 60\n\n"
         "Then open http://127.0.0.1:8000 in a browser."
     ),
 )
 def serve(
-    model: ModelToUse = None,
+    model: Models = None,
     adapter: Adapter = None,
     mode: ModeOption = None,
     host: Annotated[
@@ -46,9 +79,8 @@ def serve(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free one.")
     ] = 8000,
-    name: Annotated[
-        str, typer.Option("--name", help="Name of the model in requests.", show_default=True)
-    ] = "default",
+    name: Names = None,
+    model_memory: ModelMemory = None,
     keys: Annotated[
         Path | None,
         typer.Option("--keys", help="File of API keys: a name, a space and a secret on each line."),
@@ -115,7 +147,8 @@ def serve(
     from precis.generation.model_loader import named_device
     from precis.server.client_keys import Keys
     from precis.server.limits import Limits
-    from precis.server.served_model import Makers
+    from precis.server.model_pool import ModelPool
+    from precis.server.served_model import ServedModel
     from precis.server.server_run import Address, access_to
     from precis.server.server_run import serve as run
 
@@ -133,15 +166,45 @@ def serve(
         batch=batch_size,
         per_minute=requests_per_minute,
     )
-    model = model_to_use(model, adapter)
+    models = model or [model_to_use(None, adapter)]
+    if adapter is not None and len(models) > 1:
+        raise UserError(
+            f"--adapter {adapter} needs exactly one --model, but {len(models)} are given; name the adapter's run "
+            "folder as a separate --model, which includes its base"
+        )
+    names = _names(models, name or [])
     begin(threads)
     load = partial(
-        Makers.load,
-        model,
-        name=name,
-        adapter=adapter,
+        ServedModel.load,
         device=None if device is None else named_device(device),
         mode=None if mode is None else ModeName(mode).value,
         batch=batch_size,
     )
-    run(load, address=address, access=access, limits=limits, notify=note)
+    loaders = {
+        each: partial(load, place, adapter=adapter, name=each)
+        for each, place in zip(names, models, strict=True)
+    }
+    pool = ModelPool(loaders, memory=None if model_memory is None else model_memory * 1_000_000)
+    run(pool, address=address, access=access, limits=limits, notify=note)
+
+
+def _names(models: list[str], given: list[str]) -> list[str]:
+    """Return the names of the models in requests.
+
+    Raises:
+        UserError: there are not as many names as models, a name is given twice, or two models are the same.
+    """
+    if not given and len(models) == 1:
+        return ["default"]
+    if not given:
+        from precis.phases.measure.model_scores import names_apart
+
+        return names_apart(models)
+    if len(given) != len(models):
+        raise UserError(
+            f"--name is given {len(given)} times, but there are {len(models)} models; give one name for each, or none"
+        )
+    for name in given:
+        if given.count(name) > 1:
+            raise UserError(f"--name {name} is given twice; give each model its own name")
+    return given

@@ -77,7 +77,7 @@ ModelToUse = Annotated[
         "--model",
         help=(
             "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
-            "folder has that name). Default: the small model included with precis."
+            "folder has that name). Default: default, the small model included with precis."
         ),
     ),
 ]
@@ -188,7 +188,7 @@ class MakingOptions(OptionGroup):
         length = {name: getattr(self, name) for name in ("words", "sentences", "tokens", "min_words")}
         make_length(**length)
         GenerationSettings(beams=1 if self.beams is None else self.beams)
-        model_to_use(self.model, self.adapter)
+        model = model_to_use(self.model, self.adapter)
         writing = {
             "instruction": self.instruction,
             "long": None if self.long is None else self.long.value,
@@ -197,7 +197,7 @@ class MakingOptions(OptionGroup):
             "max_source": self.max_source,
         }
         return SummaryJob(
-            model=self.model,
+            model=model,
             adapter=self.adapter,
             device=device,
             mode=None if self.mode is None else ModeName(self.mode).value,
@@ -256,22 +256,22 @@ def summarize(
     )
     documents = with_first(read_documents(sources, how, notify=note))
     begin(threads)  # after reading: importing the libraries takes seconds
+    from precis.generation.model_metadata import DEFAULT
     from precis.phases.use.language_check import telling_others
     from precis.phases.use.summaries_file import SummariesFile
     from precis.phases.use.summarization import with_support
     from precis.phases.use.summary_format import renderer
 
-    making = asked.making(device, draft=draft)
-    if asked.model is None:
+    job = asked.making(device, draft=draft).located()
+    if job.options.model == DEFAULT:
         documents = telling_others(documents, note)
-    writes = making.chosen_mode() == "abstract"
     alone = len(sources) == 1 and not holds_many(sources[0])
     file = None
     if out is not None:
-        made_by = {**making.made_by(), "keep_going": keep_going, **({"support": True} if support else {})}
+        made_by = {**job.made_by(), "keep_going": keep_going, **({"support": True} if support else {})}
         render = renderer(json_lines=json_lines or out.suffix == ".jsonl", alone=alone)
         file = SummariesFile(out, made_by=made_by, render=render)
-    maker = making.load(keep_going=keep_going, batch_size=batch_size)
+    maker = job.load(keep_going=keep_going, batch_size=batch_size)
     if maker.limit_is_assumed:
         limit = f"{maker.max_source:,} tokens at once"
         note(
@@ -282,7 +282,7 @@ def summarize(
         if sink.done:
             note(f"{out}: already contains {sink.done:,} summaries")
         heard: dict[str, Any] = {}
-        if sink is screen and screen.streams and writes:
+        if sink is screen and screen.streams and job.mode == "abstract":
             heard["hear"] = partial(_hear, screen, progress)
         results = maker.results(sink.left(documents), watch=_watch(progress, screen), **heard)
         for result in with_support(results) if support else results:

@@ -109,7 +109,10 @@ def tune(
         str,
         typer.Option(
             "--model",
-            help="The base model, which does not change: a run folder, a Hugging Face folder, or a hub name.",
+            help=(
+                "The base model, which does not change: a run folder, a Hugging Face folder, a hub name, or default, "
+                "the model included with precis."
+            ),
             show_default=False,
         ),
     ],

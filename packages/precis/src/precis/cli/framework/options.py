@@ -120,8 +120,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
-            "folder has that name)."
+            "A run folder, a Hugging Face encoder-decoder folder, hub:owner/name (hub: may be omitted unless a "
+            "folder has that name), or default, the model included with precis."
         ),
         show_default=False,
     ),
@@ -370,13 +370,14 @@ def model_to_use(model: str | None, adapter: str | None) -> str:
     if adapter is not None:
         raise UserError(f"--adapter {adapter} needs its base model; add --model")
     from precis.cli.framework.console import note
-    from precis.extract.default_model import default_model
+    from precis.generation.model_location import default_model
+    from precis.generation.model_metadata import DEFAULT
 
-    found = str(default_model())
+    default_model()  # fails early if it is not installed
     note(
         "no --model given: the model included with precis selects sentences of the document (--mode extract)"
     )
-    return found
+    return DEFAULT
 
 
 def begin(threads: int | None = None) -> None:

@@ -132,8 +132,11 @@ def train_tokenizer(
     return _assemble(pieces, sentinels=sentinels)
 
 
-def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
+def load_tokenizer(folder: str | Path, *, checked: bool = False) -> PreTrainedTokenizerBase:
     """Load the fast tokenizer saved in `folder` (or a Hugging Face hub name), ours or any other model's.
+
+    Args:
+        checked: whether the caller has checked the folder's links and its `config.json`.
 
     Raises:
         UserError: the folder does not exist or contains no tokenizer.
@@ -145,19 +148,25 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
     name = str(folder) if is_local else hub_name(folder)
     if name is None:
         raise UserError(f"{folder}: no such folder{hub_hint(folder)}")
-    overruled = _look_through(path) if is_local else {}
+    if is_local and not checked:
+        _check_folder(path)
+    overruled = _check_files(path) if is_local else {}
     with one_line(f"{folder}: the tokenizer cannot be loaded"):
         loaded = AutoTokenizer.from_pretrained(name, use_fast=True, trust_remote_code=False, **overruled)
         loaded(_PROBE, verbose=False)
     return cast(PreTrainedTokenizerBase, loaded)
 
 
-def _look_through(folder: Path) -> dict[str, None]:
-    """Refuse a folder whose files link outside it or name code; return the settings to override."""
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder whose files link outside it, or whose `config.json` names code."""
     check_inside(folder)
     if (folder / CONFIG).exists():  # transformers reads the kind of tokenizer from it
         settings = plain_settings(read_json(folder / CONFIG), folder / CONFIG)
         check_sizes(settings, folder / CONFIG, elements=None, tensors=None)
+
+
+def _check_files(folder: Path) -> dict[str, None]:
+    """Refuse tokenizer files that are too large or name code; return the settings to override."""
     for file in (folder / name for name in _FILES if (folder / name).exists()):
         content = read_bounded(file, limit=MAX_BYTES)
         if sum(map(content.count, (b"[", b"{", b","))) > MAX_VALUES:

@@ -20,9 +20,9 @@ from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.segments import UnitSegmenter
 from precis.evaluation.probes import AttentionMap, MeanAttention, MeanSpectrum, Spectrum
-from precis.generation.adapters import find_parts
 from precis.generation.input_plan import input_limit, output_limit, units_of_prefix
-from precis.generation.model_loader import LoadedModel, load_model, model_use
+from precis.generation.model_loader import LoadedModel, load_model
+from precis.generation.model_location import locate
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify, silent
 from precis.models.family import FamilyConfig
@@ -127,9 +127,9 @@ def read_for_probing(
         UserError: the model cannot be loaded or reads less than requested, `pairs` is empty, or the adapters were
             trained with different instructions.
     """
-    parts = [find_parts(model, adapter) for adapter in adapters] or [find_parts(model)]
-    loaded = load_model(parts[0].base)
-    uses = [model_use(part.base, part.adapter) for part in parts]
+    parts = [locate(model, adapter) for adapter in adapters] or [locate(model)]
+    loaded = load_model(parts[0].without_adapter())
+    uses = [part.use for part in parts]
     before = _instruction(uses, task) if instruction is None else instruction
     longest = _longest_source(loaded, uses)
     source = _limit("--max-source", max_source, MOST_SOURCE, longest)

@@ -22,12 +22,11 @@ from precis.evaluation.predictions import PredictionWriter, is_predictions, read
 from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import evaluate as score
 from precis.extract.extractor import Extractor
-from precis.generation.adapters import ADAPTER_FOLDER, find_parts
+from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
 from precis.generation.input_plan import Long
-from precis.generation.model_fingerprint import made_with
-from precis.generation.model_loader import is_classifier, model_config, model_use
-from precis.generation.model_metadata import Mode
+from precis.generation.model_location import ModelLocation, default_model, locate
+from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.messages import Notify, silent
 from precis.phases.data.run_pairs import PairReader, percent
@@ -86,7 +85,7 @@ def _was_evaluated(folder: Path) -> bool:
 
 
 def evaluate_models(
-    models: Sequence[str],
+    models: Sequence[str | ModelLocation],
     pairs: Sequence[Pair],
     *,
     out: Path,
@@ -112,33 +111,31 @@ def evaluate_models(
         UserError: a model is missing or named twice (checked before writing), a document gives no tokens, or `out`
             contains files that precis did not write, predictions of another model, or a running evaluation.
     """
-    names = names_apart(models) if adapter is None else [_steps(adapter)[-1] for _ in models]
+    located = [locate(model, adapter) for model in models]
+    names = names_apart([model.source for model in located])
     asked_else = (adapter, mode, long, instruction) != (None,) * 4
-    labelling = {model: is_classifier(model_config(find_parts(model, adapter).base)) for model in models}
-    for model in models:
-        if labelling[model]:
+    for model in located:
+        if model.is_classifier:
             _check_labelling(model, task, decodings, asked_else=asked_else)
     systems: dict[str, list[str]] = {}
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
-        for model, name in zip(models, names, strict=True):
-            if labelling[model]:
+        for model, name in zip(located, names, strict=True):
+            if model.is_classifier:
                 label = partial(Classifier.from_pretrained(model).stream, batch_size=batch_size)
                 ways: Iterable[_Way] = [_Way(f"{name} head", {"answer": "head"}, label)]
-            elif model_use(model, adapter).mode_for(mode) == "extract":
-                ways = _ways_to_choose(model, name, adapter, decodings)
+            elif model.use.mode_for(mode) == "extract":
+                ways = _ways_to_choose(model, name, decodings)
             else:
-                before = instruction
-                if before is None:
-                    before = model_use(model, adapter).instruction_for(task)
+                before = model.use.instruction_for(task) if instruction is None else instruction
                 if before:
                     notify(f"instruction before every document: {before}")
-                summarizer = Summarizer.from_pretrained(model, adapter=adapter)
+                summarizer = Summarizer.from_pretrained(model)
                 ways_of = _ways_to_decode(name, decodings, summarizer.settings)
                 asked = {"instruction": before, "long": long}
                 ways = _ways_to_write(summarizer, ways_of, batch_size=batch_size, asked=asked)
             for way in ways:
                 file = out / "predictions" / f"{_slug(way.system)}.jsonl"
-                made_by = {**way.made_by, **made_with(find_parts(model, adapter))}
+                made_by = {**way.made_by, **model.fingerprint}
                 with PredictionWriter(file, pairs, made_by=made_by) as writer:
                     if writer.done:
                         done = f"{writer.done:,} of {len(pairs):,} summaries are in {file} already"
@@ -176,17 +173,15 @@ def _ways_to_write(
         yield _Way(system, made_by, summarize)
 
 
-def _ways_to_choose(
-    model: str, name: str, adapter: str | None, decodings: Sequence[Decoding]
-) -> Iterator[_Way]:
+def _ways_to_choose(model: ModelLocation, name: str, decodings: Sequence[Decoding]) -> Iterator[_Way]:
     """Yield the table row of a model that chooses sentences.
 
     Raises:
         UserError: an adapter or a way of decoding is named.
     """
-    if adapter is not None or any(decoding != Decoding() for decoding in decodings):
+    if model.adapter is not None or any(decoding != Decoding() for decoding in decodings):
         raise UserError(
-            f"{model}: chooses sentences and does not decode; omit --adapter, --beams, --length-penalty, "
+            f"{model.source}: chooses sentences and does not decode; omit --adapter, --beams, --length-penalty, "
             "--no-repeat-ngram and --decoding, or use --mode abstract"
         )
     extractor = Extractor.from_pretrained(model)
@@ -195,7 +190,7 @@ def _ways_to_choose(
 
 
 def _check_labelling(
-    model: str, task: str | None, decodings: Sequence[Decoding], *, asked_else: bool
+    model: ModelLocation, task: str | None, decodings: Sequence[Decoding], *, asked_else: bool
 ) -> None:
     """Refuse options that a classifier does not support, and a task with other labels.
 
@@ -204,16 +199,17 @@ def _check_labelling(
     """
     if asked_else or any(decoding != Decoding() for decoding in decodings):
         raise UserError(
-            f"{model}: is a classifier and does not decode; omit --adapter, --mode, --instruction, --long, "
+            f"{model.source}: is a classifier and does not decode; omit --adapter, --mode, --instruction, --long, "
             "--beams, --length-penalty, --no-repeat-ngram and --decoding"
         )
     labels = answers_of(task).labels
-    if own := model_use(model).task:
+    if own := model.use.task:
         answers = answers_of(own).labels
         if answers != labels:
             said, wanted = (", ".join(each) or "a number" for each in (answers, labels))
             raise UserError(
-                f"{model}: answers with {said}, but {task} needs {wanted}; name the model's own task: --task {own}"
+                f"{model.source}: answers with {said}, but {task} needs {wanted}; name the model's own "
+                f"task: --task {own}"
             )
 
 
@@ -348,6 +344,8 @@ def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> lis
 
 def _place(model: str | Path) -> Path:
     """Return the canonical path of a model."""
+    if str(model) == DEFAULT:
+        return default_model()
     path = Path(model).expanduser().resolve()
     inside = next((path / name for name in _IN_A_RUN if (path / name).is_dir()), path)
     return path if (path / "config.json").is_file() else inside

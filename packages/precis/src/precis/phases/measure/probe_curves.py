@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.evaluation.probe_plots import Curve, Measured, ScoreInterval, curves, draw_curves
-from precis.generation.adapters import find_adapter
+from precis.generation.model_location import find_adapter
 from precis.phases.data.run_pairs import PairSources, examples_in_share
 from precis.phases.measure.probe_files import write_json, write_table
 from precis.phases.output_folders import writing_to

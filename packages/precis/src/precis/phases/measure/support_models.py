@@ -13,9 +13,10 @@ from precis.evaluation.support_checker import Checker
 from precis.evaluation.support_scores import Judge
 from precis.generation.classifier import load_classifier
 from precis.generation.input_plan import assumed_limit, input_limit, output_limit, position_limit
+from precis.generation.model_folder import look_through
 from precis.generation.model_loader import load_model
 from precis.messages import Notify, silent
-from precis_text.bounded_io import is_folder, read_bounded
+from precis_text.bounded_io import check_inside, is_folder, read_bounded
 from precis_text.errors import UserError
 
 _LICENCE = re.compile(r"(?m)^license:\s*(.+?)\s*$")
@@ -64,7 +65,8 @@ def _load_checker(folder: Path, *, batch_size: int) -> Checker:
         raise UserError(
             f"--checker {folder}: contains no model; give a folder with config.json and model.safetensors"
         )
-    model = load_classifier(folder, f"--checker {folder}")
+    check_inside(folder)
+    model = load_classifier(folder, f"--checker {folder}", look_through(folder))
     config = model.config
     tokenizer = load_tokenizer(folder)
     limits = (position_limit(config), cast(Any, tokenizer).model_max_length, _LONGEST)

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from precis.evaluation.rouge import Rouge
 from precis.generation.input_plan import DocumentEncoder
-from precis.generation.model_loader import model_use
+from precis.generation.model_location import locate
 from precis.generation.summarizer import Summarizer
 from precis.messages import Notify, silent
 from precis.phases.output_folders import claim_folder
@@ -249,12 +249,13 @@ class _Search:
 
     def _export(self, best: Trial, generation: GenerationSettings) -> None:
         place = self._place(best.number)
-        summarizer = Summarizer.from_pretrained(place)
+        location = locate(place)
+        summarizer = Summarizer.from_pretrained(location)
         export_model(
             summarizer.model,
             summarizer.tokenizer,
             generation,
-            model_use(place),
+            location.use,
             self._folder / MODEL_FOLDER,
         )
         record = read_json(place / SETTINGS_FILE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +21,7 @@ from precis.data.tasks.tasks import task
 from precis.data.text.unigram_tokenizer import load_tokenizer
 from precis.evaluation.task_scores import task_scorers
 from precis.generation.classifier import answer_texts, load_classifier
-from precis.generation.model_loader import find_model, is_classifier, model_config
+from precis.generation.model_location import locate
 from precis.generation.model_metadata import ModelUse
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
@@ -103,7 +102,7 @@ def with_head(begun: TrainableModel, task_name: str, *, seed: int) -> TrainableM
     settings = {key: value for key, value in config.to_dict().items() if key != "architectures"}
     model = ZCodePPForSequenceClassification(ZCodePPConfig.from_dict({**settings, **answers.settings}))
     model.model.encoder.load_state_dict(begun.model.get_encoder().state_dict())
-    return TrainableModel(model, begun.tokenizer, begun.start)
+    return TrainableModel(model, begun.tokenizer, begun.start, begun.use)
 
 
 def load_encoder(start: str) -> TrainableModel:
@@ -112,11 +111,12 @@ def load_encoder(start: str) -> TrainableModel:
     Raises:
         UserError: it cannot be loaded.
     """
-    place = find_model(start)
-    if not isinstance(place, Path) or not is_classifier(model_config(start)):
-        return load_trainable(start)
-    with checking_sealed(place):
-        return TrainableModel(load_classifier(place, start), load_tokenizer(place), start)
+    location = locate(start)
+    if location.folder is None or not location.is_classifier:
+        return load_trainable(location)
+    with checking_sealed(location.folder):
+        model = load_classifier(location.folder, start, location.settings)
+        return TrainableModel(model, load_tokenizer(location.folder, checked=True), start, location.use)
 
 
 def _prepared(

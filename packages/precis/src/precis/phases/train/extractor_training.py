@@ -73,7 +73,7 @@ def train_extractor(
         cap: the largest number of pairs to draw from a set.
         leave_out: sets that are not trained on.
         skip_bad: skip unusable rows.
-        can_write: whether the model was trained to write summaries, so that it also gets the mode `abstract`.
+        can_write: whether a model with the mode `abstract` keeps it; if not, it was not trained to write summaries.
         callbacks, asked: see `precis.phases.train.training_session.RunRequest`.
 
     Raises:
@@ -221,7 +221,8 @@ class _Validation:
 
 def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write: bool) -> None:
     """Write the loaded model with the scorer; its default mode is to choose sentences."""
-    use = replace(loaded.use, modes=("extract", "abstract") if can_write else ("extract",))
+    writes = can_write and "abstract" in loaded.use.modes
+    use = replace(loaded.use, modes=("extract", "abstract") if writes else ("extract",))
 
     def write(place: Path) -> None:
         save_model(loaded.model, loaded.tokenizer, place, use)

@@ -29,7 +29,6 @@ from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import GENERAL, KINDS, VERSION, wording_for
 from precis.data.tasks.tasks import DATA_VARIABLE, TASKS, folder_of
 from precis.data.text.encoding import with_instruction
-from precis.generation.model_loader import model_use
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
 from precis.phases.data.run_pairs import PairReader, PairSources, find_sources
@@ -266,7 +265,7 @@ def ground(
             trainable = load_trainable(start)
         plan = fit_to_model(plan, trainable, session.notify)
         mixture = _tokenize(plan, _spread(read), trainable)
-        use = _use(plan, sets, model_use(start))
+        use = _use(plan, sets, trainable.use)
         digests = {r.set.name: [r.set.kind, *(reader.digest for reader in r.readers)] for r in read}
         ready = PreparedPairs(
             plan=plan,

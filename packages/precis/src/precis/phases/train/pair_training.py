@@ -15,7 +15,6 @@ from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.text.segments import UnitSegmenter
 from precis.data.text.unigram_tokenizer import digest_of
 from precis.generation.input_plan import output_limit, position_limit
-from precis.generation.model_loader import model_use
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
 from precis.models import PREDICTS_FUTURE
@@ -142,7 +141,7 @@ def prepare_pairs(
     Raises:
         UserError: data, model and settings do not fit together.
     """
-    before = ModelUse() if trainable.start is None else model_use(trainable.start)
+    before = trainable.use
     task, instruction = request.sources.task, request.instruction
     if instruction is None:
         instruction = ""

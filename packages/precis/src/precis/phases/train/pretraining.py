@@ -23,7 +23,7 @@ from precis.data.packs.mixture import PackedRows
 from precis.data.packs.packed_text import Blocks, PackedText
 from precis.data.text.unigram_tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
 from precis.generation.model_loader import load_model
-from precis.generation.model_metadata import ModelUse
+from precis.generation.model_metadata import DEFAULT, ModelUse
 from precis.messages import Notify
 from precis.models.family import enable_gradient_checkpointing
 from precis.objectives.losses import BatchSource
@@ -150,7 +150,8 @@ def _model(
     if start is None:
         return objective.model(new_config(run.model, tokenizer), block_length=length), tokenizer
     kept = Path(start) / PRETRAINING_FOLDER
-    model = objective.resumed(kept, block_length=length) if kept.is_dir() else None
+    is_kept = start != DEFAULT and kept.is_dir()
+    model = objective.resumed(kept, block_length=length) if is_kept else None
     if model is not None:
         theirs = load_tokenizer(kept)
     else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from precis.extract.default_model import default_model, has_default_model
+from precis.generation.model_location import default_model, has_default_model
 from precis.phases.data.run_pairs import PairSources
 from precis.phases.run_folder import recorded_recipe
 from precis.phases.use.language_check import are_english

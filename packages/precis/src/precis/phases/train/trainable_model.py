@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import torch
@@ -14,6 +14,8 @@ from precis.data.pairs.pair import Pair
 from precis.data.text.segments import UnitSegmenter
 from precis.data.text.unigram_tokenizer import without_start
 from precis.generation.model_loader import load_model
+from precis.generation.model_location import ModelLocation
+from precis.generation.model_metadata import ModelUse
 from precis.models.family import FamilyConfig
 from precis.recipes.catalogue import CONFIGS, model_of, shaped_config
 from precis.recipes.run_plan import RunPlan, Shape
@@ -23,11 +25,17 @@ from precis_text.errors import UserError
 
 @dataclass(frozen=True)
 class TrainableModel:
-    """A model in fp32 on the CPU with its tokenizer; `start` is its source, or None if it is new."""
+    """A model in fp32 on the CPU with its tokenizer.
+
+    Attributes:
+        start: the name of the model; None for a new one.
+        use: what it was trained for before.
+    """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     start: str | None = None
+    use: ModelUse = field(default_factory=ModelUse)
 
     @property
     def parameters(self) -> int:
@@ -70,16 +78,17 @@ class TrainableModel:
         )
 
 
-def load_trainable(start: str) -> TrainableModel:
-    """Load the model of a run folder, a Hugging Face folder or the hub.
+def load_trainable(start: str | ModelLocation) -> TrainableModel:
+    """Load a model to train further.
 
     Raises:
         UserError: it cannot be loaded, or is not a whole model.
     """
     loaded = load_model(start, device="cpu")
     if attached(loaded.model) is not None:
-        raise UserError(f"{start}: is an adapter; start from a whole model, such as its base")
-    return TrainableModel(loaded.model, as_it_writes(loaded.model, loaded.tokenizer), start)
+        raise UserError(f"{loaded.source}: is an adapter; start from a whole model, such as its base")
+    tokenizer = as_it_writes(loaded.model, loaded.tokenizer)
+    return TrainableModel(loaded.model, tokenizer, loaded.source, loaded.use)
 
 
 def new_trainable(run: RunPlan, tokenizer: PreTrainedTokenizerBase) -> TrainableModel:

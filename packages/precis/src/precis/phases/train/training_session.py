@@ -17,6 +17,7 @@ from typing import Any, Literal, Required, TypedDict
 
 from torch import nn
 
+from precis.generation.model_metadata import DEFAULT
 from precis.messages import Notify, silent
 from precis.objectives.losses import BatchSource, InTurn, Objective
 from precis.phases.output_folders import claim_folder, writing_to
@@ -91,7 +92,7 @@ class Session:
         """
         self._request, self._exports = request, exports
         self.folder = claim_folder(request.out)
-        start = None if request.start is None else Path(request.start)
+        start = None if request.start in (None, DEFAULT) else Path(request.start)
         if start is not None and start.exists() and start.resolve().is_relative_to(self.folder.resolve()):
             raise UserError(
                 f"--model {request.start} is inside --out {self.folder}, which the run would overwrite; "

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from precis.extract.default_model import default_model
 from precis.extract.extractor import Extractor
-from precis.generation.adapters import find_parts
 from precis.generation.decoder_batches import AUTOMATIC, Drafting
-from precis.generation.model_fingerprint import made_with
-from precis.generation.model_loader import model_use, named_device
-from precis.generation.model_metadata import Mode
+from precis.generation.model_loader import named_device
+from precis.generation.model_location import ModelLocation, locate
+from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
@@ -39,29 +37,26 @@ class SummaryJob:
     """The options of a summarization job.
 
     Attributes:
-        model: a folder, or a name on the hub; if None, the model that comes with precis on each machine.
+        model: `default` for the model that comes with precis on each machine, a folder, or a name on the hub.
         length: `words`, `sentences`, `tokens`, `min_words`, `short`; see `Summarizer.stream`.
         writing: `instruction`, `long`, `beams`, `max_source`, `draft`; all must be None or False for extracts.
     """
 
-    model: str | None = None
+    model: str = DEFAULT
     adapter: str | None = None
     device: str | None = None
     mode: Mode | None = None
     length: Mapping[str, Any] = field(default_factory=dict)
     writing: Mapping[str, Any] = field(default_factory=dict)
 
-    def found_model(self) -> str:
-        """Return the model's folder or name on this machine."""
-        return str(default_model()) if self.model is None else self.model
-
-    def chosen_mode(self) -> Mode:
-        """Return the requested mode, or the model's first.
+    def located(self) -> LocatedJob:
+        """Find the model on this machine, and choose the mode: the requested one, or the model's first.
 
         Raises:
             UserError: the model does not exist, it was not trained for the mode, or an option does not fit the mode.
         """
-        mode = model_use(self.found_model(), self.adapter).mode_for(self.mode)
+        model = locate(self.model, self.adapter)
+        mode = model.use.mode_for(self.mode)
         if mode == "extract":
             for name, value in {**self.writing, "adapter": self.adapter}.items():
                 if value is not None and value is not False:
@@ -69,16 +64,20 @@ class SummaryJob:
                     raise UserError(
                         f"{option} does not apply to --mode extract, which writes nothing; omit it"
                     )
-        return mode
+        return LocatedJob(self, model, mode)
+
+
+@dataclass(frozen=True)
+class LocatedJob:
+    """A summarization job with the model that was found on this machine, and its mode."""
+
+    options: SummaryJob
+    model: ModelLocation
+    mode: Mode
 
     def made_by(self) -> dict[str, Any]:
-        """Return everything that determines the summaries, JSON-ready.
-
-        Raises:
-            UserError: see `chosen_mode`.
-        """
-        made = made_with(find_parts(self.found_model(), self.adapter))
-        return {**self.length, **self.writing, "mode": self.chosen_mode(), **made}
+        """Return everything that determines the summaries, JSON-ready."""
+        return {**self.options.length, **self.options.writing, "mode": self.mode, **self.model.fingerprint}
 
     def load(self, *, keep_going: bool, batch_size: int = 8) -> SummaryMaker:
         """Load the model.
@@ -88,18 +87,17 @@ class SummaryJob:
             batch_size: documents that a writing model summarizes at a time.
 
         Raises:
-            UserError: the model cannot be loaded, or see `chosen_mode`.
+            UserError: the model cannot be loaded.
         """
-        mode, model = self.chosen_mode(), self.found_model()
-        device = None if self.device is None else named_device(self.device)
-        options = {"keep_going": keep_going, **self.length}
-        if mode == "extract":
-            extractor = Extractor.from_pretrained(model, device=device)
+        job = self.options
+        device = None if job.device is None else named_device(job.device)
+        options = {"keep_going": keep_going, **job.length}
+        if self.mode == "extract":
+            extractor = Extractor.from_pretrained(self.model, device=device)
             return SummaryMaker(partial(extract_documents, extractor, **options), extractor.max_source)
-        asked = {name: value for name, value in self.writing.items() if value is not None}
+        asked = {name: value for name, value in job.writing.items() if value is not None}
         summarizer = Summarizer.from_pretrained(
-            model,
-            adapter=self.adapter,
+            self.model,
             device=device,
             max_source=asked.pop("max_source", None),
             loop=Drafting() if asked.pop("draft", False) else AUTOMATIC,

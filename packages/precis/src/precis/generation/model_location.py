@@ -1,0 +1,275 @@
+"""Finds a model once: a name becomes a `ModelLocation`, which everything that loads or describes the model takes.
+
+RUN/model/      the folder of a model; a Hugging Face folder holds the same files at its top
+RUN/adapter/    an adapter of `precis tune`, which names its base (`precis.generation.adapters`)
+hub:owner/name  a model on the Hugging Face hub
+default         the model that comes with precis
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+import huggingface_hub
+from transformers import PreTrainedConfig
+
+from precis.data.rows.hub import PREFIX as HUB
+from precis.data.rows.hub import hub_hint, hub_name
+from precis.generation.adapters import ADAPTER_FOLDER, base_of
+from precis.generation.model_folder import CheckedSettings, config_from, look_through
+from precis.generation.model_metadata import DEFAULT, USE_FILE, ModelUse, load_use
+from precis.models import CONVERTED
+from precis.models.family import read_settings
+from precis.storage.atomic import has_seal, sealed_digests
+from precis.storage.model_files import CONFIG, check_sizes, plain_settings
+from precis.tuning.adapter_folder import is_adapter
+from precis_text.bounded_io import check_inside
+from precis_text.errors import UserError, first_line
+
+_logger = logging.getLogger("precis.generation")
+PACKAGE = "precis_model_small"
+_PATIENCE = 10  # seconds for the hub to answer
+_NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+SAFE = (
+    "convert it where you trust its author: "
+    "AutoModelForSeq2SeqLM.from_pretrained(OLD).save_pretrained(NEW) writes safetensors"
+)
+_DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
+
+
+@dataclass(frozen=True)
+class ModelLocation:
+    """A model that was found: where it is, what it was trained for, and, when asked for, what it consists of.
+
+    Attributes:
+        source: what the caller named: the adapter if one was named, else the model.
+        base: the name of the model without an adapter.
+        place: the folder of the base model's files, which do not link outside it; or its name on the hub.
+        adapter: the folder of the adapter, if any.
+        use: the modes it was trained for; models from elsewhere have the defaults.
+    """
+
+    source: str
+    base: str
+    place: Path | str
+    adapter: Path | None
+    use: ModelUse
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the base model's files; None for a model on the hub."""
+        return self.place if isinstance(self.place, Path) else None
+
+    def without_adapter(self) -> ModelLocation:
+        """Return the location of the base model without the adapter."""
+        return self if self.adapter is None else locate(self.base)
+
+    @cached_property
+    def settings(self) -> CheckedSettings:
+        """The base model's settings, without entries that name code.
+
+        Raises:
+            UserError: if its configuration is missing or invalid, or names code, kernels or another model.
+        """
+        name = self.base if self.folder is None else self.folder / CONFIG
+        try:
+            found = (
+                CheckedSettings(_settings_on_hub(str(self.place)))
+                if self.folder is None
+                else look_through(self.folder)
+            )
+            check_sizes(found.model, name, elements=None, tensors=None)
+        except Exception as error:
+            raise self._invalid(error) from error
+        return found
+
+    @cached_property
+    def configuration(self) -> PreTrainedConfig:
+        """The base model's configuration; copy it before changing it.
+
+        Raises:
+            UserError: if it is missing or invalid.
+        """
+        values = self.settings.model
+        try:
+            return CONVERTED.get(str(values.get("model_type")), config_from)(values)
+        except Exception as error:
+            raise self._invalid(error) from error
+
+    def _invalid(self, error: Exception) -> UserError:
+        name = self.base if self.folder is None else self.folder / CONFIG
+        if not isinstance(error, UserError):
+            return UserError(f"{name}: invalid configuration: {first_line(error)}")
+        return (
+            error
+            if str(error).startswith(str(self.place))
+            else UserError(f"{name}: invalid configuration: {error}")
+        )
+
+    @property
+    def is_classifier(self) -> bool:
+        """True if the base model labels texts and does not write.
+
+        Raises:
+            UserError: see `configuration`.
+        """
+        return is_classifier(self.configuration)
+
+    @cached_property
+    def fingerprint(self) -> dict[str, str]:
+        """The location and digests of the files that determine the summaries, JSON-ready.
+
+        Resumed work compares fingerprints, so that no file mixes summaries of two models.
+        """
+        made = {"model": str(self.place if self.folder is None else self.folder.resolve())}
+        made["weights"] = "" if self.folder is None else _digest(self.folder)
+        if self.adapter is not None:
+            made |= {"adapter": str(self.adapter.resolve()), "adapter_weights": _digest(self.adapter)}
+        return made
+
+
+def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None) -> ModelLocation:
+    """Find the model that `--model` and `--adapter` name together, and check that its files stay in its folder.
+
+    Args:
+        model: `default`, a run folder (with a `model/`), a Hugging Face folder, or a hub name; an adapter or a run
+            folder of `precis tune`, which name their base; or a location, which is returned as it is.
+        adapter: an adapter's folder, or the run folder that holds it. It replaces the adapter in `model`.
+
+    Raises:
+        UserError: if the model or the adapter is missing, `model` is an adapter that does not name its base, or a
+            file links to a place outside the folder.
+    """
+    if isinstance(model, ModelLocation):
+        return model if adapter is None else locate(model.base, adapter)
+    own = None if str(model) == DEFAULT else find_adapter(model)
+    given = own if adapter is None else find_adapter(adapter)
+    if adapter is not None and given is None:
+        raise UserError(f"{adapter}: no adapter here; give a run folder of `precis tune`, or its adapter/")
+    base = str(model) if own is None else base_of(own)
+    place = _place_of(base)
+    for folder in (place, given):
+        if isinstance(folder, Path):
+            check_inside(folder)
+    has_own_use = given is not None and (given / USE_FILE).is_file()
+    use = load_use(cast(Path, given) if has_own_use else place)
+    return ModelLocation(str(model if adapter is None else adapter), base, place, given, use)
+
+
+def find_adapter(source: str | Path) -> Path | None:
+    """Return the adapter's folder: `source` itself or its `adapter/`; None if neither is an adapter."""
+    path = Path(source).expanduser()
+    return next((folder for folder in (path, path / ADAPTER_FOLDER) if is_adapter(folder)), None)
+
+
+def is_classifier(config: PreTrainedConfig) -> bool:
+    """Return whether a configuration is a classifier's."""
+    return any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
+
+
+def has_default_model() -> bool:
+    """Return whether the model that comes with precis is installed."""
+    return _default_folder() is not None
+
+
+def default_model() -> Path:
+    """Return the folder of the model that comes with precis.
+
+    Raises:
+        UserError: if its package is not installed.
+    """
+    if (found := _default_folder()) is None:
+        raise UserError(
+            "the default model is not installed; name another one with --model, or run "
+            "`pip install ./packages/precis-model-small` in the folder of precis"
+        )
+    return found
+
+
+def _default_folder() -> Path | None:
+    spec = find_spec(PACKAGE)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "weights"
+
+
+def _place_of(source: str) -> Path | str:
+    """Return the folder that holds the model, or the hub name.
+
+    Raises:
+        UserError: if the path is missing, is a file, or is a folder without a model.
+    """
+    if source == DEFAULT:
+        return default_model()
+    path = Path(source).expanduser()
+    if not source.startswith(HUB) and path.is_dir():
+        return _model_in(path, source)
+    if path.is_file():
+        if path.suffix in PICKLES:
+            raise UserError(f"{source}: pickles are refused, since opening one can run any code; {SAFE}")
+        raise UserError(f"{source}: is a file; give the folder with config.json and model.safetensors")
+    name = hub_name(source)
+    if name is None:
+        raise UserError(f"{source}: no such folder{hub_hint(source)}")
+    _check_hub(name)
+    return name
+
+
+def _model_in(path: Path, source: str) -> Path:
+    """Return the folder itself or its `model/`; an error says what the folder holds instead."""
+    for folder in (path, path / "model"):
+        if (folder / CONFIG).is_file():
+            return folder
+    if find_adapter(path) is not None:
+        raise UserError(f"{source}: is an adapter, not a model; give the model that it was trained on")
+    if (path / "checkpoints").is_dir():
+        raise UserError(
+            f"{source}: this run is not finished; repeat its `precis finetune` or `precis tune` command "
+            "to resume it"
+        )
+    if any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin")):
+        raise UserError(f"{source}: no config.json next to the weights, so the model's shape is unknown")
+    raise UserError(f"{source}: no model here; looked for config.json and model/config.json")
+
+
+def _check_hub(name: str) -> None:
+    """Ask the hub once, since its client retries a hopeless request for almost a minute."""
+    if isinstance(huggingface_hub.try_to_load_from_cache(name, CONFIG), str):
+        return
+    try:
+        huggingface_hub.get_hf_file_metadata(huggingface_hub.hf_hub_url(name, CONFIG), timeout=_PATIENCE)
+    except Exception as error:
+        problem = f"the Hugging Face hub cannot be reached: {first_line(error)}"
+        answered = isinstance(error, huggingface_hub.errors.HfHubHTTPError)
+        if answered and cast(Any, error).response.status_code in _NOT_PUBLIC:
+            problem = "no such public model on the Hugging Face hub"
+        raise UserError(f"{name}: no such folder, and {problem}") from error
+
+
+def _settings_on_hub(name: str) -> dict[str, Any]:
+    settings = read_settings(name)
+    if settings is None:
+        raise ValueError("it does not exist")
+    return plain_settings(settings, name)
+
+
+def _digest(folder: Path) -> str:
+    """Return a digest of the weights, the tokenizer, the settings and the decoding settings.
+
+    The digests of a sealed folder come from its seal, which loading checks.
+    """
+    if has_seal(folder):
+        return hashlib.sha256(json.dumps(sealed_digests(folder), sort_keys=True).encode()).hexdigest()[:16]
+    whole = hashlib.sha256()
+    for file in sorted(file for file in folder.iterdir() if file.suffix in _DECIDE and file.is_file()):
+        whole.update(f"{file.name} {file.stat().st_size}\n".encode())
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                whole.update(block)
+    return whole.hexdigest()[:16]
