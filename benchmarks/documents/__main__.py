@@ -118,13 +118,13 @@ def _called(arguments: list[str]) -> Result:
 def _service() -> Any:
     from fastapi.testclient import TestClient
 
-    from precis.extract.default_model import default_model
+    from precis.cli.framework.options import model_to_use
     from precis.server.asgi_app import Access, make_app
     from precis.server.limits import Limits
     from precis.server.model_pool import ModelPool
-    from precis.server.served_model import Makers
+    from precis.server.served_model import ServedModel
 
-    models = ModelPool.of(Makers.load(default_model(), name="default"))
+    models = ModelPool.of(ServedModel.load(model_to_use(None, None), name="default"))
     client = TestClient(
         make_app(models, limits=Limits(), access=Access()),  # type: ignore[arg-type]
         base_url="http://127.0.0.1",

@@ -46,6 +46,16 @@ ModelMemory = Annotated[
         ),
     ),
 ]
+Origins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin",
+        help="Site whose pages may send requests, such as https://example.org; repeat it for several.",
+    ),
+]
+MaxFiles = Annotated[
+    int, typer.Option("--max-files-mb", min=1, max=1024, help="Maximum megabytes of a request with files.")
+]
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 
 
@@ -85,13 +95,7 @@ def serve(
         Path | None,
         typer.Option("--keys", help="File of API keys: a name, a space and a secret on each line."),
     ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-origin",
-            help="Site whose pages may send requests, such as https://example.org; repeat it for several.",
-        ),
-    ] = None,
+    allow_origin: Origins = None,
     requests_per_minute: Annotated[
         int,
         typer.Option(
@@ -101,10 +105,7 @@ def serve(
     max_body_mb: Annotated[
         int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
     ] = 4,
-    max_files_mb: Annotated[
-        int,
-        typer.Option("--max-files-mb", min=1, max=1024, help="Maximum megabytes of a request with files."),
-    ] = 32,
+    max_files_mb: MaxFiles = 32,
     max_tokens: Annotated[
         int,
         typer.Option(
