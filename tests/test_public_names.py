@@ -12,6 +12,7 @@ import torch
 
 import precis
 from precis.cli import main
+from tests.tiny_models import tiny
 
 
 def test_at_most_twenty_six_names_each_once():
