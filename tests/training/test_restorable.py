@@ -62,7 +62,7 @@ def test_wrong_numbers_under_right_sums_are_named_and_the_older_checkpoint_is_ta
     name: str, change: Change, says: str, tmp_path: Path
 ) -> None:
     said: list[str] = []
-    checkpoints = saved(tmp_path)  # type: ignore[var-annotated]
+    checkpoints = saved(tmp_path)
     file = checkpoints.path(8) / name
     save_file(change(load_file(file)), file)
     seal_again(file.parent)
@@ -125,7 +125,7 @@ def test_a_seal_names_files_of_its_folder_alone(tmp_path: Path) -> None:
 )
 def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Path) -> None:
     said: list[str] = []
-    checkpoints = saved(tmp_path)  # type: ignore[var-annotated]
+    checkpoints = saved(tmp_path)
     file = checkpoints.path(8) / "state.json"
     record = json.loads(file.read_text())
     file.write_text(to_json({**record, "state": {**record["state"], **change}}))
@@ -138,7 +138,7 @@ def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Pa
 
 def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None:
     said: list[str] = []
-    checkpoints = saved(tmp_path)  # type: ignore[var-annotated]
+    checkpoints = saved(tmp_path)
     (checkpoints.path(8) / "notes.txt").write_text("mine")
     found = checkpoints.newest_valid(said.append, model=tiny.TinyModel())
     assert found is not None
@@ -149,7 +149,7 @@ def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_file_or_link_under_a_checkpoints_name_is_named_and_kept(is_link: bool, tmp_path: Path) -> None:
     said: list[str] = []
-    checkpoints = saved(tmp_path)  # type: ignore[var-annotated]
+    checkpoints = saved(tmp_path)
     place = checkpoints.path(12)
     if is_link:
         place.symlink_to(checkpoints.path(8))
