@@ -10,7 +10,7 @@ from transformers import GenerationConfig
 from precis.generation.decoder_batches import Drafting
 from precis.generation.fast.fast_decoder import FastDecoder
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, has_int8
-from precis.generation.fast.self_speculation import Drafted, DraftWriter, Greedy, ModulePasses, Sampled
+from precis.generation.fast.self_speculation import Drafted, DraftWriter, ModulePasses
 from precis.generation.fast.token_rules import TokenRules
 from precis.generation.summarizer import Summarizer
 from precis.models import (
@@ -79,7 +79,7 @@ def by_modules(model, document: torch.Tensor, config: GenerationConfig) -> Draft
     """Drafts by the model's own modules, as they read where an adapter is attached."""
     source = model.get_encoder()(input_ids=document, return_dict=True).last_hidden_state
     rules = TokenRules.of(config, [], device=source.device)
-    return DraftWriter(ModulePasses(model, source), rules, Greedy()).write(model.future_streams.stop - 1)
+    return DraftWriter(ModulePasses(model, source), rules).write(model.future_streams.stop - 1)
 
 
 POSITIONS = {prophet: {"max_position_embeddings": 300}, zcodepp: {}}  # type: ignore[dict-item]
@@ -151,25 +151,31 @@ def test_drafts_that_are_always_right_are_all_kept(make):
     config = settings(model, max_new_tokens=17, min_new_tokens=17)
     document = documents(1)[0]
     expected = model.generate(document, generation_config=config)[0].tolist()
-    drafted = FastDecoder(model, AsGiven()).draft(document, config, choice=Oracle(expected))
+    source = model.get_encoder()(input_ids=document, return_dict=True).last_hidden_state
+    rules = TokenRules.of(config, [], device=source.device)
+    drafted = DraftWriter(Oracle(model, source, expected), rules).write(3)
     assert drafted.tokens == expected
     assert drafted.kept == drafted.drafted == 17 - drafted.passes
     assert drafted.passes == math.ceil(17 / 4)
 
 
 class Oracle:
-    """Guesses what will be written, and is asked in the order of the text."""
+    """The model's passes, but their drafts are the tokens of a text."""
 
-    def __init__(self, text: list[int]) -> None:
-        self.text, self.written, self.guessed = text, 0, 0
+    def __init__(self, model, source, text: list[int]) -> None:
+        self.inner, self.text, self.read = ModulePasses(model, source), text, 0
 
-    def draft(self, logits):
-        self.guessed += 1
-        return self.text[self.written + self.guessed], None
+    def look_ahead(self, tokens, drafts):
+        self.read += tokens.shape[1]
+        return self.inner.look_ahead(tokens, drafts)
 
-    def choose(self, scores, guess, drawn_from):
-        self.written, self.guessed = self.written + 1, 0
-        return int(scores.argmax())
+    def guess(self, ahead):
+        guessed = torch.tensor(self.text[self.read + 1 :][: len(ahead)])
+        return nn.functional.one_hot(guessed, VOCABULARY).float()
+
+    def forget(self, count: int) -> None:
+        self.read -= count
+        self.inner.forget(count)
 
 
 def test_the_summarizer_drafts_when_it_is_asked_to():
@@ -200,47 +206,6 @@ def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):
         Summarizer(model, tokenizer, settings=short, loop=Drafting(weights=BFloat16())).summarize(texts)
 
 
-@torch.no_grad()
-def second_token(model, document, temperature) -> torch.Tensor:
-    """The exact distribution of the second token, over all first ones."""
-    start = torch.full((VOCABULARY, 1), model.config.decoder_start_token_id)
-    target = torch.cat([start, torch.arange(VOCABULARY)[:, None]], dim=1)
-    documents = document.expand(VOCABULARY, -1)
-    logits = model(input_ids=documents, decoder_input_ids=target).logits.double()
-    never_end = torch.zeros(VOCABULARY, dtype=torch.double)
-    never_end[model.config.eos_token_id] = -torch.inf
-    first, second = torch.softmax((logits + never_end) / temperature, dim=-1).unbind(1)
-    return first[0] @ second
-
-
-@pytest.mark.slow
-def test_sampling_keeps_the_distribution():
-    """Frequencies of the second token, the first that was drafted, against its exact distribution (chi-square)."""
-    model, document, temperature, runs = prophet(2), documents(1)[0], 0.7, 600
-    config = settings(model, max_new_tokens=3, min_new_tokens=3)
-    expected = second_token(model, document, temperature) * runs
-    loop, choice = FastDecoder(model, AsGiven()), Sampled(temperature=temperature, seed=4)
-    counts = torch.zeros(VOCABULARY, dtype=torch.double)
-    for _ in range(runs):
-        counts[loop.draft(document, config, choice=choice).tokens[2]] += 1
-    common = expected >= 5.0
-    assert int(common.sum()) > 5
-    freedom = int(common.sum())
-    distance = float(((counts - expected).square() / expected)[common].sum())
-    assert distance < freedom + 3 * math.sqrt(2 * freedom)
-
-
-def test_a_guess_stays_with_the_probability_that_keeps_the_distribution():
-    scores = torch.tensor([0.5, 0.3, 0.2]).log()
-    guessed_from = torch.tensor([0.1, 0.1, 0.8], dtype=torch.float64)
-    choice = Sampled(seed=1)
-    counts = torch.zeros(3)
-    for _ in range(20_000):
-        guess = choice._draw(guessed_from)
-        counts[choice.choose(scores, guess, guessed_from)] += 1
-    assert torch.allclose(counts / 20_000, torch.tensor([0.5, 0.3, 0.2]), atol=0.015)
-
-
 def test_what_cannot_draft_is_refused_in_one_line():
     document = documents(1)[0]
     alone = prophet(1)
@@ -252,7 +217,3 @@ def test_what_cannot_draft_is_refused_in_one_line():
         loop.draft(document, settings(model, num_beams=2))
     with pytest.raises(UserError, match="draft 0 to 1 tokens ahead"):
         loop.draft(document, settings(model), drafts=2)
-    with pytest.raises(UserError, match="above 0"):
-        Sampled(temperature=0.0)
-    with pytest.raises(UserError, match="sets temperature, top_k, but Sampled samples from all tokens"):
-        loop.draft(document, settings(model, top_k=5, temperature=0.5), choice=Sampled())

@@ -40,8 +40,6 @@ from precis.generation.fast.self_speculation import (
     Drafted,
     DraftWriter,
     ModulePasses,
-    TokenChoice,
-    checked_choice,
     checked_drafts,
     why_no_drafts,
     why_no_rules,
@@ -147,7 +145,6 @@ class FastDecoder:
         config: GenerationConfig,
         processors: Sequence[LogitsProcessor] = (),
         *,
-        choice: TokenChoice | None = None,
         drafts: int | None = None,
     ) -> Drafted:
         """Decode one document with drafts of the model's own streams; the result equals that of `__call__`.
@@ -156,7 +153,6 @@ class FastDecoder:
 
         Args:
             input_ids: the document, without padding.
-            choice: `Greedy()`, or `Sampled(...)`, which overrides the configuration's sampling; if None, greedy.
             processors: applied after the configuration's own rules.
             drafts: maximum drafts in a pass, 0 for one token at a time; if None, all of the model's streams.
 
@@ -170,17 +166,17 @@ class FastDecoder:
             raise UserError(f"drafting cannot be used: {reason}")
         if adapted and self._weights != AsGiven():
             raise UserError("drafting with an adapter does not support bf16 or int8; use weights=AsGiven()")
-        streams, chosen = checked_drafts(model, drafts), checked_choice(choice, config)
+        streams = checked_drafts(model, drafts)
         rules = TokenRules.of(config, processors, device=model.device)
         with without_autocast(model.device):
             if adapted:
                 source = model.get_encoder()(input_ids=input_ids, return_dict=True).last_hidden_state
-                return DraftWriter(ModulePasses(model, source), rules, chosen).write(streams)
+                return DraftWriter(ModulePasses(model, source), rules).write(streams)
             packed = self._ready(_DRAFTING_ROWS)
             source = self._encoded(input_ids=input_ids)
             with torch.inference_mode():
                 passes = Steps(packed, source, None, beams=1, steps=int(rules.max_tokens), drafts=streams)
-                return DraftWriter(passes, rules, chosen).write(streams)
+                return DraftWriter(passes, rules).write(streams)
 
     def _encoded(self, **inputs: Tensor) -> Float[Tensor, "b s d"]:
         """Compute the encoder's last hidden states."""

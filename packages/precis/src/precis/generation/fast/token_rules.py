@@ -27,14 +27,11 @@ _USED = frozenset(
         "decoder_start_token_id",
     }
 )  # fmt: skip
-# Options that affect sampling; `Sampled` has its own temperature and none of the others.
-_OF_SAMPLING = (
-    "temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff",
-)  # fmt: skip
 # Options without effect on greedy and beam search, or on the decoded text.
 _WITHOUT_EFFECT = frozenset(
     {
-        *_OF_SAMPLING, "max_length", "use_cache", "cache_implementation", "cache_config", "max_cache_len",
+        "temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff",
+        "max_length", "use_cache", "cache_implementation", "cache_config", "max_cache_len",
         "disable_compile", "compile_config", "pad_token_id", "bos_token_id", "transformers_version",
         "num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold",
         "max_matching_ngram_size", "assistant_lookbehind", "target_lookbehind", "is_assistant",
@@ -46,13 +43,6 @@ _OFF_AT_ONE = frozenset(
         "repetition_penalty", "encoder_repetition_penalty", "num_return_sequences", "num_beam_groups", "guidance_scale",
     }
 )  # fmt: skip
-_OFF = {"temperature": 1.0, "top_p": 1.0, "typical_p": 1.0}
-
-
-def sampling_options(config: GenerationConfig) -> list[str]:
-    """Return the names of the options in `config` that would affect sampling."""
-    values = {name: getattr(config, name, None) for name in _OF_SAMPLING}
-    return [name for name, value in values.items() if value and value != _OFF.get(name)]
 
 
 def unsupported(config: GenerationConfig) -> list[str]:
