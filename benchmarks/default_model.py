@@ -1,6 +1,7 @@
-"""What a model that chooses sentences is worth: ROUGE beside LEAD-1, LEAD-3 and LONGEST-3 on eight sets of pairs.
+"""ROUGE of a model that chooses sentences, and of LEAD-1, LEAD-3 and LONGEST-3, on eight sets of pairs.
 
     python -m benchmarks.default_model --data DIR [--model FOLDER] [--limit 300] [--out FILE] [--write N]
+    python -m benchmarks.default_model --equal-words --data DIR [--model FOLDER] [--limit 80] [--sets NAME ...]
 
 DIR holds the sets as `precis_experiments.open_sets` reads them, and samsum and dialogsum, on which nothing was trained.
 Printed is for each set: ROUGE-1 and ROUGE-L of each system, the difference to the better baseline with a 95% interval
@@ -8,6 +9,9 @@ Printed is for each set: ROUGE-1 and ROUGE-L of each system, the difference to t
 Then: in how many of 300 documents a cap of 20, 40 and 80 words is kept. Last: in how many percent of the summaries a
 name, a number or a negation is marked as absent from the document, for extracts, for the references that people wrote,
 and, with --write N, for what the same model writes of N documents of each set.
+
+With --equal-words it is compared with LEAD, LexRank, TextRank, Luhn, LSA, SumBasic and lede: `benchmarks.equal_words`
+explains how.
 """
 
 import argparse
@@ -18,8 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from benchmarks.equal_words import difference, statements, tables
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.support_scores import faithful_scores
@@ -27,6 +31,7 @@ from precis.extract.extractor import Extractor
 from precis.generation.model_location import default_model
 from precis.generation.summarizer import Summarizer
 from precis_experiments.open_sets import SETS, OpenSet, pairs_of
+from precis_text.errors import UserError
 from precis_text.support.marks import KINDS
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
@@ -40,28 +45,19 @@ CAPS = (20, 40, 80)
 
 
 def lead(document: str, count: int) -> str:
-    """The first units."""
-    return "\n".join(unit.text for unit in extraction_units(document)[:count])
+    """Return the first units that are not headings."""
+    return "\n".join(unit.text for unit in statements(document)[:count])
 
 
 def longest(document: str, count: int) -> str:
-    """The longest units, in their order."""
+    """Return the longest units, in their order."""
     units = extraction_units(document)
     chosen = sorted(sorted(range(len(units)), key=lambda place: -len(units[place].text))[:count])
     return "\n".join(units[place].text for place in chosen)
 
 
-def difference(ours: ArrayLike, theirs: ArrayLike) -> str:
-    """The mean difference with its interval."""
-    each = np.array(ours) - np.array(theirs)
-    rng = np.random.default_rng(0)
-    means = each[rng.integers(len(each), size=(1000, len(each)))].mean(1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return f"{each.mean():+.1f} ({low:+.1f} to {high:+.1f})"
-
-
 def marked(name: str, mode: str, documents: Sequence[str], summaries: Sequence[str]) -> str:
-    """A row of the table of marks: percent of the summaries that have one, by kind, with intervals."""
+    """Return a row of the table of marks: percent of the summaries that have one, by kind, with intervals."""
     scores = faithful_scores({mode: summaries}, documents, [()] * len(documents))[mode]
     cells = []
     for kind in KINDS:
@@ -73,7 +69,7 @@ def marked(name: str, mode: str, documents: Sequence[str], summaries: Sequence[s
 def measure(
     chosen: OpenSet, extractor: Extractor, writer: Summarizer | None, data: Path, limit: int, written: int
 ) -> tuple[str, list[str], list[str]]:
-    """A row of the table, rows of the table of marks, and the documents."""
+    """Return a row of the table, rows of the table of marks, and the documents."""
     rows = list(pairs_of(chosen, data / chosen.place, "dev"))
     random.Random(0).shuffle(rows)
     rows = rows[:limit]
@@ -117,11 +113,23 @@ def main() -> int:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", type=Path)
-    parser.add_argument("--limit", type=int, default=300)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--equal-words", action="store_true")
+    parser.add_argument("--sets", nargs="*", default=(), metavar="NAME")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--write", type=int, default=0, metavar="N")
     asked = parser.parse_args()
     extractor = Extractor.from_pretrained(asked.model or default_model())
+    if asked.equal_words:
+        try:
+            text = tables(extractor, asked.data, limit=asked.limit or 80, only=asked.sets)
+        except UserError as error:
+            parser.error(str(error))
+        print(text)
+        if asked.out is not None:
+            asked.out.write_text(text + "\n")
+        return 0
+    limit = asked.limit or 300
     names = "set, documents, ours, LEAD-1, LEAD-3, LONGEST-3, R-1 over LEAD, R-L over LEAD, words, not in the document"
     heads = names.split(", ")
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
@@ -129,7 +137,7 @@ def main() -> int:
     marks: list[str] = []
     writer = Summarizer.from_pretrained(asked.model or default_model()) if asked.write else None
     for chosen in (*(each for each in SETS if each.name in MEASURED), *ONLY_MEASURED):
-        row, of_set, found = measure(chosen, extractor, writer, asked.data, asked.limit, asked.write)
+        row, of_set, found = measure(chosen, extractor, writer, asked.data, limit, asked.write)
         lines.append(row)
         documents += found
         marks += of_set

@@ -100,7 +100,16 @@ def test_evaluation_prints_the_model_beside_baselines(
     options = ["--beams", 1, "--beams", 2, "--bleu"]
     outcome = precis("evaluate", "--model", finished, "--data", pairs, "--out", tmp_path, *options)
     assert outcome.code == 0, outcome.err
-    for name in ("tiny greedy", "tiny beam 2", "LEAD-3", "LONGEST-3", "ORACLE", "BLEU"):
+    for name in (
+        "tiny greedy",
+        "tiny beam 2",
+        "LEAD-3",
+        "LONGEST-3",
+        "LEXRANK-3",
+        "TEXTRANK-3",
+        "ORACLE",
+        "BLEU",
+    ):
         assert name in outcome.out
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert scores["examples"] == 5

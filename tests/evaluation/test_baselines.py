@@ -1,4 +1,4 @@
-"""LEAD, LONGEST and the extractive oracle."""
+"""LEAD, LONGEST, LEXRANK, TEXTRANK and the extractive oracle."""
 
 import time
 
@@ -8,7 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precis.data.pairs.pair import Pair
-from precis.evaluation.baselines import Lead, Longest, Oracle, lead, longest, oracle, split_units
+from precis.evaluation.baselines import (
+    Lead,
+    LexRank,
+    Longest,
+    Oracle,
+    TextRank,
+    lead,
+    longest,
+    most_central,
+    oracle,
+    split_units,
+)
 from precis.evaluation.rouge import Rouge
 from precis_text.errors import UserError
 
@@ -31,6 +42,31 @@ def test_units_are_lines_of_a_dialogue_and_sentences_of_a_single_line() -> None:
 def test_lead_takes_the_first_units_with_names() -> None:
     assert lead(_DIALOGUE, 2) == "Ann: Hi\nBob: Hello Ann, how are you?"
     assert lead(_TEXT, 99) == "\n".join(split_units(_TEXT))
+
+
+_REPORT = (
+    "The bridge of Olm\n\nA pillar of the bridge had cracked.\n\nWhat follows\n\n"
+    "The choir sings.\nEngineers found the cracked pillar near the bridge in the river.\n"
+    "The river wore out the pillar.\nTickets cost four euros.\nThe engineers mend the bridge now.\n"
+    "A ferry crosses the river.\nIn June it rains."
+)
+
+
+def test_lead_skips_headings() -> None:
+    assert lead(_REPORT, 2) == "A pillar of the bridge had cracked.\nThe choir sings."
+    assert lead("The bridge of Olm\n\nWhat follows", 1) == "The bridge of Olm"
+
+
+@pytest.mark.parametrize("baseline", [LexRank(units=2), TextRank(units=2)])
+def test_central_units_share_words_with_the_others_and_stand_in_order(baseline: LexRank | TextRank) -> None:
+    pair = Pair(document=_REPORT, summary="")
+    chosen = baseline.extract(pair, rouge=Rouge()).splitlines()
+    assert len(chosen) == 2
+    lines = _REPORT.splitlines()
+    assert [lines.index(line) for line in chosen] == sorted(lines.index(line) for line in chosen)
+    assert "Engineers found the cracked pillar near the bridge in the river." in chosen
+    assert not {"Tickets cost four euros.", "The bridge of Olm", "What follows"} & {*chosen}
+    assert not baseline.reads_references
 
 
 def test_longest_takes_most_characters_longest_first_or_in_place() -> None:
@@ -122,11 +158,20 @@ def test_baselines_are_named_for_their_size_and_say_what_they_read() -> None:
     pair = Pair(document=_TEXT, summary="Medium size here")
     found = {
         b.name: (b.extract(pair, rouge=Rouge()), b.reads_references)
-        for b in (Lead(units=1), Longest(units=1), Oracle(), Oracle(max_units=2))
+        for b in (
+            Lead(units=1),
+            Longest(units=1),
+            LexRank(units=1),
+            TextRank(units=1),
+            Oracle(),
+            Oracle(max_units=2),
+        )
     }
     assert found == {
         "LEAD-1": ("Short one.", False),
         "LONGEST-1": ("This sentence is a good deal longer.", False),
+        "LEXRANK-1": ("Short one.", False),
+        "TEXTRANK-1": ("Short one.", False),
         "ORACLE": ("Medium size here.", True),
         "ORACLE-2": ("Medium size here.", True),
     }
@@ -136,6 +181,7 @@ def test_no_units_at_all_is_refused() -> None:
     for call in (
         lambda: lead(_TEXT, 0),
         lambda: longest(_TEXT, -1),
+        lambda: most_central(_TEXT, 0),
         lambda: oracle(_TEXT, ["a"], max_units=0),
     ):
         with pytest.raises(UserError, match="use 1 or more"):

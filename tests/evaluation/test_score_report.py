@@ -47,6 +47,8 @@ def test_models_come_first_then_baselines_and_the_bound(report: Report) -> None:
         ("poor|er", "model"),
         ("LEAD-3", "baseline"),
         ("LONGEST-3", "baseline"),
+        ("LEXRANK-3", "baseline"),
+        ("TEXTRANK-3", "baseline"),
         ("ORACLE", "bound"),
     ]
 

@@ -12,6 +12,7 @@ from precis.generation.model_loader import load_model
 from precis.generation.model_location import default_model, locate
 from precis.generation.summarizer import Summarizer
 from precis_text.errors import UserError
+from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words
 
 TEXT = (
@@ -45,8 +46,8 @@ def test_a_folder_of_that_name_needs_its_path(tmp_path: Path, monkeypatch: pytes
 
 def test_its_summaries_are_sentences_of_the_text_within_the_cap() -> None:
     summary = summarize(TEXT, words=20)
-    assert 0 < length_in_words(summary) <= 20
-    assert summary in TEXT
+    assert 0.85 * 20 <= length_in_words(summary) <= 20
+    assert all(sentence in split_sentences(TEXT) for sentence in split_sentences(summary))
 
 
 def test_it_is_whole_and_small() -> None:

@@ -14,7 +14,7 @@ from precis_text.errors import UserError
 
 Row = Mapping[str, Any]
 
-OPEN_LICENCES = ("CC BY", "CC BY-SA", "CC0", "MIT", "Apache-2.0", "public domain")
+OPEN_LICENCES = ("CC BY", "CC BY-SA", "CC0", "MIT", "BSD-3-Clause", "Apache-2.0", "public domain")
 """Licences that allow training a released model, with attribution."""
 _CLOSED = ("NC", "ND")
 
@@ -113,6 +113,39 @@ SETS = (
         pairs=_openly_licensed,
     ),
 )
+
+
+EXTENSIONS = tuple(
+    OpenSet(name=name, place=f"open_pairs/{folder}", licence=licence, credit=credit)
+    for name, folder, licence, credit in (
+        ("science_abstract", "science_abstract", "CC BY, CC0", "articles of Europe PMC, each by its DOI"),
+        ("science_lay", "science_lay", "CC BY, CC0", "articles of Europe PMC, each by its DOI"),
+        (
+            "open_papers",
+            "open_papers",
+            "CC BY",
+            "OA-STM corpus (Elsevier Labs), Journal of Open Source Education",
+        ),
+        ("crs_reports", "crs_reports", "public domain", "Congressional Research Service"),
+        ("optech_talk", "optech_talk", "MIT", "Bitcoin Optech"),
+        ("optech_news", "optech_news", "MIT", "Bitcoin Optech"),
+        ("ethereum_minutes", "ethereum_minutes", "CC BY-SA 3.0", "calls of Ethereum's developers"),
+        ("ami_minutes", "ami_minutes", "CC BY 4.0", "AMI Meeting Corpus (Carletta et al. 2005)"),
+        (
+            "clinical_talk",
+            "clinical_talk",
+            "CC BY 4.0",
+            "PriMock57 (Papadopoulos Korfiatis et al. 2022), ACI-Bench",
+        ),
+        ("monero_posts", "monero_posts", "BSD-3-Clause", "the Monero project"),
+        ("web_posts", "web_posts", "CC BY 4.0, MIT", "The Carpentries, Go, React, Scientific Python, BSSw"),
+        ("opensuse_news", "opensuse_news", "CC BY-SA, CC BY 4.0", "openSUSE"),
+        ("carpentries_keypoints", "carpentries_keypoints", "CC BY 4.0", "lessons of The Carpentries"),
+        ("gnome_help", "gnome_help", "CC BY 3.0", "GNOME user documentation"),
+        ("squality", "squality_ccby", "CC BY 4.0", "SQuALITY (Wang et al. 2022), Project Gutenberg"),
+    )
+)
+"""Data sets for the weights of the choice, in addition to `SETS`, which the scorer is trained on."""
 
 
 TEXTS = (

@@ -158,14 +158,14 @@ def test_questions_are_scored_by_bleu_meteor_and_rouge_l_without_baselines(name:
     assert scores.rouge.types == ("rougeL",)
     assert sorted(scores.scorers) == ["bleu", "meteor"]
     assert scores.baselines == ()
-    assert len(scores_for(name, PAIRS, baselines=True).baselines) == 3
+    assert len(scores_for(name, PAIRS, baselines=True).baselines) == 5
 
 
 @pytest.mark.parametrize("name", ["e2e", "webnlg", "dart"])
 def test_facts_are_scored_by_bleu_meteor_ter_and_chrf_beside_rouge(name: str) -> None:
     scores = scores_for(name, PAIRS)
     assert list(scores.scorers) == ["bleu", "meteor", "ter", "chrf"]
-    assert (scores.rouge, scores.with_rouge, len(scores.baselines)) == (Rouge(), True, 3)
+    assert (scores.rouge, scores.with_rouge, len(scores.baselines)) == (Rouge(), True, 5)
 
 
 def test_labels_are_scored_by_glues_metrics_beside_the_most_frequent_one(tmp_path: Path) -> None:
@@ -200,7 +200,8 @@ def test_each_task_of_short_answers_has_its_own_measures_and_no_rouge(name: str,
 def test_all_else_is_scored_as_before(name: str | None) -> None:
     scores = scores_for(name, PAIRS, stemmer=False)
     assert (scores.rouge, scores.scorers) == (Rouge(stemmer=False), {})
-    assert [baseline.name for baseline in scores.baselines] == ["LEAD-3", "LONGEST-3", "ORACLE"]
+    names = ["LEAD-3", "LONGEST-3", "LEXRANK-3", "TEXTRANK-3", "ORACLE"]
+    assert [baseline.name for baseline in scores.baselines] == names
     assert scores_for(name, PAIRS, baselines=False).baselines == ()
     more = scores_for(name, PAIRS, with_bleu=True, with_meteor=True)
     assert list(more.scorers) == ["bleu", "meteor"]

@@ -11,12 +11,14 @@ from typing import Protocol
 from precis_text.back_references import leans
 from precis_text.cohesion import asks, goes_on, is_part
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
+from precis_text.remnants import halves, remnants
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 from precis_text.words import length_in_words, unicode_words
 
 _SAME = 0.5  # largest share of a unit's word pairs that chosen units may contain
 _HALF = 0.5  # least worth that may fill the remaining room, relative to the unit that did not fit or the best
+_USED = 0.85  # least share of a cap in words or tokens that is used, if the document has it
 _NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
 _FEWEST = 3  # fewest words of a unit that is not the only one
 _FEW = 5  # fewest words of a unit that keeps its full score
@@ -59,44 +61,108 @@ def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequenc
 def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
-    Headings and parts of units are never chosen. A sentence that refers to the one before it needs that one chosen
-    first. A unit is skipped if most of its word pairs are chosen already, if it has only one or two words, or if it
-    does not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`,
-    the best units fill half of a cap, and units with at least half the worth of the best fill the other half. If no
-    unit fits, the best one is chosen and the caller truncates it.
+    Headings, remnants and parts of units are never chosen. A sentence that refers to the one before it needs that one
+    chosen first. A unit is skipped if most of its word pairs are chosen already, if it has only one or two words, or if
+    it does not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond
+    `words`, units with at least half the worth of the best fill a cap. A cap in words or tokens is then filled with the
+    best of the others until 85% of it are used, if the document has that many. If no unit fits, the best one is chosen
+    and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
         words: the length of the extract without a cap.
     """
     sizes = [length_in_words(unit.text) for unit in read.units]
-    costs = _costs(read, sizes, length.cap)
     limit = words if length.cap is None else length.cap.count
     worth = [_worth(*each) for each in zip(read.units, scores, sizes, strict=True)]
     waiting = _Waiting(read.units, worth)
     best = waiting.best
-    chosen: list[int] = []
-    seen: set[tuple[str, str]] = set()
-    spent = written = 0
+    extract = _Extract(read.units, sizes, _costs(read, sizes, length.cap))
+    passed: list[int] = []
     least = 0.0
     for place in waiting:
-        pairs = set(pairwise(unicode_words(read.units[place].text)))
-        is_said = bool(chosen and pairs) and len(pairs & seen) > _SAME * len(pairs)
-        over = spent + costs[place] - limit
-        if is_said or worth[place] < least or (chosen and sizes[place] < _FEWEST):
-            pass
+        over = extract.spent + extract.costs[place] - limit
+        if extract.says(place) or (extract.chosen and sizes[place] < _FEWEST):
+            continue
+        if worth[place] < least:
+            passed.append(place)
         elif length.cap is not None and over > 0:
-            least = max(least, worth[place] * (_HALF if chosen else _NEARLY))  # for its replacement
-        elif chosen and over > limit - spent and written >= length.min_words:
+            passed.append(place)
+            least = max(least, worth[place] * (_HALF if extract.chosen else _NEARLY))  # for its replacement
+        elif extract.chosen and over > limit - extract.spent and extract.written >= length.min_words:
             break  # with it, the length would be farther from the target
         else:
-            chosen.append(place)
+            extract.add(place)
             waiting.choose(place)
-            spent, written = spent + costs[place], written + sizes[place]
-            seen |= pairs
-            if _may_end(length, written, spent, words):
+            if _may_end(length, extract.written, extract.spent, words):
                 least = max(least, _HALF * worth[best])
-    return sorted(chosen) or [best]
+    if extract.chosen and isinstance(length.cap, Words | Tokens):
+        waiting.put_back(passed)
+        _fill(extract, waiting, worth, limit)
+    return sorted(extract.chosen) or [best]
+
+
+class _Extract:
+    """The units chosen so far, with what they cost and say."""
+
+    def __init__(self, units: Sequence[TextUnit], sizes: Sequence[int], costs: Sequence[int]) -> None:
+        self.costs = costs
+        self.chosen: list[int] = []
+        self.spent = self.written = 0
+        self.sizes, self._units = sizes, units
+        self._seen: set[tuple[str, str]] = set()
+
+    def says(self, place: int) -> bool:
+        """Return whether most word pairs of a unit are chosen already."""
+        pairs = self._pairs(place)
+        return bool(self.chosen and pairs) and len(pairs & self._seen) > _SAME * len(pairs)
+
+    def add(self, place: int) -> None:
+        self.chosen.append(place)
+        self.spent += self.costs[place]
+        self.written += self.sizes[place]
+        self._seen |= self._pairs(place)
+
+    def replace(self, place: int, other: int) -> None:
+        """Take `other` in place of a chosen unit."""
+        chosen = [each for each in self.chosen if each != place]
+        self.chosen, self.spent, self.written, self._seen = [], 0, 0, set()
+        for each in (*chosen, other):
+            self.add(each)
+
+    def _pairs(self, place: int) -> set[tuple[str, str]]:
+        return set(pairwise(unicode_words(self._units[place].text)))
+
+
+def _fill(extract: _Extract, waiting: _Waiting, worth: Sequence[float], limit: float) -> None:
+    """Add the best units that fit until enough of a cap is used; then exchange one unit, if that helps."""
+    rest: list[int] = []
+    for place in waiting:
+        if extract.spent >= _USED * limit:
+            return
+        if extract.sizes[place] < _FEWEST or extract.says(place):
+            continue
+        if extract.spent + extract.costs[place] > limit:
+            rest.append(place)
+        else:
+            extract.add(place)
+            waiting.choose(place)
+    if extract.spent >= _USED * limit:
+        return
+    best = max(extract.chosen, key=worth.__getitem__)
+    needed = {place - 1 for place in extract.chosen if waiting.leans(place)}
+    pairs = [
+        (worth[place] - worth[other], place, other)
+        for place in extract.chosen
+        if place not in needed
+        for other in rest
+        if place != best or worth[other] >= _NEARLY * worth[best]
+        if _USED * limit <= extract.spent - extract.costs[place] + extract.costs[other] <= limit
+        and not (waiting.leans(other) and place == other - 1)
+    ]
+    if pairs:
+        _, place, other = min(pairs)
+        extract.replace(place, other)
 
 
 def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
@@ -119,9 +185,13 @@ class _Waiting:
 
     def __init__(self, units: Sequence[TextUnit], worth: Sequence[float]) -> None:
         self._worth = worth
-        out = [unit.heading or is_part(unit) for unit in units]
+        follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
+        left = zip(units, remnants(units), halves(units), follows, strict=True)
+        out = [
+            unit.heading or is_part(unit) or remnant or (half and not on) for unit, remnant, half, on in left
+        ]
         self._leaning = [
-            place > 0 and not out[place] and (leans(unit.text) or goes_on(units[place - 1], unit))
+            place > 0 and not out[place] and (leans(unit.text) or follows[place])
             for place, unit in enumerate(units)
         ]
         free = [place for place in range(len(units)) if not out[place] and not self._leaning[place]]
@@ -140,6 +210,15 @@ class _Waiting:
         """Yield the units, best first, and remove them."""
         while self._heap:
             yield heappop(self._heap)[1]
+
+    def put_back(self, places: Sequence[int]) -> None:
+        """Let units wait again that were removed and not chosen."""
+        for place in places:
+            heappush(self._heap, (-self._worth[place], place))
+
+    def leans(self, place: int) -> bool:
+        """Return whether a unit depends on the previous one."""
+        return self._leaning[place]
 
     def choose(self, place: int) -> None:
         """Record that a unit was chosen, and release the unit that depends on it."""

@@ -1,4 +1,4 @@
-"""Baselines that any model must beat (the first or the longest units), and the bound of copying whole units.
+"""Baselines that any model must beat (first, longest, most central units), and the bound of copying whole units.
 
 A unit is a line (a dialogue's turn) if the document has several lines, else a sentence. Line breaks join units, so
 ROUGE-Lsum sees each as a sentence. Units keep speaker names: with names LEAD-3 on SAMSum's test set gives ROUGE-1/2/L
@@ -7,6 +7,8 @@ ROUGE-Lsum sees each as a sentence. Units keep speaker names: with names LEAD-3 
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +20,13 @@ from numpy.typing import NDArray
 
 from precis.data.pairs.pair import Pair
 from precis.evaluation.rouge import Rouge
+from precis_text.centrality import Rank, in_windows, lex_rank, text_rank
 from precis_text.config import Settings
 from precis_text.control_characters import unmarked
 from precis_text.errors import UserError
 from precis_text.sentences import split_sentences
+from precis_text.units import extraction_units
+from precis_text.words import unicode_words
 
 
 def split_units(document: str) -> list[str]:
@@ -30,9 +35,35 @@ def split_units(document: str) -> list[str]:
     return lines if len(lines) > 1 else split_sentences(document)
 
 
+def without_headings(document: str) -> list[str]:
+    """Return the units of `split_units` that are not headings, or all if there are only headings."""
+    lines = [line for line in re.finditer(r"[^\n\r]+", document) if line.group().strip()]
+    if len(lines) < 2:
+        return split_units(document)
+    headings = [unit.start for unit in extraction_units(document) if unit.heading]
+    found = [
+        line.group().strip()
+        for line in lines
+        if bisect_left(headings, line.start()) == bisect_left(headings, line.end())
+    ]
+    return found or split_units(document)
+
+
 def lead(document: str, k: int = 3) -> str:
-    """Return the first `k` units."""
-    return "\n".join(split_units(document)[: _at_least_one(k)])
+    """Return the first `k` units that are not headings."""
+    return "\n".join(without_headings(document)[: _at_least_one(k)])
+
+
+def most_central(document: str, k: int = 3, *, rank: Rank = lex_rank) -> str:
+    """Return the `k` units that `rank` finds most central, in document order; headings are left out.
+
+    Args:
+        rank: `precis_text.centrality.lex_rank` or `text_rank`.
+    """
+    units = without_headings(document)
+    scores = in_windows(rank, [unicode_words(unit) for unit in units])
+    chosen = sorted(range(len(units)), key=lambda place: -scores[place])[: _at_least_one(k)]
+    return "\n".join(units[place] for place in sorted(chosen))
 
 
 def longest(document: str, k: int = 3, *, order: Literal["length", "document"] = "length") -> str:
@@ -151,7 +182,7 @@ class Baseline(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Lead(Settings):
-    """LEAD-k: the first k units."""
+    """LEAD-k: the first k units that are not headings."""
 
     units: int = 3
     reads_references: ClassVar[bool] = False
@@ -181,6 +212,36 @@ class Longest(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LexRank(Settings):
+    """LEXRANK-k: the k units most central by shared words (Erkan & Radev 2004)."""
+
+    units: int = 3
+    reads_references: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return f"LEXRANK-{self.units}"
+
+    def extract(self, pair: Pair, *, rouge: Rouge) -> str:
+        return most_central(unmarked(pair.document), self.units, rank=lex_rank)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRank(Settings):
+    """TEXTRANK-k: the k units most central by shared words and their lengths (Mihalcea & Tarau 2004)."""
+
+    units: int = 3
+    reads_references: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return f"TEXTRANK-{self.units}"
+
+    def extract(self, pair: Pair, *, rouge: Rouge) -> str:
+        return most_central(unmarked(pair.document), self.units, rank=text_rank)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Oracle(Settings):
     """ORACLE: the extract closest to the references, which it reads."""
 
@@ -195,7 +256,7 @@ class Oracle(Settings):
         return oracle(unmarked(pair.document), pair.all_references, rouge=rouge, max_units=self.max_units)
 
 
-DEFAULT_BASELINES: tuple[Baseline, ...] = (Lead(), Longest(), Oracle())
+DEFAULT_BASELINES: tuple[Baseline, ...] = (Lead(), Longest(), LexRank(), TextRank(), Oracle())
 
 
 def _at_least_one(k: int) -> int:

@@ -106,7 +106,10 @@ Baselines = Annotated[
     bool | None,
     typer.Option(
         "--baselines/--no-baselines",
-        help="Add LEAD-k, LONGEST-k and an oracle; for labels, the most frequent one. Default: depends on the task.",
+        help=(
+            "Add LEAD-k, LONGEST-k, LEXRANK-k, TEXTRANK-k and an oracle; for labels, the most frequent one. "
+            "Default: depends on the task."
+        ),
     ),
 ]
 Limit = Annotated[

@@ -42,9 +42,9 @@ def scores_for(
 ) -> Scores:
     """Choose the scores of a task, and add the requested ones.
 
-    Summaries get ROUGE, with LEAD-k, LONGEST-k and the oracle. A task with `metrics` gets those: the beginning of a
-    passage is neither a question nor an answer, so only facts, whose texts repeat words of the data, keep the
-    baselines. Labels get the most frequent label as baseline.
+    Summaries get ROUGE, with LEAD-k, LONGEST-k, LEXRANK-k, TEXTRANK-k and the oracle. A task with `metrics` gets
+    those: the beginning of a passage is neither a question nor an answer, so only facts, whose texts repeat words of
+    the data, keep the baselines. Labels get the most frequent label as baseline.
 
     Args:
         task_name: a task of the table; if None, the pairs do not belong to a task.
