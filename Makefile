@@ -11,7 +11,7 @@ TEST   := 400
 # Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
 TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
-.PHONY: install wheel demo demo-train test test-modes test-slow browser guide docs gpu bench faults check format clean
+.PHONY: install wheel demo demo-train test test-modes test-slow browser guide docs gpu bench faults check format lock clean
 
 install: $(VENV)/.installed
 
@@ -105,6 +105,12 @@ check: install
 format: install
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+# uv.lock with hashes from every pyproject.toml, and constraints.txt, which pip reads, from uv.lock: pip install uv
+lock:
+	uv lock
+	uv export --quiet --frozen --all-packages --all-extras --all-groups --no-emit-workspace \
+		--no-hashes --no-annotate --no-header --output-file constraints.txt
 
 clean:
 	rm -rf $(VENV) $(RUNS) build dist packages/*/src/*.egg-info experiments/src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

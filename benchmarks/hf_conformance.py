@@ -40,7 +40,7 @@ from faults.report import header
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "hf_tests"
 #: What the distribution's tests import and do not bring: name -> what stands for it.
-ABSENT = {
+ABSENT: dict[str, dict[str, object]] = {
     "generation.test_utils": {"GenerationTesterMixin": type("GenerationTesterMixin", (), {})},
     "exporters.test_export": {"ExportTesterMixin": type("ExportTesterMixin", (), {})},
     # settings that every configuration is to take: ours to choose

@@ -57,7 +57,8 @@ def main() -> None:
             same = sum(_identical(model, tokenizer, settings, part) for part in _parts(texts, batch))
             results[f"fp32, {name}, batch {batch}"] = same / len(texts)
             print(f"fp32, {name}, batch {batch}: {same} of {len(texts)} documents identical", flush=True)
-    for name, weights in {"bf16": BFloat16(), **({"int8": Int8()} if has_int8() else {})}.items():
+    formats: dict[str, BFloat16 | Int8] = {"bf16": BFloat16(), **({"int8": Int8()} if has_int8() else {})}
+    for name, weights in formats.items():
         results[name] = _agreement(model, tokenizer, weights, texts[:64])
         print(f"{name}: {results[name]:.1%} of next tokens as in fp32", flush=True)
     if given.out is not None:

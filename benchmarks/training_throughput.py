@@ -85,7 +85,8 @@ def feeding(run: PreTrainRun, *, documents: int, batches: int) -> dict[str, floa
         )
         source.batch(0)
         making = statistics.median(
-            seconds(lambda at=step: source.batch(at), torch.device("cpu")) for step in range(batches)
+            seconds(lambda at=step: source.batch(at), torch.device("cpu"))  # type: ignore[misc]
+            for step in range(batches)
         )
         packed = corpus.num_tokens / packing
         made = run.batch_size * run.block_length / making
@@ -122,7 +123,7 @@ def measured(run: PreTrainRun, *, steps: int) -> dict[str, float]:
     for step in range(2, steps + 2):
         peaks.append(peak_flops(accelerator.device, run.train.precision))
         times.append(
-            seconds(lambda at=step: updater.update(batches, at, asked_to_stop=bool), accelerator.device)
+            seconds(lambda at=step: updater.update(batches, at, asked_to_stop=bool), accelerator.device)  # type: ignore[misc]
         )
     tokens = run.batch_size * run.block_length
     flops = counter.get_total_flops()

@@ -23,6 +23,7 @@ _ELSEWHERE = {
     "PAPERS.md": "papers.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\(([^()\s]+)\)")
 _PICTURE = re.compile(r"(!\[[^\]]*\])\(([^()\s:]+)\)")
@@ -114,9 +115,9 @@ def write_pages() -> None:
     for file, place in notebooks().items():
         (PAGES / place).write_text(from_notebook(file), encoding="utf-8")
     for image in (ROOT / "docs").rglob("*.png"):
-        place = PAGES / image.relative_to(ROOT / "docs")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(image, place)
+        copied = PAGES / image.relative_to(ROOT / "docs")
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(image, copied)
     (PAGES / "api.md").write_text(api(), encoding="utf-8")
     (PAGES / "site.css").write_text(_STYLE, encoding="utf-8")
 

@@ -10,15 +10,13 @@ import argparse
 import os
 import sys
 import time
-from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import torch
-from cli.wrong_command_lines import problems_of, wrong_lines, wrong_place
 
 from faults.report import Tally, header, verdict
+from tests.cli.wrong_command_lines import problems_of, wrong_lines, wrong_place
 
 
 def main() -> int:

@@ -29,8 +29,7 @@ from precis.data.packs.pack_writer import pack
 from precis.data.packs.packed_text import PackedText
 from precis.data.synthetic.corpus import make_pairs
 from precis.generation.model_loader import load_model
-from precis.storage.atomic import SEAL, seal, write_folder
-from precis.storage.checkpoint_folder import MANIFEST, to_json
+from precis.storage.seal import SEAL, seal, write_folder
 from precis.training import TrainSettings
 from precis.training.checkpoint import Checkpoints, RunState, restore
 from precis.training.optimizer import build_optimizer
@@ -123,8 +122,8 @@ def _kinds(scratch: Path) -> list[Kind]:
         left_out,
         added,
     )
-    resealed = tuple(_resealed(change, seal) for change in weights)
-    signed = tuple(_in_newest(_resealed(change, _sign)) for change in (*weights, no_optimizer, no_model))
+    resealed = tuple(_resealed(change) for change in weights)
+    signed = tuple(_in_newest(_resealed(change)) for change in (*weights, no_optimizer, no_model))
     return [
         Kind("model", model, (*plain, extra, lose_decoding, older_seal(model), *resealed), _read_model),
         Kind("adapter", adapter, (*plain, extra, *resealed), lambda folder: _read_adapter(base, folder)),
@@ -212,7 +211,8 @@ def cut(folder: Path, draw: random.Random) -> str:
 
 def lose(folder: Path, draw: random.Random) -> str:
     """One file."""
-    while (file := _file(folder, draw)).name == SEAL:  # a folder without a seal is a plain one
+    # a model without a seal is a plain one, but every checkpoint has one
+    while (file := _file(folder, draw)).name == SEAL and not folder.name.startswith("step-"):
         pass
     file.unlink()
     return f"{file.name} lost"
@@ -320,21 +320,23 @@ def no_optimizer(folder: Path, _: random.Random) -> str:
 
 
 def no_model(folder: Path, _: random.Random) -> str:
-    """No weights, and none in the manifest."""
+    """No weights, and none in the seal."""
     (folder / "model.safetensors").unlink()
-    return "weights left out of the manifest"
+    return "weights left out of the seal"
 
 
 def infinite(folder: Path, _: random.Random) -> str:
-    """A manifest that is no JSON."""
-    (folder / MANIFEST).write_text('{"files": {"model.safetensors": {"bytes": Infinity, "sha256": "a"}}}')
-    return "a manifest with Infinity"
+    """A seal that is no JSON."""
+    (folder / SEAL).write_text(
+        '{"format": 1, "files": {"model.safetensors": {"bytes": Infinity, "sha256": "a"}}}'
+    )
+    return "a seal with Infinity"
 
 
 def brackets(folder: Path, _: random.Random) -> str:
-    """A manifest that is deeper than it is read."""
-    (folder / MANIFEST).write_text("[" * 200_000)
-    return "a manifest of brackets"
+    """A seal that is deeper than it is read."""
+    (folder / SEAL).write_text("[" * 200_000)
+    return "a seal of brackets"
 
 
 def name_taken(folder: Path, draw: random.Random) -> str:
@@ -347,11 +349,11 @@ def name_taken(folder: Path, draw: random.Random) -> str:
     return "a checkpoint's name taken"
 
 
-def _resealed(change: Damage, reseal: Callable[[Path], object]) -> Damage:
+def _resealed(change: Damage) -> Damage:
     def damage(folder: Path, draw: random.Random) -> str:
         what = change(folder, draw)
         (folder / SEAL).unlink(missing_ok=True)
-        reseal(folder)
+        seal(folder)
         return f"{what}, resealed"
 
     return damage
@@ -359,18 +361,6 @@ def _resealed(change: Damage, reseal: Callable[[Path], object]) -> Damage:
 
 def _in_newest(change: Damage) -> Damage:
     return lambda folder, draw: change(folder / "step-00000008", draw)
-
-
-def _sign(folder: Path) -> None:
-    """A manifest that fits whatever is there."""
-    from hashlib import sha256
-
-    files = {
-        path.name: {"bytes": path.stat().st_size, "sha256": sha256(path.read_bytes()).hexdigest()}
-        for path in folder.iterdir()
-        if path.name != MANIFEST
-    }
-    (folder / MANIFEST).write_text(to_json({"files": files}))
 
 
 if __name__ == "__main__":

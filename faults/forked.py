@@ -179,7 +179,7 @@ def _open_through(raw: type[io.FileIO], folder: Path) -> None:
         given = dict(zip(names, rest, strict=False)) | {k: v for k, v in options.items() if k in names}
         return io.TextIOWrapper(buffered, **({"encoding": "utf-8"} | given))
 
-    builtins.open = opened  # type: ignore[assignment]
-    io.open = opened  # type: ignore[assignment]
-    Path.open = lambda self, mode="r", buffering=-1, *r, **o: opened(str(self), mode, buffering, *r, **o)  # type: ignore[assignment,method-assign,misc]
+    builtins.open = opened
+    io.open = opened
+    Path.open = lambda self, mode="r", buffering=-1, *r, **o: opened(str(self), mode, buffering, *r, **o)  # type: ignore[method-assign]
     os.fdopen = opened  # type: ignore[assignment]

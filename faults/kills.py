@@ -22,7 +22,7 @@ from faults.writers import build_shelf, command_lines
 
 _TIMES = {"seconds", "tokens_per_second", "window", "pages_per_second"}
 _FINISHED = "already exists, so nothing was summarized"  # the kill came when all was done
-_DIGESTS = {"seal.json", "manifest.json"}  # of files that hold times; the folders are checked against them
+_SEAL = "seal.json"  # it holds digests of files that hold times; the folders are checked against it
 
 
 def _without_times(value: Any) -> Any:
@@ -35,7 +35,7 @@ def _content(file: Path, out: Path) -> Any:
     """What two runs must have in common: bytes; of JSON, all but times and the run's own place."""
     if file.suffix == ".png":
         return file.stat().st_size > 0
-    if file.name in (*_DIGESTS, "lock"):
+    if file.name in (_SEAL, "lock"):
         return "there"
     data = file.read_bytes().replace(str(out).encode(), b"OUT")
     if file.suffix == ".json":
@@ -53,8 +53,7 @@ def tree(out: Path) -> dict[str, Any]:
 
 def differences(alone: dict[str, Any], out: Path) -> list[str]:
     """What is not the same, damaged or left over."""
-    from precis.storage import checkpoint_folder
-    from precis.storage.atomic import DamagedError, check_seal, has_seal
+    from precis.storage.seal import DamagedError, check_seal, has_seal
 
     found = tree(out)
     wrong = [f"{name} differs" for name in sorted(alone.keys() & found.keys()) if alone[name] != found[name]]
@@ -66,8 +65,6 @@ def differences(alone: dict[str, Any], out: Path) -> list[str]:
         try:
             if has_seal(folder):
                 check_seal(folder, thorough=True)
-            elif (folder / checkpoint_folder.MANIFEST).is_file():
-                checkpoint_folder.check_seal(folder)
         except DamagedError as damage:
             wrong.append(f"{folder.name}: {damage}")
     return wrong

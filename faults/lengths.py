@@ -13,6 +13,7 @@ import random
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import BartConfig, BartForConditionalGeneration
@@ -94,7 +95,8 @@ def main() -> int:
             used, kept = [], 0
             for document in documents:
                 cap = rng.randint(1, most)
-                summary = summarizer.summarize([document], **{unit: cap})[0]
+                asked: dict[str, Any] = {unit: cap}
+                summary = summarizer.summarize([document], **asked)[0]
                 size, words = _size(summary, unit), length_in_words(summary.text)
                 what = f"{name}, {unit}={cap}: {size} {unit}, {words} words"
                 tally.hold(size <= cap and words <= length_in_words(document), what)

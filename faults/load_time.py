@@ -20,7 +20,7 @@ import torch
 from faults.report import Tally, header, verdict
 from faults.small_models import save
 from precis.generation.model_loader import load_model
-from precis.storage.atomic import write_folder
+from precis.storage.seal import write_folder
 
 _MOST = 1.10
 

@@ -150,7 +150,12 @@ def pipe(name: str) -> Change:
 
 def gone(*names: str) -> Change:
     """Without these files."""
-    return lambda _, folder: [(folder / name).unlink() for name in names]
+
+    def change(_: Ground, folder: Path) -> None:
+        for name in names:
+            (folder / name).unlink()
+
+    return change
 
 
 class _Runs:
@@ -249,7 +254,7 @@ def _pickles() -> list[Case]:
 def _code() -> list[Case]:
     own = {"auto_map": {"AutoConfig": "evil.Evil", "AutoModelForSeq2SeqLM": "evil.Evil"}}
     theirs = {"auto_map": {"AutoModelForSeq2SeqLM": "somebody/evil--evil.Evil"}}
-    cases = [
+    cases: list[tuple[str, str, dict[str, Any], bool]] = [
         ("auto_map", CONFIG, own, True),
         ("auto_map of a new kind", CONFIG, {**own, "model_type": "evil"}, False),
         ("auto_map of the hub", CONFIG, theirs, True),
@@ -273,7 +278,7 @@ def _code() -> list[Case]:
 
 def _implementations() -> list[Case]:
     kernel = "kernels-community/flash-attn"
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "attention kernel": {"_attn_implementation": kernel},
         "attention kernel, public name": {"attn_implementation": kernel},
         "attention kernel, inner name": {"_attn_implementation_internal": kernel},

@@ -27,9 +27,9 @@ from precis.data.packs.text_sources import read_texts, text_files
 from precis.data.pairs.pair_reader import ReadReport, read_pairs
 from precis.phases.data.pair_checks import check_data
 from precis.phases.data.run_pairs import find_part
-from precis.phases.measure.model_scores import given_predictions
+from precis.phases.measure.evaluation_inputs import given_predictions
 from precis.phases.run_folder import recorded_vocab_size
-from precis.storage.atomic import DamagedError, check_seal, write_folder
+from precis.storage.seal import DamagedError, check_seal, write_folder
 from precis.training.callbacks import read_metrics
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError

@@ -134,8 +134,8 @@ class Fault:
             now[0] = number
             return update(updater, batches, number, **options)
 
-        Updater._divide_and_clip, Updater._step_if_finite = bad_totals, bad_step  # type: ignore[method-assign]
-        Updater.update = counted  # type: ignore[method-assign]
+        Updater._divide_and_clip, Updater._step_if_finite = bad_totals, bad_step  # type: ignore[assignment, method-assign]
+        Updater.update = counted  # type: ignore[assignment, method-assign]
         try:
             yield
         finally:

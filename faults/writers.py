@@ -84,7 +84,7 @@ def command_lines(shelf: Path) -> Mapping[str, Callable[[Path], list[str]]]:
         "write",
     ]
     return {
-        **{name: (lambda out, line=line: [*line, "--out", str(out)]) for name, line in lines.items()},
+        **{name: (lambda out, line=line: [*line, "--out", str(out)]) for name, line in lines.items()},  # type: ignore[misc]
         "summarize": lambda out: [
             *summarize,
             "--batch-size",

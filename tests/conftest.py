@@ -17,6 +17,10 @@ if os.environ.get("ATEN_CPU_CAPABILITY") in ("default", "avx2"):
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import tests.shape_checks  # noqa: F401 the import hook needs it before precis is imported
+
+# isort: split
+import jaxtyping
 import pytest
 import torch
 
@@ -51,3 +55,19 @@ def draw_where_it_is_looked_at(
 ) -> Iterator[None]:
     with draw_curves_no_more() if "draws" in request.keywords else nullcontext():
         yield
+
+
+_SHAPES_CHECKED_IN = (
+    "nn",
+    "models",
+    "objectives",
+    "tuning",
+)  # elsewhere the checks would cost a quarter of the time
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check shapes in the tests of these packages, except where torch traces the code: it cannot trace the checks."""
+    room = item.path.relative_to(Path(__file__).parent).parts[0]
+    checked = room in _SHAPES_CHECKED_IN and "traced" not in item.keywords
+    jaxtyping.config.update("jaxtyping_disable", not checked)

@@ -109,7 +109,7 @@ def _messages(tree: ast.Module, skip: set[int]) -> Iterator[tuple[int, str]]:
         if id(node) in skip or id(node) in inside:
             continue
         if isinstance(node, ast.JoinedStr):
-            text = "".join(part.value if isinstance(part, ast.Constant) else "_" for part in node.values)
+            text = "".join(part.value if isinstance(part, ast.Constant) else "_" for part in node.values)  # type: ignore[misc]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
         else:

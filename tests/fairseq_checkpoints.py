@@ -73,7 +73,7 @@ def save_released(file: Path) -> Path:
         "decoder_ffn_dim": 32,
         "encoder_attention_heads": 1,
         "decoder_attention_heads": 1,
-        "init_std": 0.3,
+        "init_std": 0.3,  # type: ignore[dict-item]
     }
     shape |= {"max_position_embeddings": 513, "decoder_positions": 514}
     model = ProphetNetForConditionalGeneration(ProphetNetConfig(**shape))

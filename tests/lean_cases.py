@@ -6,7 +6,6 @@ from functools import cache
 from typing import final
 
 import torch
-from tiny_models import documents, our_tokenizer, tiny
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, PreTrainedModel
 
@@ -17,6 +16,7 @@ from precis.generation.generation_settings import generation_config
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis_text.decoding_settings import GenerationSettings
+from tests.tiny_models import documents, our_tokenizer, tiny
 
 DOCUMENTS = documents(8)
 STEPS = 14

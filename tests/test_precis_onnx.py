@@ -19,6 +19,8 @@ from precis_text.errors import UserError
 from tests.small_models import prophetnet_config
 from tests.tiny_models import documents, our_tokenizer, tiny
 
+pytestmark = pytest.mark.traced
+
 ROOT = Path(__file__).parents[1]
 TEXTS = documents(12)
 
@@ -87,7 +89,7 @@ def test_limits_of_length_hold_as_with_torch(exported):
     source, folder = exported
     ours, theirs = Summarizer.from_pretrained(source), precis_onnx.Summarizer.from_folder(folder, threads=1)
     for options in ({"words": 7}, {"sentences": 1}, {"tokens": 9}, {"min_words": 4, "words": 12}):
-        mine = ours.summarize(TEXTS[:4], **options)
+        mine = ours.summarize(TEXTS[:4], **options)  # type: ignore[arg-type]
         found = theirs.summarize(TEXTS[:4], **options)
         assert [(one.text, one.finished, one.kept) for one in found] == [
             (one.text, one.finished, one.kept) for one in mine
@@ -143,7 +145,7 @@ def test_the_model_that_comes_with_precis_chooses_the_same_units(tmp_path, monke
     long = [" ".join(TEXTS * 3)]  # beyond one input in chunks
     long.append("The council voted to repair the bridge near the old mill " + "and the road " * 9)  # one unit
     for options in ({}, {"words": 20}, {"sentences": 1}, {"tokens": 15}):
-        mine, found = ours.summarize(TEXTS + long, **options), theirs.summarize(TEXTS + long, **options)
+        mine, found = ours.summarize(TEXTS + long, **options), theirs.summarize(TEXTS + long, **options)  # type: ignore[arg-type]
         assert [(one.text, one.places) for one in found] == [(one.text, one.places) for one in mine]
 
 

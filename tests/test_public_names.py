@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import tiny
 
 import precis
+from precis.cli import main
 
 
-def test_at_most_sixteen_names():
-    assert len(precis.__all__) <= 16
-    assert set(precis.__all__) == set(precis._HOMES)
+def test_at_most_twenty_six_names_each_once():
+    assert len(precis.__all__) <= 26
+    assert len(set(precis.__all__)) == len(precis.__all__)
+    assert "__version__" not in precis.__all__
 
 
 @pytest.mark.parametrize("name", precis.__all__)
@@ -52,6 +53,10 @@ def folder(tmp_path_factory):
     model.save_pretrained(place / "runs" / "news" / "model")
     tokenizer.save_pretrained(place / "runs" / "news" / "model")
     precis.attach(model, precis.method("uniblock", precis.Prefix(length=4))).save(place / "adapter")
+    texts = [f"Ann sings in the hall. Bob listens to her on day {day}. It rains." for day in range(200)]
+    (place / "books.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    pack = ["data", "pack", str(place / "books.jsonl"), "--out", str(place / "packs" / "books")]
+    assert main([*pack, "--vocab-size", "400", "--dev-share", "0.2"]) == 0
     return place
 
 

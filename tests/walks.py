@@ -1,10 +1,11 @@
-"""Which modules something passes on its way: those whose functions are called with it among their arguments.
+"""Count how often something changes files on its way: the files whose functions are called with it, in order.
 
-`modules_passed` follows a text or its token ids, `stays` follows a place on disk, `modules_entered` follows the calls.
+What is followed is a text, its bytes or token ids, or a value that names its place, such as the sources of a run. A
+rare word marks the text, a rare id the tokens. A call counts if an argument holds one of them in a list, a dictionary,
+a dataclass or a tensor. A bare name, a text or a path, is not the thing itself and does not count. Continuing a
+generator is no call, and code that dataclasses generate is in no file.
 
-What is followed is a text or its token ids. A rare word marks the text; a rare id marks the tokens. A module counts
-where one of its functions, methods or generators is given a text with the word, or whole numbers with the id, in a
-list, a tuple, a dictionary, a dataclass or a tensor.
+`stays` follows a place on disk, also by its bare name; `modules_entered` follows the calls.
 """
 
 import dataclasses
@@ -23,62 +24,86 @@ import torch
 _DEEPEST = 3
 
 
-def modules_passed(
-    work: Callable[[], object], *, word: str, token: int, until: str, package: str = "precis"
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Followed:
+    """What is followed: a word of the text, an id that its tokens alone have, and the path of its file or folder."""
+
+    word: str
+    token: int
+    place: str
+
+
+def stays_of(
+    work: Callable[[], object], followed: Followed, *, until: str, inside: tuple[str, ...] = ()
 ) -> list[str]:
-    """The modules in the order in which they were reached, up to the first call of the function named `until`.
+    """The modules at which what is followed stays, in order; a return to a module is another stay.
 
     Args:
         work: what is done.
-        word: in the text that is followed, and in no other.
-        token: the id that the word's tokens alone have.
-        until: `module:function` at which the way ends; it counts.
+        until: `module:function` at whose first call with it the way ends; it counts.
+        inside: beginnings of the names of modules that are left out.
     """
-    passed: list[str] = []
+    calls: list[str] = []
+    begun: list[FrameType] = []  # kept, so that no other frame gets the same identity
+    known: set[int] = set()
     arrived = False
 
     def look(frame: FrameType, event: str, _: object) -> None:
         nonlocal arrived
-        module = frame.f_globals.get("__name__", "")
-        if event != "call" or arrived or not module.startswith(package):
+        module, code = frame.f_globals.get("__name__", ""), frame.f_code
+        if event != "call" or arrived or not module.startswith("precis") or code.co_filename == "<string>":
             return
-        names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
-        if frame.f_code.co_name == "__init__":
+        if id(frame) in known:
+            return
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if code.co_name == "__init__":
             names = names[1:]  # nothing is in the object yet
-        if not any(_holds(frame.f_locals.get(name), word, token) for name in names):
+        if not any(_is_given(frame.f_locals.get(name), followed) for name in names):
             return
-        if module not in passed:
-            passed.append(module)
-        arrived = f"{module}:{frame.f_code.co_name}" == until
+        known.add(id(frame))
+        begun.append(frame)
+        arrived = f"{module}:{code.co_name}" == until
+        if not module.startswith(inside or "\0"):
+            calls.append(module)
 
     sys.setprofile(look)
     try:
         work()
     finally:
         sys.setprofile(None)
-    assert arrived, f"{until} was not reached with what was followed; passed: {passed}"
-    return passed
+    assert arrived, f"{until} was not reached with what was followed; passed: {calls}"
+    return [module for number, module in enumerate(calls) if not number or calls[number - 1] != module]
 
 
-def _holds(value: Any, word: str, token: int, depth: int = 0) -> bool:
-    if isinstance(value, str):
-        return word in value
+def _is_given(value: Any, followed: Followed) -> bool:
+    """Whether an argument holds what is followed; a bare name, or names in a list, do not count."""
+    return _holds(value, followed, named=False)
+
+
+def _holds(value: Any, followed: Followed, *, named: bool, depth: int = 0) -> bool:
+    if isinstance(value, str | Path):
+        return followed.word in str(value) or (named and followed.place in str(value))
+    if isinstance(value, bytes):
+        return followed.word.encode() in value
     if isinstance(value, torch.Tensor):
-        return not value.is_floating_point() and value.dtype != torch.bool and bool((value == token).any())
+        whole = not value.is_floating_point() and value.dtype != torch.bool
+        return whole and bool((value == followed.token).any())
     if isinstance(value, np.ndarray):
-        return value.dtype.kind in "iu" and bool((value == token).any())
+        return value.dtype.kind in "iu" and bool((value == followed.token).any())
     if depth == _DEEPEST or isinstance(value, type):
         return False
     if isinstance(value, dict | UserDict):  # another mapping may read a file, or not be ready yet
-        return any(_holds(each, word, token, depth + 1) for each in value.values())
+        return any(_holds(each, followed, named=named, depth=depth + 1) for each in value.values())
     if isinstance(value, list | tuple):
         return any(
-            each == token if type(each) is int else _holds(each, word, token, depth + 1)
+            each == followed.token
+            if type(each) is int
+            else _holds(each, followed, named=named, depth=depth + 1)
             for each in value[:64]
         )
     if dataclasses.is_dataclass(value):
-        fields = dataclasses.fields(value)
-        return any(_holds(getattr(value, each.name, None), word, token, depth + 1) for each in fields)
+        fields = (getattr(value, each.name, None) for each in dataclasses.fields(value))
+        return any(_holds(each, followed, named=True, depth=depth + 1) for each in fields)
     return False
 
 

@@ -104,7 +104,7 @@ _FLOOR = "without positions"
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of docs/benchmarks.md; above 4096 tokens only our growth beside the floor's is looked at."""
+    """Goals are those of docs/benchmarks/goals.md; above 4096 tokens only growth is compared."""
     forward = {n: v for n, v in _FORWARD.items() if not quick or n <= 2048}
     backward = {n: v for n, v in _BACKWARD.items() if not quick or n <= 1024}
     cells = [

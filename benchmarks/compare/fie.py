@@ -27,7 +27,7 @@ _GOALS = {
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of docs/benchmarks.md; `quick` has one length, and neither our dense encoder nor kept blocks."""
+    """Goals are those of docs/benchmarks/goals.md; `quick` has one length and fewer contenders."""
     lengths = _LENGTHS[:1] if quick else _LENGTHS
     peers = _peers(quick=quick)
     return Bench(

@@ -34,7 +34,7 @@ Step = Callable[[], object]
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """Goals are those of docs/benchmarks.md; `quick` has smaller batches and fewer contenders."""
+    """Goals are those of docs/benchmarks/goals.md; `quick` has smaller batches and fewer contenders."""
     rows, dialogues = (2, 8) if quick else (4, 16)
     full = _cell(f"{rows} x (512 + {_TARGET}) tokens", rows=rows, tokens=512)
     samsum = _cell(f"{dialogues} of SAMSum's lengths", rows=dialogues, tokens=None)

@@ -134,7 +134,8 @@ def main() -> int:
             ours.settings = replace(ours.settings, max_tokens=given.tokens)
             theirs.settings = replace(theirs.settings, max_tokens=given.tokens)
         clocks = [
-            Clock(lambda one, maker=maker: maker.summarize(one, short="write")) for maker in (ours, theirs)
+            Clock(lambda one, maker=maker: maker.summarize(one, short="write"))  # type: ignore[misc]
+            for maker in (ours, theirs)
         ]
         for maker in (ours, theirs):
             maker.summarize([documents[0]], short="write")

@@ -96,7 +96,7 @@ def _cell(run: StageRun, dtype: str, length: int, names: Sequence[str]) -> None:
         return
     step = torch.finfo(DTYPES[dtype]).eps
     for name in asked:
-        run.attempt(cell, name, lambda name=name: _row(run, cell, name, cases, step, dtype, length))
+        run.attempt(cell, name, lambda name=name: _row(run, cell, name, cases, step, dtype, length))  # type: ignore[misc]
     cases.clear()
     run.device.clean()
 
@@ -169,7 +169,8 @@ def _forced(function: Callable[[Operands], Tensor]) -> Way:
 
 
 def _bias(inputs: Inputs) -> DisentangledBias:
-    return DisentangledBias(*inputs[3:], OffsetRows(BUCKETS))
+    position_keys, position_queries = inputs[3:]
+    return DisentangledBias(position_keys, position_queries, OffsetRows(BUCKETS))
 
 
 class _Case:

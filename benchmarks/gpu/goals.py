@@ -102,13 +102,13 @@ def _of_attention() -> Iterator[Goal]:
             yield Goal(
                 name=f"attention {name}: time of {FLASH} / ours",
                 wanted=_LEVEL,
-                figure=lambda s, name=name: times(s, "attention", name, FLASH, OURS),
+                figure=lambda s, name=name: times(s, "attention", name, FLASH, OURS),  # type: ignore[misc]
             )
             if length >= _TWICE_FROM:
                 yield Goal(
                     name=f"attention {name}: time of {THEIRS} / ours",
                     wanted=2.0,
-                    figure=lambda s, name=name: times(s, "attention", name, THEIRS, OURS),
+                    figure=lambda s, name=name: times(s, "attention", name, THEIRS, OURS),  # type: ignore[misc]
                 )
 
 
@@ -119,7 +119,7 @@ def _of_memory() -> Iterator[Goal]:
             yield Goal(
                 name=f"attention {name}: memory of {FLASH} / ours",
                 wanted=1.0,
-                figure=lambda s, name=name: memories(s, "attention", name, FLASH, OURS),
+                figure=lambda s, name=name: memories(s, "attention", name, FLASH, OURS),  # type: ignore[misc]
             )
 
 
@@ -137,7 +137,7 @@ def _of_decoding() -> Iterator[Goal]:
         yield Goal(
             name=f"decoding {name}: time of {decoding.BART} / ours",
             wanted=3.0,
-            figure=lambda s, name=name: times(s, "decoding", name, decoding.BART, decoding.LEAN),
+            figure=lambda s, name=name: times(s, "decoding", name, decoding.BART, decoding.LEAN),  # type: ignore[misc]
         )
 
 

@@ -34,7 +34,7 @@ def stage(run: StageRun) -> None:
     """Rows "machine" and "peak of matrix products"."""
     run.attempt("machine", "facts", _facts)
     for name in _FORMATS:
-        run.attempt("peak of matrix products", name, lambda name=name: _peak(name, run))
+        run.attempt("peak of matrix products", name, lambda name=name: _peak(name, run))  # type: ignore[misc]
 
 
 def _facts() -> dict[str, Any]:

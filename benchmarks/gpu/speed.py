@@ -5,6 +5,7 @@ weights (encoder). Before attention is timed, the contenders' values are compare
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -60,17 +61,23 @@ def _stage(run: StageRun, builds: Callable[..., dict[str, Build]], *, alike: tup
 
 def _layer_builds(run: StageRun, length: int, batch: int, learns: bool) -> dict[str, Build]:
     size = TOY_SIZE if run.dry else SIZE
-    shape = {"batch": batch, "length": length, "learns": learns, "device": run.device, "dtype": _DTYPE}
+    shape: dict[str, Any] = {
+        "batch": batch,
+        "length": length,
+        "learns": learns,
+        "device": run.device,
+        "dtype": _DTYPE,
+    }
     return {
-        name: lambda made=made: layer_pass(made(), size, **shape)
+        name: lambda made=made: layer_pass(made(), size, **shape)  # type: ignore[misc]
         for name, made in layers(size, **shape).items()
     }
 
 
 def _encoder_builds(run: StageRun, length: int, batch: int, learns: bool) -> dict[str, Build]:
     size = TOY_SIZE if run.dry else SIZE
-    shape = {"length": length, "learns": learns, "device": run.device}
+    shape: dict[str, Any] = {"length": length, "learns": learns, "device": run.device}
     return {
-        name: lambda made=made: encoder_pass(made(), batch=batch, **shape)
+        name: lambda made=made: encoder_pass(made(), batch=batch, **shape)  # type: ignore[misc]
         for name, made in encoders(size, dtype=_DTYPE, **shape).items()
     }

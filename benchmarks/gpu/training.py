@@ -52,11 +52,11 @@ def stage(run: StageRun) -> None:
         NO_DROPOUT: lambda: _joint(run, dropout=False),
     }
     for cell, make in kinds.items():
-        run.attempt(cell, EAGER, lambda make=make: _measured(make(), "none", run))
+        run.attempt(cell, EAGER, lambda make=make: _measured(make(), "none", run))  # type: ignore[misc]
         run.device.clean()
     backend = "eager" if run.dry else "inductor"  # "eager" traces and does not compile
     for cell in (JOINT,) if run.dry else (JOINT, PAIRS):
-        run.attempt(cell, COMPILED, lambda make=kinds[cell]: _measured(make(), backend, run))
+        run.attempt(cell, COMPILED, lambda make=kinds[cell]: _measured(make(), backend, run))  # type: ignore[misc]
         run.device.clean()
 
 
@@ -87,8 +87,10 @@ def _recipe(run: StageRun, *, dropout: bool) -> PreTrainRun:
             encoder_layers=2,
             decoder_layers=1,
         )
-    objective = replace(recipe.objective, updates="joint")
-    sizes = {"batch_size": 2, "block_length": 32} if run.dry else {"batch_size": 64, "block_length": 512}
+    objective = replace(recipe.objective, updates="joint")  # type: ignore[arg-type]  # the recipe has replaced tokens
+    sizes: dict[str, Any] = (
+        {"batch_size": 2, "block_length": 32} if run.dry else {"batch_size": 64, "block_length": 512}
+    )
     return replace(recipe, model=shape, objective=objective, rows_at_once=None, **sizes)
 
 
@@ -176,7 +178,8 @@ class _Clock:
 
     def __init__(self, device: Device, *, most: int) -> None:
         self._device, self._most = device, most
-        self.warm_up, self.seconds, self.tokens, self.peak_mb = 0.0, [], 0, 0.0
+        self.warm_up, self.tokens, self.peak_mb = 0.0, 0, 0.0
+        self.seconds: list[float] = []
         self._seen = 0
 
     def on_start(self, info: StartInfo) -> None:

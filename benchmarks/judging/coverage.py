@@ -73,7 +73,8 @@ def covered(world: World, verdicts: int, rng: np.random.Generator) -> tuple[bool
     rate = win_rate(votes, seed=seed)
     strength = strengths(votes, ["a", "b"], seed=seed)["a"]
     half = np.log(truth / (1 - truth)) / 2  # log-odds against the average of the two
-    return rate.low <= truth <= rate.high, strength.low <= half <= strength.high
+    assert None not in (rate.low, rate.high, strength.low, strength.high)  # there are verdicts for both
+    return rate.low <= truth <= rate.high, strength.low <= half <= strength.high  # type: ignore[operator]
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList
 
-from benchmarks.default_model import MEASURED, ONLY_MEASURED, ROUGE, difference
+from benchmarks.default_model import MEASURED, ONLY_MEASURED, ROUGE, difference  # type: ignore[attr-defined]
 from faults.report import header
 from precis.extract.extractor import Extractor
 from precis.generation.input_plan import DocumentEncoder

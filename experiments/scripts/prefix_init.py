@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import by_seed
+import by_seed  # type: ignore[import-not-found]  # beside this script
 import torch
 
 from precis.cli.framework.library_logging import quieten_transformers

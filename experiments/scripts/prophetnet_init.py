@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import by_seed
+import by_seed  # type: ignore[import-not-found]  # beside this script
 import torch
 
 from precis.cli.framework.library_logging import quieten_transformers

@@ -53,8 +53,8 @@ def lengths() -> Iterator[bytes]:
     for pair in (("5", "500"), ("500", "5"), ("0", "5")):
         yield _head("POST", "/health", *(f"Content-Length: {length}" for length in pair)) + inner
     for path, coding in product(("/health", "/v1/summarize"), _CODINGS):
-        for length in ((), ("Content-Length: 4",), ("Content-Length: 600",)):
-            yield _head("POST", path, f"Transfer-Encoding: {coding}", *length) + b"0\r\n\r\n" + inner
+        for lengths_too in ((), ("Content-Length: 4",), ("Content-Length: 600",)):
+            yield _head("POST", path, f"Transfer-Encoding: {coding}", *lengths_too) + b"0\r\n\r\n" + inner
     for header in (*_HIDDEN, "Transfer-Encoding:\r\n chunked"):
         yield _head("POST", "/health", header, "Content-Length: 5") + b"0\r\n\r\n" + inner
     for size, end in product([*_SIZES, "5;" + "x" * 9000], ("\r\n", "\n", "\r")):

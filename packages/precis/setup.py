@@ -1,6 +1,8 @@
-"""What pyproject.toml cannot say: a wheel made where torch and GCC are brings the C++ kernels along, for each level of
-processors and for the torch that was there (CPU or CUDA). Elsewhere the wheel is pure and the kernels are built by
-whoever installs it, at first use. PRECIS_COMPILE=0 makes a pure wheel, PRECIS_COMPILE=1 insists on kernels."""
+"""Build steps that pyproject.toml cannot express: a wheel made with torch and GCC contains the C++ kernels.
+
+It has a kernel for each level of processors and for the installed torch (CPU or CUDA). Other wheels are pure, and the
+kernels are built at first use. PRECIS_COMPILE=0 makes a pure wheel; PRECIS_COMPILE=1 makes a missing kernel an error.
+"""
 
 import importlib.util
 import os
@@ -18,7 +20,7 @@ KERNELS = DISENTANGLED / "cpp"
 
 
 def cpp_build() -> ModuleType:
-    """`precis.nn.disentangled.cpp_build`, without the package that is about to be built."""
+    """Load `precis.nn.disentangled.cpp_build` without the package, which is not built yet."""
     spec = importlib.util.spec_from_file_location("cpp_build", DISENTANGLED / "cpp_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -26,7 +28,7 @@ def cpp_build() -> ModuleType:
 
 
 class WithKernels(build_py):
-    """Builds what a wheel ships; an editable installation has its own in the user's cache."""
+    """The build step of a wheel; an editable installation has its kernels in the user's cache."""
 
     def run(self) -> None:
         super().run()
@@ -49,7 +51,7 @@ class WithKernels(build_py):
 
 
 def build_all(tools: ModuleType, place: Path) -> int:
-    """Every kernel for every level; gives their number."""
+    """Build every kernel for every level of processors; return their number."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise tools.KernelError("they are for x86-64 Linux")
     try:

@@ -9,8 +9,6 @@ from pathlib import Path
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
-from document_files import epub
-from tiny_models import save
 
 from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble
 from precis.batch.batch_worker import ROWS, TRIES, Attempts, Worker, results_of
@@ -21,6 +19,7 @@ from precis.phases.use.input_documents import Document, Reading, read_documents
 from precis.phases.use.summarization import Result
 from precis.phases.use.summary_job import SummaryJob, SummaryMaker
 from precis_text.errors import UserError
+from precis_text.length import make_length
 
 TEXT = "Ann sings in the hall on Monday. Bob listens to her. They go home late."
 HOW = Reading(keep_going=True)
@@ -42,7 +41,7 @@ def shelf(tmp_path: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def making(tmp_path_factory: pytest.TempPathFactory) -> SummaryJob:
     model = save("zcodepp", tmp_path_factory.mktemp("models") / "tiny")
-    return SummaryJob(model=str(model), length={"words": 5, "short": "keep"}, writing={"beams": 1})
+    return SummaryJob(model=str(model), length=make_length(words=5), writing={"beams": 1})
 
 
 def blocks(shelf: list[str]) -> list[arrow.Table]:
@@ -252,7 +251,7 @@ def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refu
     (out / "kept").unlink()
     (out / "lock").write_text("1 host\n")
     (out / "settings.json").write_text('{"words": 9}')
-    with pytest.raises(UserError, match=r"was started with .* now it is"):
+    with pytest.raises(UserError, match=r"was started with .*, now "):
         batch.run()
     (out / "settings.json").unlink()
     (out / "summaries.parquet").write_text("")

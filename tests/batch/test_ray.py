@@ -13,7 +13,8 @@ from pathlib import Path
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
-from tiny_models import save
+
+from tests.tiny_models import save
 
 pytestmark = pytest.mark.slow
 _LONGEST = 400

@@ -21,7 +21,7 @@ def test_pairs_of_other_settings_are_refused_and_the_same_are_used_again(tmp_pat
 def test_pairs_whose_writing_was_killed_are_written_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = speculative.write_synthetic
+    write = speculative.write_synthetic  # type: ignore[attr-defined]
 
     def killed(out: Path, counts: dict[str, int], *, seed: int) -> None:
         write(out, {**counts, "test": 1}, seed=seed)

@@ -62,7 +62,8 @@ def invented() -> SimpleNamespace:
     def make(texts, ask, watch, hear=None):
         made = []
         for text in texts:
-            units = extraction_units(text)[: ask.sentences or max(1, (ask.words or 30) // 10)]
+            asked = ask.length.options()
+            units = extraction_units(text)[: asked["sentences"] or max(1, (asked["words"] or 30) // 10)]
             places, mode = tuple((unit.start, unit.stop) for unit in units), ask.mode
             written = " ".join(unit.text for unit in units)
             if mode == "abstract":

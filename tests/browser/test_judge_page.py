@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from judge.studies import INJECTED, invented, judge_all, lines, study_in
 
 from precis_judge.judging_study import JudgingStudy
 from precis_judge.report_files import publish
 from precis_judge.system_summaries import JudgedDocument
+from tests.judge.studies import INJECTED, invented, judge_all, lines, study_in
 
 pytestmark = pytest.mark.browser
 KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")
@@ -30,7 +30,7 @@ def served() -> Iterator:
         for _ in study.design.judges:
             judge, _, link = process.stdout.readline().strip().partition(": ")
             links[judge] = link
-        serve.process = process
+        serve.process = process  # type: ignore[attr-defined]
         return links
 
     yield serve
@@ -128,7 +128,7 @@ def test_two_judges_at_once_see_their_own_pages_and_opposite_sides(chromium, ser
     study = study_in(tmp_path / "study", documents=4, repeats=0, gold=0)
     links = served(study)
     pages = {judge: opened(chromium, link) for judge, link in links.items()}
-    seen = {judge: {} for judge in pages}
+    seen = {judge: {} for judge in pages}  # type: ignore[var-annotated]
     for number in range(4):
         for judge, page in pages.items():
             shown(page, number + 1, 4)

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from server_of_tests import Running, run
 
 from precis.server.client_keys import Keys
 from precis.server.limits import Limits
+from tests.server_of_tests import Running, run
 
 pytestmark = pytest.mark.browser
 

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import Run, runner
-from tiny_models import SMALL_RUN
 
 from precis.cli import main
+from tests.outcomes import Run, runner
+from tests.tiny_models import SMALL_RUN
 
 
 @pytest.fixture

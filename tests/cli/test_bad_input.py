@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import save
+
+from tests.tiny_models import save
 
 Precis = Callable[..., Any]
 GOOD = {"document": "Ann sings in the hall. Bob listens to her.", "summary": "Ann sings."}

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 
 from precis.cli import main
 from precis.data.synthetic.corpus import make_pairs
+from tests.tiny_models import save
 
 TEXT = (
     "The council met on Monday evening. It voted to repair the old bridge before winter. "

@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from outcomes import Run
-from tiny_models import save
 
 from precis.generation.adapters import BASE_FILE
 from precis.generation.model_location import default_model, locate
 from precis.phases.measure.model_scores import names_apart
 from precis.server.served_model import ServedModel
 from precis_text.errors import UserError
+from tests.outcomes import Run
+from tests.tiny_models import save
 
 TEXT = (
     "The council met on Monday evening. It voted to repair the old bridge before winter. "

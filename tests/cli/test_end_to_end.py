@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, once, save
+
+from tests.tiny_models import SMALL_RUN, once, save
 
 Precis = Callable[..., Any]
 SHORT = ["--steps", 2, "--max-source", 64, "--set", "generated_rows=0", "--select", "loss"]

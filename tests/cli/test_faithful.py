@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save, save_classifier
+
+from tests.tiny_models import save, save_classifier
 
 Precis = Callable[..., Any]
 DOCUMENT = (

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import typer
-from tiny_models import SMALL_RUN
 
 from precis.cli.application import app
+from tests.tiny_models import SMALL_RUN
 
 _NAMES = (
     "train.jsonl",

@@ -36,9 +36,9 @@ DONE = {"is_main": True, "model": Path("model"), "kept": "best", "result": RESUL
             "use.prophetnet_conversion.convert",
             {"parameters": 1, "streams": 2, "has_tokenizer": True},
         ),
-        (["ground", "--model", "m", "--tasks", "samsum"], "train.grounding.ground", DONE),
+        (["ground", "--model", "m", "--tasks", "samsum"], "plans.mixture_plan.ground", DONE),
         (["data", "pack", "texts"], "data.corpus_packing.make_pack", PACK),
-        (["pretrain", "--corpus", "texts"], "train.pretraining.pretrain", DONE),
+        (["pretrain", "--corpus", "texts"], "plans.pretraining_plan.run_pretraining", DONE),
         (
             ["tokenizer", "--data", "pairs.jsonl"],
             "train.tokenizer_training.make_tokenizer",

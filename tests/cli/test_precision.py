@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, save
+
+from tests.tiny_models import SMALL_RUN, save
 
 Precis = Callable[..., Any]
 BF16 = ["--set", "train.precision=bf16"]
@@ -50,7 +51,7 @@ def test_tune_validates_and_its_adapter_writes(
 ) -> None:
     base = save(kind, tmp_path / "base", positions=128)
     out = tmp_path / "run"
-    options = ["--method", "hierblock+softsa", "--prefix-length", 4]
+    options = ["--method", "hierblock+softsa", "--set", "prefix.length=4"]
     made = precis("tune", "--model", base, "--data", pairs, "--out", out, *options, *BRIEF, *BF16)
     assert made.code == 0, made.err
     assert scores(out)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN
+
+from tests.tiny_models import SMALL_RUN
 
 Precis = Callable[..., Any]
 

@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_models import documents, save
 
 from precis.cli import main
 from precis.cli.framework.terminal_output import Screen
 from precis.generation import partial_summaries
+from tests.tiny_models import documents, save
 
 
 def by_fours(text: str) -> list[str]:
@@ -28,7 +28,7 @@ def test_a_terminal_gets_the_sentences_as_they_are_written(
     monkeypatch.setattr(partial_summaries, "split_sentences", by_fours)
     begun: list[str] = []
     begin = Screen.begin
-    monkeypatch.setattr(Screen, "begin", lambda self, text: (begun.append(text), begin(self, text))[1])
+    monkeypatch.setattr(Screen, "begin", lambda self, text: (begun.append(text), begin(self, text))[1])  # type: ignore[func-returns-value]
 
     assert main(words) == 0
     piped = capsys.readouterr().out

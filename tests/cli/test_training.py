@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, once, save
 
 from precis.phases.train import pair_training as module
+from tests.tiny_models import SMALL_RUN, once, save
 
 Precis = Callable[..., Any]
 SHORT = ["--steps", 2, "--set", "generated_rows=0", "--select", "loss", "--precision", "fp32"]
@@ -106,7 +106,7 @@ def test_validation_on_training_rows_is_said_before_training_starts(
 def test_a_signal_while_the_model_is_written_waits_for_it_and_ends_as_elsewhere(
     pairs: Path, precis: Precis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    export = module.export_model
+    export = module.export_model  # type: ignore[attr-defined]
 
     def interrupted(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)

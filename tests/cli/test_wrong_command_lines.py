@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.wrong_command_lines import WrongLine, problems_of, wrong_lines, wrong_place
+
+from tests.cli.wrong_command_lines import WrongLine, problems_of, wrong_lines, wrong_place
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tiny_models import our_tokenizer, save
-
 from precis.cli import main
+from tests.tiny_models import our_tokenizer, save
 
 TABLE = Path(__file__).with_name("wrong_command_lines.txt")
 SPECIAL = {
@@ -101,7 +100,7 @@ def _fill(folder: Path, *, model: Path, other: Path, pack: Path) -> None:
     ):
         (folder / name).mkdir(parents=True)
     good = {"document": "Ann sings in the hall. Bob listens to her.", "summary": "Ann sings."}
-    for place, count in {"pairs/train": 4, "pairs/dev": 3, "pairs/test": 3, "one": 1, "two": 2}.items():
+    for place, count in {"pairs/train": 4, "pairs/dev": 3, "pairs/test": 3, "one": 1, "two": 2}.items():  # type: ignore[assignment]
         rows = [
             json.dumps({**good, "document": f"{good['document']} Then {row} more."}) for row in range(count)
         ]

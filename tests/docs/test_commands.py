@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from docs.pages import GUIDE, README, commands
-from docs.world import make_world
 
 from precis.cli import main
+from tests.docs.pages import GUIDE, README, commands
+from tests.docs.world import make_world
 
 ORDER = (
     *(

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from docs.pages import GUIDE, PAGES, README, ROOT, commands
 
 from precis.cli.application import parser
+from tests.docs.pages import GUIDE, PAGES, README, ROOT, commands
 
 _LINK = re.compile(r"\[[^]]*\]\(([^)#]+)\)")
 

@@ -4,11 +4,10 @@ import json
 import lzma
 from pathlib import Path
 
-from document_files import epub, lines_of, pdf
-from fairseq_checkpoints import bert_like, save_released
-from tiny_models import save, save_classifier
-
 from precis.data.synthetic.corpus import make_pairs
+from tests.document_files import epub, lines_of, pdf
+from tests.fairseq_checkpoints import bert_like, save_released
+from tests.tiny_models import save, save_classifier
 
 TASKS = ("samsum", "e2e", "dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
 TEXTS = ("books", "more", "texts")
@@ -22,8 +21,8 @@ def make_world(folder: Path) -> None:
     rows = [{"document": pair.document, "summary": pair.summary} for pair in pairs]
     for task in TASKS:
         for split, part in (("train", rows[:110]), ("dev", rows[110:116]), ("test", rows[116:122])):
-            _write_rows(folder / "DATA" / task / f"{split}.jsonl", part)
-    _write_rows(folder / "rst.jsonl", [_with_edus(row) for row in rows[:30]])
+            _write_rows(folder / "DATA" / task / f"{split}.jsonl", part)  # type: ignore[arg-type]
+    _write_rows(folder / "rst.jsonl", [_with_edus(row) for row in rows[:30]])  # type: ignore[arg-type]
     _write_rows(
         folder / "notes.jsonl",
         [{"document": row["document"], "id": str(n)} for n, row in enumerate(rows[:3])],
@@ -49,7 +48,7 @@ def make_world(folder: Path) -> None:
         judged = [
             {**row, "id": str(n), "summary": f"By {name}: {row['summary']}"} for n, row in enumerate(rows[:6])
         ]
-        _write_rows(folder / name, judged)
+        _write_rows(folder / name, judged)  # type: ignore[arg-type]
     _make_texts(folder)
     _make_questions(folder)
     (folder / "scores.csv").write_text(
@@ -76,10 +75,10 @@ def make_world(folder: Path) -> None:
     captions = [
         {"de": f"Ein Mann {n} singt im Saal.", "en": f"A man {n} sings in the hall."} for n in range(130)
     ]
-    _write_rows(folder / "captions.jsonl", captions)
+    _write_rows(folder / "captions.jsonl", captions)  # type: ignore[arg-type]
     for split, part in (("train", captions[:110]), ("dev", captions[110:116])):
-        _write_rows(folder / "DATA" / "multi30k" / f"{split}.jsonl", part)
-        _write_rows(folder / "DATA" / "klexikon_de" / f"{split}.jsonl", rows[: len(part)])
+        _write_rows(folder / "DATA" / "multi30k" / f"{split}.jsonl", part)  # type: ignore[arg-type]
+        _write_rows(folder / "DATA" / "klexikon_de" / f"{split}.jsonl", rows[: len(part)])  # type: ignore[arg-type]
     save_classifier(folder / "models" / "checker")
     for kind, names in {
         "bart": (

@@ -32,9 +32,9 @@ NAME = "elsewhere"
 def load() -> None:
     """Make the device known to torch, and let Accelerate choose it."""
     torch.ops.load_library(str(_library()))
-    torch.utils.rename_privateuse1_backend(NAME)
+    torch.utils.rename_privateuse1_backend(NAME)  # type: ignore[attr-defined]
     torch._register_device_module(NAME, _module())
-    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)  # type: ignore[attr-defined]
     nn.Module._apply = _keeping_parameters(nn.Module._apply)  # type: ignore[method-assign]
     os.environ.setdefault("ACCELERATE_TORCH_DEVICE", NAME)
 

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 import torch
-from tiny_models import documents, tiny
 from torch import nn
 
 from precis.evaluation.likelihood import FROM_DOCUMENT, FROM_REFERENCE, OF_REFERENCE, Likelihood
+from tests.tiny_models import documents, tiny
 
 SOURCES = documents(5)
 TARGETS = [text[: 20 + 12 * row] for row, text in enumerate(documents(5, seed=9))]
 
 
 @torch.no_grad()
-def bartscore(model, tokenizer, source: str, target: str) -> float:  # type: ignore[no-untyped-def]
+def bartscore(model, tokenizer, source: str, target: str) -> float:
     """Yuan et al. (2021): log-softmax of the logits, summed over the target's tokens, divided by their number."""
     read = tokenizer(source, return_tensors="pt")
     labels = tokenizer(text_target=target, return_tensors="pt")["input_ids"]

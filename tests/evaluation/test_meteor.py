@@ -11,7 +11,7 @@ from nltk.translate.meteor_score import meteor_score
 
 from precis.evaluation import meteor as module
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
-from precis.evaluation.scoring import evaluate
+from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
 from precis_text.errors import UserError
 
@@ -56,8 +56,8 @@ def test_the_formula_is_the_papers() -> None:
     """Four of five words match in two runs: P = 4/5, R = 4/6, mean = 10PR / (R + 9P), penalty = 0.5 (2/4)^3."""
     mean = 10 * (4 / 5) * (4 / 6) / (4 / 6 + 9 * 4 / 5)
     expected = 100 * mean * (1 - 0.5 * (2 / 4) ** 3)
-    score = Meteor().score(["the cat saw a dog"], [["the cat and then a dog"]])
-    assert score == pytest.approx([expected])
+    found = Meteor().score(["the cat saw a dog"], [["the cat and then a dog"]])
+    assert found == pytest.approx([expected])
 
 
 def test_without_wordnet_the_figures_are_nltks_on_words_and_stems() -> None:
@@ -97,7 +97,7 @@ def test_an_incomplete_wordnet_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError("no index.sense")
 
     corpus = SimpleNamespace(wordnet=SimpleNamespace(ensure_loaded=broken))
-    monkeypatch.setitem(sys.modules, "nltk.corpus", corpus)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "nltk.corpus", corpus)
     with pytest.raises(UserError, match="the WordNet that nltk finds is incomplete"):
         module._wordnet.__wrapped__()
 
@@ -130,7 +130,7 @@ def test_the_report_has_its_interval_its_signature_and_every_example() -> None:
 
     pairs = [Pair("Text.", texts[0], tuple(texts)) for texts in _REFERENCES]
     systems = {"mine": _PREDICTIONS, "none": [""] * 4}
-    report = evaluate(
+    report = score(
         systems, pairs, scorers={"meteor": Meteor()}, baselines=(), intervals=Bootstrap(samples=50)
     )
     mine = report.system("mine")

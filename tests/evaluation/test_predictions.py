@@ -1,6 +1,8 @@
 """Predictions on disk survive a kill and are never mixed."""
 
-import json
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +10,24 @@ import pytest
 
 from precis.data.pairs.pair import Pair
 from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
+from precis.storage.journal import _digest
 from precis_text.control_characters import UNIT_MARK
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 
 _PAIRS = [Pair(document=f"Document {i}.", summary="s", id=f"doc-{i}") for i in range(4)]
 _MADE_BY = {"model": "runs/a", "beams": 4}
+
+
+_HEADER = b'{"format": "precis-predictions-1", "made_by": {}}'
+
+
+def sealed(*lines: bytes) -> str:
+    """The text of a journal with these lines, which need not be JSON."""
+    text, seal = "", ""
+    for line in lines:
+        seal = _digest(seal, line[:-1])
+        text += f'{line[:-1].decode()}, "seal": "{seal}"}}\n'
+    return text
 
 
 def _write(path: Path, count: int, pairs: list[Pair] = _PAIRS, made_by: dict[str, object] = _MADE_BY) -> None:
@@ -57,7 +72,7 @@ def test_a_torn_header_starts_again(tmp_path: Path) -> None:
 
 def test_somebodys_text_without_a_line_break_is_not_cut_off(tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text("my notes")
-    with pytest.raises(UserError, match="row 1: not a precis-predictions-2 file; delete"):
+    with pytest.raises(UserError, match="line 1: is not a precis-predictions-1 file; delete"):
         PredictionWriter(tmp_path / "p.jsonl", [])
     assert (tmp_path / "p.jsonl").read_text() == "my notes"
 
@@ -71,7 +86,7 @@ def test_reading_leaves_a_torn_last_line_out(tmp_path: Path) -> None:
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     _write(tmp_path / "p.jsonl", 2)
-    with pytest.raises(UserError, match="made with beams=4, but now it is 1"):
+    with pytest.raises(UserError, match=r"p\.jsonl was started with beams=4, now 1; delete the file"):
         _write(tmp_path / "p.jsonl", 4, made_by={"model": "runs/a", "beams": 1})
 
 
@@ -82,7 +97,7 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
 )
 def test_other_examples_are_refused_by_row(tmp_path: Path, pairs: list[Pair]) -> None:
     _write(tmp_path / "p.jsonl", 2)
-    with pytest.raises(UserError, match=r"row \d: made for example 'doc-\d'"):
+    with pytest.raises(UserError, match=r"line \d: made for example 'doc-\d'"):
         _write(tmp_path / "p.jsonl", 4, pairs=pairs)
 
 
@@ -95,7 +110,7 @@ def test_marks_of_units_are_no_part_of_an_example(tmp_path: Path) -> None:
 
 def test_fewer_examples_than_predictions_are_refused(tmp_path: Path) -> None:
     _write(tmp_path / "p.jsonl", 3)
-    with pytest.raises(UserError, match="3 predictions for 2 examples"):
+    with pytest.raises(UserError, match="more than 2 predictions, but there are 2 examples"):
         _write(tmp_path / "p.jsonl", 2, pairs=_PAIRS[:2])
 
 
@@ -103,7 +118,7 @@ def test_pairs_without_ids_are_told_apart_by_row_and_document(tmp_path: Path) ->
     pairs = [Pair(document=f"Text {i}", summary="s") for i in range(2)]
     _write(tmp_path / "p.jsonl", 1, pairs=pairs)
     assert read_predictions(tmp_path / "p.jsonl")[0].id == "row-1"
-    with pytest.raises(UserError, match="row 2"):
+    with pytest.raises(UserError, match="line 2"):
         _write(tmp_path / "p.jsonl", 2, pairs=pairs[::-1])
 
 
@@ -115,13 +130,11 @@ def test_a_full_file_takes_no_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("not json\n", "row 1: not JSON"),
-        ("[1]\n", "row 1: not a JSON object"),
-        ('{"id": "a"}\n', "row 1: not a precis-predictions-2 file"),
-        (
-            json.dumps({"format": "precis-predictions-1", "made_by": {}}) + '\n{"id": "a"}\n',
-            "row 2: 'prediction'",
-        ),
+        ("not json\n", "line 1: is not a precis-predictions-1 file"),
+        ("[1]\n", "line 1: is not a precis-predictions-1 file"),
+        ('{"id": "a"}\n', "line 1: is not a precis-predictions-1 file"),
+        (sealed(b'{"format": "precis-predictions-1"}'), "line 1: is not a precis-predictions-1 file"),
+        (sealed(_HEADER, b'{"id": "a"}'), "line 2: 'prediction'"),
     ],
 )
 def test_another_kind_of_file_is_refused_by_row(tmp_path: Path, content: str, message: str) -> None:
@@ -157,27 +170,11 @@ def test_a_row_that_was_changed_afterwards_is_named(tmp_path: Path, change: str)
     else:
         lines[0] = lines[0].replace("4", "5")
     file.write_text("".join(lines))
-    row = 1 if change == "other settings" else 3
-    with pytest.raises(UserError, match=f"row {row}: has changed since it was written"):
+    line = 1 if change == "other settings" else 3
+    with pytest.raises(UserError, match=f"line {line}: has changed since it was written"):
         read_predictions(file)
     with pytest.raises(UserError, match=r"has changed since it was written.*delete the file"):
         PredictionWriter(file, pairs, made_by={"beams": 4})
-
-
-def test_rows_of_an_earlier_version_have_no_seal_and_are_gone_on_with(tmp_path: Path) -> None:
-    pairs = [Pair(document=f"text {number}", summary="s") for number in range(2)]
-    file = tmp_path / "p.jsonl"
-    with PredictionWriter(file, pairs) as writer:
-        writer.append("one")
-    records = [json.loads(line) for line in file.read_text().splitlines()]
-    for record in records:
-        del record["seal"]
-    records[0]["format"] = "precis-predictions-1"
-    file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    with PredictionWriter(file, pairs) as writer:
-        assert writer.done == 1
-        writer.append("two")
-    assert [row.prediction for row in read_predictions(file, pairs)] == ["one", "two"]
 
 
 def test_predictions_are_not_written_through_a_link(tmp_path: Path) -> None:
@@ -191,25 +188,76 @@ def test_predictions_are_not_written_through_a_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (b"[" * 100_000, "row 2: not JSON (is nested deeper"),
-        (b'{"id": "a", "id": "b"}', "row 2: not JSON (has the key 'id' twice)"),
+        (b"[" * 100_000, "line 2: not JSON (is nested deeper"),
+        (b'{"id": "a", "id": "b"}', "line 2: not JSON (has the key 'id' twice)"),
         (
             b'{"id": "a", "prediction": 5, "document_tokens": 1, "tokens_read": 1, "document": "x"}',
-            "row 2: 'prediction' must be text, not a number",
+            "line 2: 'prediction' must be text, not a number",
         ),
         (
             b'{"id": "a", "prediction": "\\ud800", "document_tokens": 1, "tokens_read": 1, "document": "x"}',
-            "row 2: 'prediction': invalid Unicode",
+            "line 2: 'prediction': invalid Unicode",
         ),
         (
             b'{"id": "a", "prediction": "p", "document_tokens": "1", "tokens_read": 1, "document": "x"}',
-            "row 2: 'document_tokens' must be a whole number, not a string",
+            "line 2: 'document_tokens' must be a whole number, not a string",
         ),
     ],
 )
 def test_a_row_that_we_did_not_write_is_named(line: bytes, says: str, tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
-    path.write_bytes(b'{"format": "precis-predictions-1", "made_by": {}}\n' + line + b"\n")
+    path.write_text(sealed(_HEADER, line))
     with pytest.raises(UserError) as caught:
         read_predictions(path)
     assert says in str(caught.value)
+
+
+def replaced(path: Path) -> None:
+    """Put a copy in its place, as file synchronizers and editors do."""
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+@pytest.mark.parametrize("change", [replaced, Path.unlink])
+def test_a_file_that_is_replaced_or_deleted_stops_the_evaluation_and_nothing_is_lost(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "p.jsonl"
+    writer = PredictionWriter(path, _PAIRS, made_by=_MADE_BY)
+    writer.append("summary 0")
+    change(path)
+    with pytest.raises(
+        RunError, match=r"p\.jsonl: was replaced or deleted by another program; its 1 records are"
+    ):
+        writer.append("summary 1")
+    writer.close()
+    next(tmp_path.glob("p.jsonl.kept-*")).rename(path)
+    _write(path, 4)
+    assert [row.prediction for row in read_predictions(path, _PAIRS)][:2] == [
+        "summary 0",
+        "summary 1\nüber 猫",
+    ]
+
+
+def test_a_file_that_is_replaced_after_the_last_prediction_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    writer = PredictionWriter(path, _PAIRS[:1])
+    writer.append("summary 0")
+    replaced(path)
+    with pytest.raises(RunError, match="was replaced or deleted"), writer:
+        pass
+
+
+def test_two_writers_at_once_are_refused(tmp_path: Path) -> None:
+    code = (
+        "import sys; from precis.evaluation.predictions import PredictionWriter\n"
+        "with PredictionWriter(sys.argv[1], []):\n  print('held', flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "p.jsonl")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(UserError, match="another process is writing"):
+            PredictionWriter(tmp_path / "p.jsonl", [])
+        holder.kill()

@@ -71,7 +71,7 @@ def test_the_first_input_token_is_column_one_with_the_prefix_left_of_it(
     found = attention_map(prefix=3)
     draw_maps({1: found}, tmp_path / "a.png", title="t", queries="q", keys="k")
     axes = drawn[0].axes[0]
-    assert axes.images[0].get_extent() == [-2.5, 5.5, 4.5, 0.5]
+    assert axes.images[0].get_extent() == [-2.5, 5.5, 4.5, 0.5]  # type: ignore[comparison-overlap]
     name = axes.xaxis.get_major_formatter()
     assert [name(x, 0) for x in (-2, 0, 1)] == ["p1", "p3", "1"]
 
@@ -80,7 +80,7 @@ def test_shares_are_percents_with_a_legend(tmp_path: Path, drawn: list[Figure]) 
     draw_shares({"encoder": {1: 0.25, 2: 0.5}, "cross": {1: 0.1}}, tmp_path / "s.png", title="t")
     assert is_png(tmp_path / "s.png")
     (axes,) = drawn[0].axes
-    assert list(axes.lines[0].get_ydata()) == [25.0, 50.0]
+    assert list(axes.lines[0].get_ydata()) == [25.0, 50.0]  # type: ignore[arg-type]
     assert legend(axes) == ["encoder", "cross"]
     assert "(%)" in axes.get_ylabel()
 
@@ -93,7 +93,7 @@ def test_spectra_share_an_axis_and_say_who_has_no_weight(tmp_path: Path, drawn: 
     lower, upper = drawn[0].axes
     assert legend(lower) == ["a (90% at 2)", "b (no weight)"]
     assert legend(upper) == ["a (90% at 2)"]
-    assert list(lower.lines[0].get_ydata()) == [0.75, 1.0]
+    assert list(lower.lines[0].get_ydata()) == [0.75, 1.0]  # type: ignore[arg-type]
 
 
 def test_curves_have_a_tick_for_each_place_and_bars_for_intervals(
@@ -109,7 +109,7 @@ def test_curves_have_a_tick_for_each_place_and_bars_for_intervals(
     (names,) = drawn[0].legends
     assert [text.get_text() for text in names.get_texts()] == ["hierblock", "fine-tuning"]
     assert axes.get_title() == "ROUGE-L"
-    bars = [list(drawn_line.get_ydata()) for drawn_line in axes.lines]
+    bars = [list(drawn_line.get_ydata()) for drawn_line in axes.lines]  # type: ignore[arg-type]
     assert [29.0, 31.0] in bars
 
 

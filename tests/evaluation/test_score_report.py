@@ -15,7 +15,7 @@ from precis.evaluation.baselines import Lead
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.score_report import Report
-from precis.evaluation.scoring import evaluate
+from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
 from precis_text.errors import UserError
 
@@ -38,7 +38,7 @@ _QUICK = Bootstrap(samples=50)
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return evaluate({"good": _GOOD, "poor|er": _POOR}, _PAIRS, with_bleu=True, intervals=_QUICK)
+    return score({"good": _GOOD, "poor|er": _POOR}, _PAIRS, with_bleu=True, intervals=_QUICK)
 
 
 def test_models_come_first_then_baselines_and_the_bound(report: Report) -> None:
@@ -112,11 +112,11 @@ def test_signatures_are_lines_of_their_own_below_the_table(report: Report) -> No
 
 
 def test_one_example_has_no_interval(tmp_path: Path) -> None:
-    report = evaluate({"good": _GOOD[:1], "poor": _POOR[:1]}, _PAIRS[:1], intervals=_QUICK)
+    report = score({"good": _GOOD[:1], "poor": _POOR[:1]}, _PAIRS[:1], intervals=_QUICK)
     assert "1 example: no intervals" in report.notes[0]
     found = report.to_dict()
-    score = found["systems"]["good"]["metrics"]["rouge1"]
-    assert (score["mean"], score["low"], score["high"]) == (100, None, None)
+    rouge1 = found["systems"]["good"]["metrics"]["rouge1"]
+    assert (rouge1["mean"], rouge1["low"], rouge1["high"]) == (100, None, None)
     assert found["differences_to_first"]["poor"]["rouge1"]["p_value"] is None
     assert "[100.0, 100.0]" not in report.markdown()
     assert "100.0-100.0" not in printed(report.table())
@@ -161,15 +161,15 @@ def test_each_further_model_stands_beside_the_first_with_interval_and_p(report: 
 
 
 def test_of_one_model_there_is_no_difference_to_show() -> None:
-    alone = evaluate({"good": _GOOD}, _PAIRS, intervals=_QUICK)
+    alone = score({"good": _GOOD}, _PAIRS, intervals=_QUICK)
     assert (alone.differences, alone.to_dict()["differences_to_first"]) == ({}, {})
     assert "ifference" not in alone.markdown()
-    assert evaluate({}, _PAIRS, intervals=_QUICK).differences == {}
+    assert score({}, _PAIRS, intervals=_QUICK).differences == {}
 
 
 def test_a_score_of_any_name_has_its_column(tmp_path: Path) -> None:
     mine = {"my [b]score[/b] a|b": bleu}
-    report = evaluate({"good": _GOOD, "poor": _POOR}, _PAIRS, scorers=mine, intervals=_QUICK)
+    report = score({"good": _GOOD, "poor": _POOR}, _PAIRS, scorers=mine, intervals=_QUICK)
     report.write(tmp_path)
     header = (tmp_path / "table.md").read_text().splitlines()[0]
     assert header.endswith(r" my [b]score[/b] a\|b | empty |")
@@ -187,37 +187,37 @@ def test_a_report_that_cannot_be_told_leaves_no_files(
 
 
 def test_the_same_call_gives_the_same_report(report: Report) -> None:
-    again = evaluate({"good": _GOOD, "poor|er": _POOR}, _PAIRS, with_bleu=True, intervals=_QUICK)
+    again = score({"good": _GOOD, "poor|er": _POOR}, _PAIRS, with_bleu=True, intervals=_QUICK)
     assert again.to_dict() == report.to_dict()
 
 
 def test_a_warning_stands_in_the_report_when_the_tokenizer_ignores_the_script() -> None:
     pairs = [Pair(document="Мельница сгорела. Дождь.", summary="Мельница сгорела.")]
-    ignored = evaluate({"m": ["Мельница сгорела."]}, pairs, rouge=Rouge(), intervals=_QUICK)
+    ignored = score({"m": ["Мельница сгорела."]}, pairs, rouge=Rouge(), intervals=_QUICK)
     assert "WARNING: 100% of the references' letters are not Latin" in ignored.markdown()
     assert ignored.systems[0].metrics["rouge1"].mean == 0
-    read = evaluate({"m": ["Мельница сгорела."]}, pairs, intervals=_QUICK)
+    read = score({"m": ["Мельница сгорела."]}, pairs, intervals=_QUICK)
     assert "WARNING" not in read.markdown()
     assert read.systems[0].metrics["rouge1"].mean == 100
 
 
 def test_baselines_can_be_chosen_or_left_out() -> None:
-    one = evaluate({}, _PAIRS, baselines=[Lead(units=1)], intervals=_QUICK)
+    one = score({}, _PAIRS, baselines=[Lead(units=1)], intervals=_QUICK)
     assert [s.name for s in one.systems] == ["LEAD-1"]
     assert "bleu" not in one.systems[0].metrics
-    none = evaluate({"good": _GOOD}, _PAIRS, baselines=(), intervals=_QUICK)
+    none = score({"good": _GOOD}, _PAIRS, baselines=(), intervals=_QUICK)
     assert [s.name for s in none.systems] == ["good"]
 
 
 def test_bad_requests_are_refused() -> None:
     with pytest.raises(UserError, match="zero pairs"):
-        evaluate({"a": []}, [])
+        score({"a": []}, [])
     with pytest.raises(UserError, match="'a' has 1 predictions for 6 pairs"):
-        evaluate({"a": ["x"]}, _PAIRS)
+        score({"a": ["x"]}, _PAIRS)
     with pytest.raises(UserError, match="two systems are called 'LEAD-3'"):
-        evaluate({"LEAD-3": _GOOD}, _PAIRS)
+        score({"LEAD-3": _GOOD}, _PAIRS)
     with pytest.raises(UserError, match="cannot be called 'references'"):
-        evaluate({"references": _GOOD}, _PAIRS)
+        score({"references": _GOOD}, _PAIRS)
 
 
 def test_a_report_that_is_stopped_while_it_is_written_leaves_the_old_files_whole(

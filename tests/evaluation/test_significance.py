@@ -134,7 +134,7 @@ def test_an_interval_over_runs_of_a_corpus_figure_agrees_with_that_of_means() ->
     rng = np.random.default_rng(3)
     runs = rng.normal(size=(3, 200)) + rng.normal(0, 0.5, size=(3, 1))
     resampled = np.array(
-        [Bootstrap().resampled(lambda r, run=run: float(run[r].mean()), 200) for run in runs]
+        [Bootstrap().resampled(lambda r, run=run: float(run[r].mean()), 200) for run in runs]  # type: ignore[misc]
     )
     corpus, direct = (
         Bootstrap().corpus_runs_interval(runs.mean(axis=1).tolist(), resampled),

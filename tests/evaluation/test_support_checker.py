@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from tiny_models import documents, our_tokenizer
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedModel
 
 from precis.evaluation.support_checker import Checker
 from precis_text.errors import UserError
 from precis_text.units import extraction_units
+from tests.tiny_models import documents, our_tokenizer
 
 
 def classifier(labels: dict[int, str]) -> PreTrainedModel:

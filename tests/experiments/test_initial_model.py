@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import save
 
 from precis.generation.model_loader import load_model
 from precis_experiments.initial_model import begin_with, untrained
 from precis_experiments.scales import GLUE_SCALES
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 SCALE = GLUE_SCALES["micro"]
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from tiny_models import our_tokenizer
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from precis.models import ProphetNetForConditionalGeneration
@@ -13,6 +12,7 @@ from precis_experiments.experiment import Runner
 from precis_experiments.ngram_study import plain_transformer, prophetnet
 from precis_experiments.resumable_steps import Study
 from precis_experiments.scales import PROPHET_SCALES
+from tests.tiny_models import our_tokenizer
 
 SCALE = PROPHET_SCALES["micro"]
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
 
 from precis.recipes.run_plan import PRECISION
 from precis.tuning import Prefix, method
@@ -28,6 +27,7 @@ from precis_experiments.resumable_steps import Study
 from precis_experiments.scales import DIALOGUES, FACTS, FINE_TUNING, LOW, PREFIX_SCALES, TOP, PrefixScale
 from precis_experiments.tuning_cost import StepAsked, measure, step_cost
 from precis_text.errors import RunError
+from tests.tiny_models import save
 
 SMOKE, MICRO = PREFIX_SCALES["smoke"], PREFIX_SCALES["micro"]
 
@@ -245,7 +245,7 @@ def test_prefixes_of_a_part_of_the_layers_are_cut_where_the_paper_cuts() -> None
         assert below is not None
         assert above is not None
         assert (below.method, above.method) == ("prefix", "prefix")
-        assert (below.prefix.layers, above.prefix.layers) == (LowLayers(count=low), TopLayers(count=top))
+        assert (below.prefix.layers, above.prefix.layers) == (LowLayers(count=low), TopLayers(count=top))  # type: ignore[union-attr]
     results = {cell(FACTS, "prefix", 0): found(20.0), cell(FACTS, TOP, 0): found(15.0)}
     (row,) = (line for line in tables(MICRO, results).splitlines() if line.startswith(f"| {TOP}"))
     assert "-5.0 [-5.0, -5.0]" in row

@@ -206,8 +206,8 @@ def test_the_table_is_written_after_every_step_and_names_what_is_missing(tmp_pat
 
 def test_a_folder_of_another_experiment_or_scale_is_refused(tmp_path: Path) -> None:
     Study(tmp_path / "s", Size(), name="one")
-    for name, rows in (("two", 3), ("one", 4)):
-        with pytest.raises(UserError, match="contains one with other settings, data or precision"):
+    for name, rows, change in (("two", 3, "study='one', now 'two'"), ("one", 4, r"settings\.rows=3, now 4")):
+        with pytest.raises(UserError, match=f"s was started with {change}; name another folder"):
             Study(tmp_path / "s", Size(rows=rows), name=name)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="is a file"):

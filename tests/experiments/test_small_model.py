@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 
 from precis.extract.extractor import Extractor
 from precis.generation.summarizer import Summarizer
@@ -18,6 +17,7 @@ from precis_experiments import small_model as module
 from precis_experiments.open_sets import EXTENSIONS, SETS, TEXTS, check_rows, is_open, pairs_of
 from precis_experiments.small_model import WRITING, default_model
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 RUN = ExtractPlan(
     scorer=ScorerShape(width=16, layers=1, heads=2),
@@ -54,7 +54,7 @@ def test_a_meeting_gives_a_pair_for_each_query_with_its_turns(tmp_path: Path) ->
             {"query": "?", "answer": "nothing", "relevant_text_span": []},
         ],
     }
-    write(tmp_path / "qmsum", [row])
+    write(tmp_path / "qmsum", [row])  # type: ignore[list-item]
     chosen = next(each for each in SETS if each.name == "qmsum")
     assert list(pairs_of(chosen, tmp_path / "qmsum", "dev")) == [
         {"document": "Bob: two\nAnn: three", "summaries": ["two and three"]}
@@ -66,7 +66,7 @@ def test_rows_under_closed_licences_of_a_mixed_set_are_left_out(tmp_path: Path) 
         {"document": name, "summary": name, "text_license": licence}
         for name, licence in (("a", "CC BY 4.0"), ("b", "CC BY-NC-SA 3.0"), ("c", "see GUM LICENSE.txt"))
     ]
-    write(tmp_path / "gum", rows)
+    write(tmp_path / "gum", rows)  # type: ignore[arg-type]
     chosen = next(each for each in SETS if each.name == "gum")
     assert [pair["document"] for pair in pairs_of(chosen, tmp_path / "gum", "train")] == ["a"]
 
@@ -122,7 +122,7 @@ def test_a_row_without_a_source_or_an_open_licence_is_named_before_anything_is_t
     row: dict[str, str], tmp_path: Path
 ) -> None:
     rows = [{"document": f"Ann sings song {n}. It rains.", "summary": "Ann sings."} for n in range(30)]
-    write(tmp_path / "data" / "scitldr", rows)
+    write(tmp_path / "data" / "scitldr", rows)  # type: ignore[arg-type]
     out = tmp_path / "out"
     with pytest.raises(UserError, match="nothing"):  # no such model; the pairs are written by then
         default_model(RUN, data=tmp_path / "data", start=str(tmp_path / "nothing"), out=out)
@@ -142,7 +142,7 @@ def test_data_to_release(tmp_path: Path) -> None:
         {"document": f"Ann sings song {n}. Bob listens to it. It rains.", "summary": f"Ann sings song {n}."}
         for n in range(30)
     ]
-    write(tmp_path / "data" / "scitldr", rows)
+    write(tmp_path / "data" / "scitldr", rows)  # type: ignore[arg-type]
     start = save("zcodepp", tmp_path / "start")
     told: list[str] = []
     for _ in range(2):  # the second time nothing is left to do
@@ -173,7 +173,7 @@ def test_a_model_that_writes_too_is_grounded_on_all_pairs_first_and_taken_up(
     monkeypatch.setattr("precis_experiments.small_model.MADE_PAIRS", 100)
     story = [f"Ann sings song {n} in the old hall. Bob listens to her song for long." for n in range(20)]
     rows = [{"document": f"It is year {n}. " + " ".join(story), "summary": "Ann sings."} for n in range(300)]
-    write(tmp_path / "data" / "scitldr", rows)
+    write(tmp_path / "data" / "scitldr", rows)  # type: ignore[arg-type]
     start = str(save("zcodepp", tmp_path / "start"))
     smoke = WRITING["smoke"]
     small = {"batch_tokens": 512, "max_source": 64, "train.warmup_steps": 1}

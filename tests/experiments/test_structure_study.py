@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import save
 
 from precis.recipes.run_plan import PRECISION
 from precis_experiments.corpus_scores import corpus_cells, corpus_gains, score_texts
@@ -16,6 +15,7 @@ from precis_experiments.resumable_steps import Study
 from precis_experiments.scales import FACTS_SCALES, PREFIX_SCALES, SCALES, FactsScale, with_seeds
 from precis_experiments.structure_study import METRICS, structure_to_text
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 TEXTS = ["The Oak serves Thai food.", "The Elm is a pub.", "Oslo lies in Norway."]
 REFERENCES = [[text] for text in TEXTS]
@@ -84,7 +84,7 @@ def test_both_starts_are_trained_scored_and_compared(tmp_path: Path, monkeypatch
     assert all(np.isfinite(result["loss"]) for result in found.values())
     assert r"\toprule" in (tmp_path / "out" / "table.tex").read_text()
     other = replace(scale, start=str(tmp_path / "elsewhere"))
-    with pytest.raises(UserError, match="with other settings, data or precision"):
+    with pytest.raises(UserError, match=r"was started with settings\.start="):
         structure_to_text(other, data=tmp_path, out=tmp_path / "out", notify=lambda _: None)
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 
 from precis.objectives.pretraining_objectives import SpansAlone
 from precis.recipes.run_plan import PRECISION
@@ -22,6 +21,7 @@ from precis_experiments.zcodepp_studies import (
     ordered_cells,
     variant,
 )
+from tests.tiny_models import save
 
 
 def result(value: float) -> dict[str, object]:
@@ -99,7 +99,7 @@ def test_the_ablation_changes_one_thing_at_a_time() -> None:
     gaps = variant(scale, "gap sentences instead of spans", seed=1)
     assert isinstance(spans.objective, SpansAlone)
     assert (spans.model, spans.corruption, spans.train) == (whole.model, whole.corruption, whole.train)
-    assert plain.model.encoder_positions == "bucketed"
+    assert plain.model.encoder_positions == "bucketed"  # type: ignore[union-attr]
     assert (plain.objective, plain.corruption, plain.train) == (
         whole.objective,
         whole.corruption,

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 
 from precis import summarize
 from precis.extract.extractor import Extractor
@@ -14,6 +13,7 @@ from precis.generation.summarizer import Summarizer
 from precis_text.errors import UserError
 from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words
+from tests.tiny_models import save
 
 TEXT = (
     "The council met on Monday evening. It voted to repair the old bridge before winter. "

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import huggingface_hub
 import pytest
-from tiny_models import save
 
 from precis.generation.adapters import BasePlace, write_base
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.tuning import Prefix, attach, method
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 
 @pytest.fixture

@@ -4,12 +4,21 @@ from functools import cache
 
 import pytest
 import torch
-from lean_cases import Called, Uncaptured, config, inputs, model, prophet, prophet_documents, prophet_settings
 from transformers import PreTrainedModel
 
 from precis.generation.fast.fast_decoder import FastDecoder
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Weights
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from tests.lean_cases import (
+    Called,
+    Uncaptured,
+    config,
+    inputs,
+    model,
+    prophet,
+    prophet_documents,
+    prophet_settings,
+)
 
 TOKENS = 16
 

@@ -3,11 +3,11 @@
 import copy
 
 import pytest
-from tiny_models import bert_tokenizer
 
 from precis.data.text.encoding import control_ids, encode_documents
 from precis.generation.input_plan import DocumentEncoder, pieces
 from precis_text.control_characters import join_parts
+from tests.tiny_models import bert_tokenizer
 
 
 def test_an_unknown_word_at_either_end_of_a_document_is_text() -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import save
 
 from precis.generation.int8_weights import COMPACT, write_compact
 from precis.generation.model_loader import load_model
-from precis.storage import atomic
+from precis.storage.seal import SEAL, write_folder
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 
 @pytest.fixture(params=["zcodepp", "bart"])
@@ -22,7 +22,7 @@ def folders(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]
         write_compact(loaded.model, place)
         loaded.tokenizer.save_pretrained(place)
 
-    atomic.write_folder(small, write)
+    write_folder(small, write)
     return whole, small
 
 
@@ -63,7 +63,7 @@ def test_weights_that_lack_something_are_refused(
     weights = load_file(folders[1] / COMPACT)
     name = next(name for name, weight in weights.items() if weight.dtype is torch.int8)
     del weights[name + lost]
-    (folders[1] / atomic.SEAL).unlink()
+    (folders[1] / SEAL).unlink()
     save_file(weights, folders[1] / COMPACT)
     with pytest.raises(UserError, match=r"scale|missing|does not have them"):
         load_model(folders[1])

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from tiny_models import documents, tiny
 
 from precis.generation import memory_check
 from precis.generation.memory_check import free_bytes, scores_bytes
 from precis.generation.summarizer import Summarizer
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from tests.tiny_models import documents, tiny
 
 SHORT = GenerationSettings(max_tokens=4)
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import save
 from torch import Tensor
 from transformers import GenerationConfig
 
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
-from precis.storage.atomic import SEAL, seal, write_folder
+from precis.storage.seal import SEAL, seal, write_folder
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 
 @pytest.fixture(scope="module")

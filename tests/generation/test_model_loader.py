@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 from huggingface_hub.errors import HfHubHTTPError, RemoteEntryNotFoundError, RepositoryNotFoundError
-from tiny_models import KINDS, save
 from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 from precis.generation import model_loader, model_location
 from precis.generation.model_loader import load_model
-from precis.storage.atomic import write_folder
+from precis.storage.seal import write_folder
 from precis.tuning import Prefix, attach, method
 from precis_text.errors import UserError
+from tests.tiny_models import KINDS, save
 
 
 @pytest.fixture(scope="module")
@@ -55,18 +55,10 @@ def test_a_file_of_another_kind_is_named(bart: Path, tmp_path: Path) -> None:
     assert "cannot be used" in refused(tmp_path / "model")
 
 
-@pytest.mark.parametrize(
-    ("units", "message"), [("null", ""), ('{"type": "Turns"}', "tune the adapter again")]
-)
-def test_a_file_of_before_adapters_kept_their_units_is_read_where_it_has_none(
-    bart: Path, tmp_path: Path, units: str, message: str
-) -> None:
+def test_an_unknown_entry_of_the_use_is_named(bart: Path, tmp_path: Path) -> None:
     shutil.copytree(bart, tmp_path / "model")
-    (tmp_path / "model" / "precis.json").write_text(f'{{"max_source": 77, "units": {units}}}')
-    if message:
-        assert message in refused(tmp_path / "model")
-    else:
-        assert load_model(tmp_path).use.max_source == 77
+    (tmp_path / "model" / "precis.json").write_text('{"max_source": 77, "units": null}')
+    assert "precis.json: cannot be used" in refused(tmp_path / "model")
 
 
 def refused(source: str | Path) -> str:
@@ -119,7 +111,7 @@ def test_a_download_from_the_hub_is_told(
     if is_there:
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00").mkdir(parents=True)
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00" / "model.safetensors").touch()
-    monkeypatch.setattr(model_loader.huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(model_loader.huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))  # type: ignore[attr-defined]
     monkeypatch.setattr(model_location, "_check_hub", lambda _: None)
     monkeypatch.setattr(model_location, "_settings_on_hub", lambda _: BartConfig().to_dict())
     monkeypatch.setattr(model_loader, "_load_weights", fetch)

@@ -1,7 +1,6 @@
 """Sentences that are told while a summary is written are those that it begins with in the end."""
 
 import pytest
-from tiny_models import documents, tiny
 
 from precis.generation import partial_summaries
 from precis.generation.decoder_batches import Generate, Lean
@@ -10,6 +9,7 @@ from precis.generation.summarizer import Summarizer
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.length import Length, Sentences, Words, trim
 from precis_text.words import length_in_words
+from tests.tiny_models import documents, tiny
 
 TEXTS = [
     "Dr. Ames met J. Henders on Monday. He paid No. 5 of the U.S. The offer of 3.5 million was not taken. It rains.",

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import KINDS, documents, our_tokenizer, tiny
 from transformers import PreTrainedModel
 
 from precis.generation.generation_settings import generation_config
@@ -15,6 +14,7 @@ from precis.tuning import Prefix, attach, method
 from precis_text.control_characters import join_parts, mark_units
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from tests.tiny_models import KINDS, documents, our_tokenizer, tiny
 
 SHORT = GenerationSettings(max_tokens=12)
 DOCUMENTS = documents(7)
@@ -23,7 +23,7 @@ LONG = "\n".join(documents(12, seed=9))
 
 def summarizer(kind: str = "zcodepp", **options: int) -> Summarizer:
     model, tokenizer = tiny(kind, positions=512)
-    return Summarizer(model, tokenizer, settings=SHORT, **options)
+    return Summarizer(model, tokenizer, settings=SHORT, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -261,7 +261,7 @@ def test_words_are_an_upper_bound_in_whole_sentences(
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, int], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        summarizer().summarize(DOCUMENTS, **options)
+        summarizer().summarize(DOCUMENTS, **options)  # type: ignore[arg-type]
 
 
 def writes(s: Summarizer, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +277,7 @@ def test_a_document_within_its_cap_is_given_back_without_asking_the_model(
 ) -> None:
     s = summarizer("bart")
     writes(s, "Something else.", monkeypatch)
-    kept, other = s.summarize([" Ann sings loudly.\n", "Ann sings. Bob and Cleo dance. " * 9], **asked)
+    kept, other = s.summarize([" Ann sings loudly.\n", "Ann sings. Bob and Cleo dance. " * 9], **asked)  # type: ignore[arg-type]
     assert (kept.text, kept.kept, kept.finished) == ("Ann sings loudly.", True, True)
     assert kept.tokens_read == kept.document_tokens > 0
     assert not other.kept
@@ -370,7 +370,7 @@ def test_a_stream_reads_ahead_by_windows_only() -> None:
     s = summarizer()
     taken = 0
 
-    def endless():  # type: ignore[no-untyped-def]
+    def endless():
         nonlocal taken
         while True:
             taken += 1

@@ -1,15 +1,12 @@
-"""What moved since the golden files were written: `python -m tests.golden [--write] [losses texts digests helps]`."""
+"""What moved since the golden files were written: `python -m tests.golden [--write] [NAME ...]`."""
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from golden import records, runs
+from tests.golden import records, runs
 
 
 def _losses(shelf: Path) -> dict[str, Any]:
@@ -33,7 +30,8 @@ def main() -> int:
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         shelf = Path(folder)
-        runs.prepare(shelf)
+        if set(arguments.names or RECORDS) - {"helps", "texts"}:
+            runs.prepare(shelf)
         found = {name: RECORDS[name](shelf) for name in arguments.names or RECORDS}
     for name, record in found.items():
         if arguments.write:

@@ -8,14 +8,12 @@ import contextlib
 import hashlib
 import io
 import json
-import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
-from tiny_models import documents, our_tokenizer
 from transformers import PreTrainedModel
 from typer.main import get_command
 
@@ -30,9 +28,10 @@ from precis.models import (
     ZCodePPForConditionalGeneration,
 )
 from precis_text.decoding_settings import GenerationSettings
+from tests.tiny_models import documents, our_tokenizer
 
 _STEPS = 20
-_TERMINAL = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+_NAMES = re.compile(r"^(--?[\w-]+[ ,/;]*)+")
 # Without dropout, which every way of attention draws in its own order.
 _SHAPE = {
     "dropout": 0.0,
@@ -133,7 +132,7 @@ def _ground(shelf: Path) -> Numbers:
 
 
 def _tune(shelf: Path, method: str) -> Numbers:
-    data = f"--data {shelf / 'pairs'} --batch-size 8 --prefix-length 6 --inner-width 16"
+    data = f"--data {shelf / 'pairs'} --batch-size 8 --set prefix.length=6 --set prefix.keys.width=16"
     words = ["tune", "--model", _start(shelf), "--method", method, *data.split(), *_changed(_PAIRS)]
     numbers = _train(shelf, f"tune-{method}", *words)
     if method == "truncsa":  # its gradient jumps where a column falls out of the top
@@ -157,7 +156,7 @@ LOSSES: dict[str, Callable[[Path], Numbers]] = {
     "pretrain prophetnet": lambda shelf: _pretrain(shelf, "mass", "prophetnet-micro", _PROPHETNET),
     "ground zcodepp": _ground,
     **{
-        f"tune {method}": lambda shelf, method=method: _tune(shelf, method)
+        f"tune {method}": lambda shelf, method=method: _tune(shelf, method)  # type: ignore[misc]
         for method in ("prefix", "hierblock+softsa", "truncsa")
     },
 }
@@ -206,19 +205,34 @@ def digests(shelf: Path) -> dict[str, str]:
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in named.items()}
 
 
-def helps() -> dict[str, str]:
-    """`--help` of every command, as in a terminal of 100 columns."""
-    return {" ".join(["precis", *words]): _help(words) for words in _commands(get_command(app), ())}
+def helps() -> dict[str, dict[str, Any]]:
+    """Return the help of every command: its paragraphs, and the type and help of its arguments and options."""
+    return {
+        " ".join(words): _help(context) for words, context in _commands(get_command(app), ("precis",), None)
+    }
 
 
-def _commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    yield words
+def _commands(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the words and the context of a command and of all commands in it."""
+    context = command.context_class(command, info_name=words[-1], parent=parent)
+    yield words, context
     for name, inner in getattr(command, "commands", {}).items():
-        yield from _commands(inner, (*words, name))
+        yield from _commands(inner, (*words, name), context)
 
 
-def _help(words: tuple[str, ...]) -> str:
-    shown = io.StringIO()
-    with patch.dict(os.environ, _TERMINAL), contextlib.redirect_stdout(shown):
-        assert main([*words, "--help"]) == 0
-    return "\n".join(line.rstrip() for line in shown.getvalue().splitlines())
+def _help(context: Any) -> dict[str, Any]:
+    command = context.command
+    paragraphs = [text for part in (command.help, command.epilog) if part for text in part.split("\n\n")]
+    return {
+        "paragraphs": [" ".join(text.split()) for text in paragraphs],
+        "options": dict(_option(parameter, context) for parameter in command.get_params(context)),
+    }
+
+
+def _option(parameter: Any, context: Any) -> tuple[str, dict[str, str]]:
+    """Return the names of a parameter; its type, if it takes a value; its help with its default, and its panel."""
+    shown, told = parameter.get_help_record(context)
+    names = ", ".join([*parameter.opts, *parameter.secondary_opts])
+    typed = _NAMES.sub("", shown) if names.startswith("-") else shown.removeprefix(parameter.opts[0])
+    panel = getattr(parameter, "rich_help_panel", None)
+    return names, {"type": typed.strip(), "help": told, **({"panel": panel} if panel else {})}

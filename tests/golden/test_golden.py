@@ -6,7 +6,8 @@ Where something moved on purpose: `python -m tests.golden --write NAME`, and the
 from pathlib import Path
 
 import pytest
-from golden import records, runs
+
+from tests.golden import records, runs
 
 
 @pytest.fixture(scope="module")

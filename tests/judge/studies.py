@@ -41,7 +41,7 @@ def study_in(
 ) -> JudgingStudy:
     """A study of invented documents."""
     texts = invented(documents) if isinstance(documents, int) else documents
-    return new_study(folder, texts, Design(judges=judges, **design), protocol(asked))
+    return new_study(folder, texts, Design(judges=judges, **design), protocol(asked))  # type: ignore[arg-type]
 
 
 def judge_all(study: JudgingStudy, prefers) -> None:
@@ -58,5 +58,5 @@ def judge_all(study: JudgingStudy, prefers) -> None:
 
 
 def lines(path: Path) -> list[dict]:
-    """The records of a file of JSON lines."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """The records of a journal."""
+    return [json.loads(line) for line in path.read_text().splitlines()][1:]

@@ -1,14 +1,17 @@
 """The server of the page: who may ask what."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
-from judge.studies import lines, study_in
 
 from precis_judge.judge_app import make_app
 from precis_judge.verdicts import VerdictStore
+from precis_text.errors import RunError
 
 HOST = "127.0.0.1:8477"
 OWN = {"X-Precis-Judge": "0"}
@@ -112,8 +115,53 @@ def test_a_verdict_that_cannot_be_written_is_not_acknowledged(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("precis_judge.verdicts.os.fsync", full)
+        patch.setattr("precis.storage.journal.os.fsync", full)
         answer = ann.post("/api/verdict", json=VERDICT, headers=OWN)
         assert (answer.status_code, "No space left" in answer.text) == (503, True)
         assert ann.get("/api/state", headers=OWN).json()["next"] == 0
     assert ann.post("/api/verdict", json=VERDICT, headers=OWN).json() == {"next": 1}
+
+
+def _replace(file: Path) -> None:
+    """Put a copy in its place, as file synchronizers and editors do."""
+    file.with_name("copy").write_bytes(file.read_bytes())
+    file.with_name("copy").replace(file)
+
+
+def test_a_verdict_whose_file_was_replaced_is_not_acknowledged_and_the_server_is_told(tmp_path: Path) -> None:
+    failures: list[RunError] = []
+    study = study_in(tmp_path / "study")
+    with pytest.raises(RunError, match="was replaced or deleted"), VerdictStore.opened(study) as store:
+        _two_around(store, study.folder / "verdicts.jsonl", failures)
+    assert "its 1 records are in verdicts.jsonl.kept-" in str(failures[0])
+
+
+def _two_around(store: VerdictStore, file: Path, failures: list[RunError]) -> None:
+    """Send a verdict, replace the file, and send another one."""
+    app = make_app(store, hosts={HOST}, on_failure=failures.append)
+    ann = TestClient(app, base_url=f"http://{HOST}")
+    ann.post("/api/enter", json={"token": store.study.links["Ann"]}, headers=OWN)
+    assert ann.post("/api/verdict", json=VERDICT, headers=OWN).json() == {"next": 1}
+    _replace(file)
+    answer = ann.post("/api/verdict", json={**VERDICT, "page": 1}, headers=OWN)
+    assert (answer.status_code, "cannot save the verdict" in answer.text) == (503, True)
+    assert str(file.parent) not in answer.text
+    assert ann.get("/api/state", headers=OWN).json()["next"] == 1
+
+
+def test_the_server_stops_with_one_line_when_the_file_of_verdicts_is_replaced(tmp_path: Path) -> None:
+    study = study_in(tmp_path / "study")
+    words = [sys.executable, "-m", "precis", "judge", "serve", str(study.folder), "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        link = next(word for line in server.stdout for word in line.split() if word.startswith("http"))
+        place, _, token = link.partition("/#")
+        _replace(study.folder / "verdicts.jsonl")
+        with httpx.Client(base_url=place, headers=OWN) as ann:
+            ann.post("/api/enter", json={"token": token})
+            assert ann.post("/api/verdict", json=VERDICT).status_code == 503
+        assert server.wait(30) == 1
+        said = [line for line in server.stderr.read().splitlines() if line.startswith("error:")]
+    assert len(said) == 1
+    assert "verdicts.jsonl: was replaced or deleted by another program; its 0 records are in" in said[0]

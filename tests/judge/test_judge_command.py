@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge.studies import judge_all
 
 from precis_judge.judging_study import open_study
+from tests.judge.studies import judge_all
 
 Precis = Callable[..., Any]
 

@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from judge.studies import invented
 
 from precis_judge.study_design import Design, lay_out
 from precis_text.errors import UserError
+from tests.judge.studies import invented
 
 SYSTEMS = ("first", "second", "third")
 
@@ -21,7 +21,7 @@ def test_each_system_stands_on_each_side_half_of_the_time_for_every_judge() -> N
     for each in (0, 1, 2):
         found = layout(21, judges=("Ann", "Ben", "Cid"), each=each, repeats=0, gold=0.2)
         for pages in found.pages.values():
-            sides = Counter()
+            sides = Counter()  # type: ignore[var-annotated]
             for page in pages:
                 item = found.items[page.item]
                 sides[item.first, item.second, bool(item.planted)] += 1 if page.first_left else -1

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from judge.studies import INJECTED, invented, judge_all, study_in
 
 from precis_judge.protocols import protocol
 from precis_judge.report_files import publish
 from precis_judge.study_report import make_report
 from precis_judge.verdicts import VerdictStore
 from precis_text.errors import UserError
+from tests.judge.studies import INJECTED, invented, judge_all, study_in
 
 
 def test_the_protocols_ask_for_the_papers_criteria() -> None:

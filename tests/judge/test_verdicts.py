@@ -2,21 +2,23 @@
 
 import json
 import random
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from judge.studies import lines, study_in
 
 from precis.storage.locks import HeldError
 from precis_judge.judging_study import open_study
 from precis_judge.verdicts import VerdictStore, read_verdicts
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 
 KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")
 _WRITER = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from precis_judge.judging_study import open_study
 from precis_judge.verdicts import VerdictStore
@@ -155,3 +157,57 @@ def test_links_are_kept_and_only_their_owner_may_read_them(tmp_path: Path) -> No
     (study.folder / "links.json").write_text(json.dumps({"Ann": "a" * 20}))
     with pytest.raises(UserError, match="delete it"):
         _ = open_study(study.folder).links
+
+
+def replaced(path: Path) -> None:
+    """Put a copy in its place, as file synchronizers and editors do."""
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+@pytest.mark.parametrize("change", [replaced, Path.unlink])
+def test_no_verdict_is_acknowledged_after_its_file_was_replaced_or_deleted(
+    change: Callable[[Path], object], tmp_path: Path
+) -> None:
+    study = study_in(tmp_path / "study")
+    file = study.folder / "verdicts.jsonl"
+    with pytest.raises(RunError, match="was replaced or deleted"), VerdictStore.opened(study) as store:
+        _two_around(store, lambda: change(file))
+    file.unlink(missing_ok=True)
+    next(study.folder.glob("verdicts.jsonl.kept-*")).rename(file)
+    with VerdictStore.opened(study) as store:
+        assert store.next_page("Ann") == 1
+        store.add(verdict(1))
+    assert [one["page"] for one in lines(file)] == [0, 1]
+
+
+def _two_around(store: VerdictStore, change: Callable[[], object]) -> None:
+    """Add a verdict, change the file, and try another one."""
+    store.add(verdict(0))
+    change()
+    with pytest.raises(RunError, match="its 1 records are in"):
+        store.add(verdict(1))
+    assert store.next_page("Ann") == 1
+
+
+def test_verdicts_of_another_study_are_refused(tmp_path: Path) -> None:
+    study = study_in(tmp_path / "study")
+    with VerdictStore.opened(study) as store:
+        store.add(verdict(0))
+    other = study_in(tmp_path / "other", seed=5)
+    shutil.copy(study.folder / "verdicts.jsonl", other.folder)
+    with pytest.raises(UserError, match=r"verdicts\.jsonl was started with study='\w+', now '\w+'; restore"):
+        read_verdicts(other)
+    with pytest.raises(UserError, match="was started with study="), VerdictStore.opened(other):
+        pass
+
+
+def test_a_changed_verdict_is_named(tmp_path: Path) -> None:
+    study = study_in(tmp_path / "study")
+    with VerdictStore.opened(study) as store:
+        store.add(verdict(0, "left"))
+    file = study.folder / "verdicts.jsonl"
+    file.write_text(file.read_text().replace("left", "same"))
+    with pytest.raises(UserError, match=r"verdicts\.jsonl, line 2: has changed since it was written"):
+        read_verdicts(study)

@@ -2,15 +2,15 @@
 
 import pytest
 import torch
-from conformance import random_batch
-from small_models import SEQ2SEQ, seq2seq
-from tiny_models import documents, tiny
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 
 from precis.generation.summarizer import Summarizer
 from precis.models.outputs import predicting_states
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from tests.conformance import random_batch
+from tests.small_models import SEQ2SEQ, seq2seq
+from tests.tiny_models import documents, tiny
 
 
 class ThirdConfig(ZCodePPConfig):

@@ -3,9 +3,9 @@
 import warnings
 
 import pytest
-from tiny_models import tiny
 
 from precis.models.family import enable_gradient_checkpointing
+from tests.tiny_models import tiny
 
 
 @pytest.mark.parametrize("kind", ["zcodepp", "bart"])

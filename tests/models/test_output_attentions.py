@@ -1,11 +1,14 @@
 """`output_attentions=True` gives the weights that were used, and the numbers stay what they are."""
 
+from typing import Any
+
 import pytest
 import torch
-from conformance import random_batch
-from small_models import SEQ2SEQ, classifier, seq2seq
 
-CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+from tests.conformance import random_batch
+from tests.small_models import SEQ2SEQ, classifier, seq2seq
+
+CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
 
 
 def inputs(model, *, target=8):
@@ -65,7 +68,7 @@ def test_weights_times_values_are_what_the_attention_puts_out(kind, part):
     stack = model.model.encoder.stack if part == "encoder" else model.model.decoder
     attention = (stack.cross_attentions() if part == "cross" else stack.self_attentions())[1]
     apart = kind == "zcodepp" and part == "encoder"  # there the layer holds the last projection
-    seen = {}
+    seen: dict[Any, Any] = {}
     attention.value.register_forward_hook(lambda _, __, out: seen.setdefault("values", out))
     last = stack.layers[1].attention_output if apart else attention.output
     last.register_forward_pre_hook(lambda _, args: seen.setdefault("mixed", args[0]))

@@ -1,11 +1,16 @@
 """torch.export and torch.compile take every model whole, with masks."""
 
+from typing import Any
+
 import pytest
 import torch
-from conformance import random_batch
-from small_models import SEQ2SEQ, classifier, seq2seq
 
-CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+from tests.conformance import random_batch
+from tests.small_models import SEQ2SEQ, classifier, seq2seq
+
+pytestmark = pytest.mark.traced
+
+CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
 
 
 def given(model):

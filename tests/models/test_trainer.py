@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from small_models import seq2seq
-from tiny_models import our_tokenizer
 from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from precis_text.errors import UserError
+from tests.small_models import seq2seq
+from tests.tiny_models import our_tokenizer
 
 STREAMS = ("zcodepp-streams", "prophetnet")
 
@@ -50,7 +50,7 @@ def test_options_of_gradient_checkpointing_are_honoured(kind):
     model.gradient_checkpointing_enable(
         {
             "use_reentrant": False,
-            "context_fn": lambda: asked.append(1) or (torch.no_grad(), torch.enable_grad()),
+            "context_fn": lambda: asked.append(1) or (torch.no_grad(), torch.enable_grad()),  # type: ignore[func-returns-value]
         }
     )
     model(input_ids=ids, labels=ids)

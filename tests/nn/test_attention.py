@@ -31,7 +31,7 @@ def test_query_blocks_equal_the_whole_in_values_and_gradients(monkeypatch, maske
     monkeypatch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
     q, k, v = (x.requires_grad_() for x in random_inputs(queries=75, keys=75))
     tables = torch.randn(2, 3, 32, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    bias = DisentangledBias(*tables, OffsetRows(LogBuckets(16, 32)))
+    bias = DisentangledBias(*tables, OffsetRows(LogBuckets(16, 32)))  # type: ignore[call-arg]
     mask = (torch.rand(2, 1, 1, 75, generator=torch.Generator().manual_seed(4)) > 0.2) if masked else None
 
     def value_and_gradients():

@@ -109,11 +109,11 @@ def test_masks_dense_scores_and_prefixes_are_aligned(handed, dtype):
             ({"bias": DenseBias(dense[..., -1:, :])}, dense[..., -1:, :]),
         ]
         for given, expected in asked:
-            queries = states[..., -1:, :] if expected.shape[-2] == 1 and "mask" not in given else states
-            attend(queries, states, states, **given)
+            queries = states[..., -1:, :] if expected.shape[-2] == 1 and "mask" not in given else states  # type: ignore[operator]
+            attend(queries, states, states, **given)  # type: ignore[arg-type]
             assert_aligned(handed[-1], given)
             assert torch.equal(handed[-1], expected)
-            attend(states, states, states, **(given if queries is states else {"mask": mask}), prefix=prefix)
+            attend(states, states, states, **(given if queries is states else {"mask": mask}), prefix=prefix)  # type: ignore[arg-type]
             assert_aligned(handed[-1], given)
             assert (handed[-1][..., :5] == 0).all()
         handed.clear()

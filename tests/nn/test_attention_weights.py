@@ -1,5 +1,7 @@
 """Weights that are written down, and states that are looked at on their way."""
 
+from typing import Any
+
 import torch
 
 from precis.nn.attention import attend, t5_attention
@@ -12,7 +14,7 @@ def states(*shape):
 
 
 def test_without_a_prefix_weights_are_observed_by_one_of_no_columns_that_changes_nothing():
-    layer, seen = t5_attention(8, heads=2, head_width=4, dropout=0.0), []
+    layer, seen = t5_attention(8, heads=2, head_width=4, dropout=0.0), []  # type: ignore[var-annotated]
     q, k, v = states(3, 1, 2, 5, 4)
     columns = observed(None, layer, seen.append)
     assert columns.length == 0
@@ -23,7 +25,7 @@ def test_without_a_prefix_weights_are_observed_by_one_of_no_columns_that_changes
 def test_who_observes_later_sees_what_the_first_gave_back():
     keys = states(2, 3, 4)
     first = PrefixColumns(keys, keys, observe=lambda weights: weights * 0)
-    seen = []
+    seen: list[Any] = []
     q, k, v = states(3, 1, 2, 5, 4)
     mixed = attend(
         q, k, v, prefix=observed(first, t5_attention(8, heads=2, head_width=4, dropout=0.0), seen.append)

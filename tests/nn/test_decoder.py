@@ -60,7 +60,7 @@ def test_no_state_sees_what_comes_after_it_nor_padding_of_the_source():
 
 @torch.no_grad()
 def test_observers_see_main_states_and_last_the_normed_ones():
-    decoder, seen = build(), []
+    decoder, seen = build(), []  # type: ignore[var-annotated]
     found = decoder(target(), SOURCE, source_valid=VALID, observe=seen.append)
     assert len(seen) == 2
     assert torch.equal(seen[-1], found)

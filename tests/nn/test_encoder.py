@@ -60,7 +60,7 @@ def test_the_convolution_is_added_to_the_first_layer_and_sees_no_padding():
 @torch.no_grad()
 def test_an_observer_is_told_whole_sequences_after_each_layer(monkeypatch):
     encoder = make_encoder(chunk_length=24, global_layers=1)
-    valid, seen = make_valid(), []
+    valid, seen = make_valid(), []  # type: ignore[var-annotated]
     output = encoder(embed(valid), valid, observe=seen.append)
     assert [each.shape for each in seen] == [(*valid.shape, 16)] * 3
     assert torch.equal(seen[-1], output)

@@ -99,7 +99,7 @@ def test_the_ragged_last_chunk_of_a_single_document_is_not_padded(monkeypatch):
 def test_states_after_each_layer_are_seen_as_rows(monkeypatch):
     encoder = make_encoder(chunk_length=24, global_layers=1)
     valid = make_valid()
-    seen = {NEVER: [], ALWAYS: []}
+    seen = {NEVER: [], ALWAYS: []}  # type: ignore[var-annotated]
     for waste, layers in seen.items():
         monkeypatch.setattr(packed, "WASTE", waste)
         encoder(embed(valid), valid, observe=layers.append)

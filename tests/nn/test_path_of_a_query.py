@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from walks import modules_entered
 
 from precis.nn.attention import attend
 from precis.nn.disentangled import cpp_loader
 from precis.nn.score_bias import DenseBias
 from tests.nn.disentangled.inputs import make_bias, random_inputs
+from tests.walks import modules_entered
 
 MOST = 6
 

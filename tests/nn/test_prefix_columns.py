@@ -1,5 +1,7 @@
 """`attend` with a prefix: every path gives Eq. 1, and blocks hide columns exactly."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -112,7 +114,7 @@ def test_own_keys_and_a_prefix_share_one_softmax():
 @pytest.mark.parametrize("normalize", [TopP(mass=0.8), Gumbel(temperature=0.5)])
 def test_what_is_observed_is_what_the_values_are_mixed_with(normalize):
     q, k, v, pk, pv = inputs()
-    seen = []
+    seen: list[Any] = []
     prefix = PrefixColumns(pk, pv, blocks(), observe=seen.append)
     found = attend(q, k, v, prefix=prefix, normalize=normalize)
     values = torch.cat([pv.expand(2, -1, -1, -1), v], -2)

@@ -169,7 +169,7 @@ def test_a_full_mask_over_cached_places_gives_predicting_states_the_row_of_the_l
     generator = torch.Generator().manual_seed(0)
     allowed = torch.rand(2, 1, 6, 6, generator=generator) > 0.4
     options = {"keys": 6, "buckets": CausalBuckets(), "gap": 1}
-    whole = sight(whole_target(0, 6, range(3)), first=0, length=6, valid=allowed, **options)
-    late = sight(whole_target(4, 2, range(3)), first=4, length=2, valid=allowed[:, :, 4:], **options)
+    whole = sight(whole_target(0, 6, range(3)), first=0, length=6, valid=allowed, **options)  # type: ignore[arg-type]
+    late = sight(whole_target(4, 2, range(3)), first=4, length=2, valid=allowed[:, :, 4:], **options)  # type: ignore[arg-type]
     # stream 0, whose last visible places are among the new ones
     assert torch.equal(late.mask[:, :, 2:4], whole.mask[:, :, [6 + 4, 6 + 5]])

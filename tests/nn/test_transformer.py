@@ -52,7 +52,7 @@ def test_padding_changes_no_state_of_a_real_token():
 
 @torch.no_grad()
 def test_an_observer_is_told_the_input_of_the_first_layer_and_each_output():
-    encoder, seen = build(), []
+    encoder, seen = build(), []  # type: ignore[var-annotated]
     output = encoder(torch.randn(1, 6, 16), torch.arange(6)[None], None, observe=seen.append)
     assert len(seen) == 3
     assert torch.equal(seen[-1], output)

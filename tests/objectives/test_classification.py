@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from small_models import classifier
 
 from precis.data.batches.corruption import IGNORE
 from precis.data.batches.labelled_texts import LabelledBatch
 from precis.objectives.classification import Classification
+from tests.small_models import classifier
 
 IDS = torch.arange(5, 29).view(4, 6)
 

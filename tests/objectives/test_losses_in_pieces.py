@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from models.zcodepp.test_replaced_token_detection import blocks
-from models.zcodepp.test_replaced_token_detection import model as pretraining_model
-from objectives.test_future_tokens import Pairs, prophet, zcodepp
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -28,6 +25,9 @@ from precis.objectives import SequenceToSequence
 from precis.objectives.future_tokens import FutureTokens
 from precis.objectives.losses import smoothed_cross_entropy, token_losses
 from precis.objectives.replaced_tokens import ReplacedTokensAndSpans
+from tests.models.zcodepp.test_replaced_token_detection import blocks
+from tests.models.zcodepp.test_replaced_token_detection import model as pretraining_model
+from tests.objectives.test_future_tokens import Pairs, prophet, zcodepp
 
 ROWS, WIDTH, VOCABULARY = 23, 6, 31
 
@@ -279,22 +279,22 @@ def test_an_objective_without_logits_is_the_objective_with_them(case: str) -> No
 def test_a_model_of_an_unknown_family_is_asked_for_its_logits() -> None:
     model = bart().eval()
     whole, *_ = measured(model, SequenceToSequence(), rows=10_000)
-    model.config.model_type = "somebody's"
+    model.config.model_type = "somebody's"  # type: ignore[union-attr]
 
     pieces, *_ = measured(model, SequenceToSequence(), rows=5)
 
     torch.testing.assert_close(pieces.total, whole.total)
-    assert not model.lm_head._forward_pre_hooks
+    assert not model.lm_head._forward_pre_hooks  # type: ignore[union-attr]
 
 
 def test_a_head_that_is_wrapped_is_asked_for_its_logits() -> None:
     class Doubled(nn.Linear):
-        def forward(self, states: Tensor) -> Tensor:  # type: ignore[override]
+        def forward(self, states: Tensor) -> Tensor:
             return 2 * super().forward(states)
 
     model = bart().eval()
     doubled = Doubled(16, 40, bias=False)
-    doubled.weight = model.lm_head.weight
+    doubled.weight = model.lm_head.weight  # type: ignore[assignment, union-attr]
     model.lm_head = doubled
     whole, *_ = measured(model, SequenceToSequence(), rows=10_000)
 
@@ -308,6 +308,7 @@ def test_a_head_that_is_wrapped_is_asked_for_its_logits() -> None:
     [pytest.param(bart, marks=pytest.mark.slow), lambda: zcodepp(0)],
     ids=["bart", "zcodepp"],
 )
+@pytest.mark.traced
 def test_a_compiled_model_gives_the_same_loss(make: Any) -> None:
     torch._dynamo.reset()
     model = make().eval()
@@ -316,7 +317,7 @@ def test_a_compiled_model_gives_the_same_loss(make: Any) -> None:
 
     for _ in range(2):
         with pieces_of(5, 40):
-            pieces = SequenceToSequence()(compiled, pairs())
+            pieces = SequenceToSequence()(compiled, pairs())  # type: ignore[arg-type]
         torch.testing.assert_close(pieces.total, whole.total)
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import ClassVar, Unpack, get_args
 
 import pytest
-from tiny_models import documents, our_tokenizer
 
 from precis.data.batches.corruption import CorruptionIds
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows
@@ -17,6 +16,7 @@ from precis.phases.train.memory_plan import memory_plan
 from precis.phases.train.pretraining import pretrain, resolve_pretraining
 from precis.recipes.pretraining_runs import PreTrainingObjectives, pretraining_run
 from precis_text.config import Settings
+from tests.tiny_models import documents, our_tokenizer
 
 SOURCE = Path(__file__).parents[2] / "packages" / "precis" / "src" / "precis"
 SMALL = {
@@ -58,7 +58,7 @@ def test_a_fourth_objective_is_trained_validated_exported_and_planned_by_its_cla
 ) -> None:
     our_tokenizer().save_pretrained(tmp_path / "words")
     pack(documents(40), tmp_path / "words", tmp_path / "pack", dev_share=0.2)
-    run = replace(resolve_pretraining("zcodepp-micro", changes=SMALL), objective=SmoothedSpans())
+    run = replace(resolve_pretraining("zcodepp-micro", changes=SMALL), objective=SmoothedSpans())  # type: ignore[arg-type]
     done = pretrain(run, corpora={str(tmp_path / "pack"): 1.0}, out=tmp_path / "run", callbacks=[])
     assert done.model is not None
     assert {"loss", "nll"} <= set(done.result.metrics)
@@ -78,7 +78,7 @@ def test_no_module_asks_which_objective_a_run_has() -> None:
 @pytest.mark.parametrize("objective", get_args(PreTrainingObjectives))
 def test_saved_settings_of_every_objective_come_back_equal(objective: type[Settings]) -> None:
     run = pretraining_run("prophetnet-micro" if objective.__name__ == "MassSpans" else "zcodepp-micro")
-    run = replace(run, objective=objective())
+    run = replace(run, objective=objective())  # type: ignore[arg-type]
     assert run.to_dict()["objective"]["type"] == objective.__name__
     assert type(run).from_dict(run.to_dict()) == run
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from models.zcodepp.test_replaced_token_detection import DELTA, TABLE, Blocks, blocks, model, moved
 from torch import Tensor, nn
 
 from precis.models.zcodepp.replaced_token_detection import PreTrainingOutput, ZCodePPForPreTraining
@@ -16,6 +15,7 @@ from precis.objectives.losses import InTurn, Loss, Objective
 from precis.objectives.replaced_tokens import ReplacedTokensAndSpans, replaced_token_loss
 from precis.training import TrainSettings, train
 from precis_text.errors import DivergedError
+from tests.models.zcodepp.test_replaced_token_detection import DELTA, TABLE, Blocks, blocks, model, moved
 
 OBJECTIVE = ReplacedTokensAndSpans()
 
@@ -139,7 +139,7 @@ def test_a_first_turn_that_is_not_finite_ends_the_step(tmp_path: Path) -> None:
 
     def discriminate(owner: nn.Module, batch: Blocks, _: Any) -> Loss:
         turns.append("discriminate")
-        return Loss(total=sum(p.sum() for p in owner.parameters()), num_targets=1)
+        return Loss(total=sum(p.sum() for p in owner.parameters()), num_targets=1)  # type: ignore[arg-type]
 
     before = {name: tensor.clone() for name, tensor in whole.state_dict().items()}
     settings = TrainSettings(steps=2, warmup_steps=0)

@@ -186,7 +186,7 @@ def test_beyond_the_table_attention_equals_the_clamped_reference(length):
     states = torch.randn(length, 32, generator=torch.Generator().manual_seed(3))
     rows = [clamped_row(d, buckets=256, maximum=512) for d in range(length - 1, -length, -1)]
     index = torch.arange(length)
-    rows = torch.tensor(rows)[length - 1 - index[:, None] + index[None]]
+    rows = torch.tensor(rows)[length - 1 - index[:, None] + index[None]]  # type: ignore[assignment]
     with torch.no_grad():
         positions = ours.stack.positions.for_layers(states.device)()
         expected = reference_attention(attention, states, positions.table, rows)

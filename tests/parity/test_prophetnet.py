@@ -9,6 +9,7 @@ encoder, main stream and single cached steps are right, and equal ours; the rest
 """
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -171,7 +172,7 @@ class SlowProphetNet:
         for i, state in enumerate(main):  # Eq. 7
             distances = [positions[i] - positions[j] for j in range(i + 1)]
             after_main.append(step(state, i + 1, [], distances))
-        after = []
+        after: list[Any] = []
         for k, row in enumerate(predicting):  # Eqs. 8, 9
             after.append([])
             for i, state in enumerate(row):

@@ -46,12 +46,12 @@ def make_pair(feed_forward, *, dropout=0.0):
         copy_attention(own.self_attention, block.layer[0].SelfAttention)
         copy_attention(own.cross_attention, block.layer[1].EncDecAttention)
         dense = block.layer[2].DenseReluDense
-        copy_linear(own.feed_forward.down, dense.wo)
+        copy_linear(own.feed_forward.down, dense.wo)  # type: ignore[union-attr]
         if feed_forward == "gated-gelu":
-            copy_linear(own.feed_forward.gate, dense.wi_0)
-            copy_linear(own.feed_forward.up, dense.wi_1)
+            copy_linear(own.feed_forward.gate, dense.wi_0)  # type: ignore[union-attr]
+            copy_linear(own.feed_forward.up, dense.wi_1)  # type: ignore[union-attr]
         else:
-            copy_linear(own.feed_forward.up, dense.wi)
+            copy_linear(own.feed_forward.up, dense.wi)  # type: ignore[union-attr]
         norms = (own.self_norm, own.cross_norm, own.feed_forward_norm)
         for norm, layer in zip(norms, block.layer, strict=True):
             torch.nn.init.normal_(layer.layer_norm.weight, mean=1.0, std=0.2)

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from devices import ON_THE_CPU
-from tiny_models import documents, our_tokenizer
 
 from precis.data.packs.pack_writer import pack
 from precis.training.callbacks import read_metrics
+from tests.devices import ON_THE_CPU
+from tests.tiny_models import documents, our_tokenizer
 
 _SMALL = (
     "--recipe zcodepp-micro --set model.hidden_size=16 --set model.num_attention_heads=2 "

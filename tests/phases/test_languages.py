@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import save
 
 from precis.cli import main
 from precis.data.mixing_shares import BySize
@@ -17,6 +16,7 @@ from precis.phases.train.pretraining import pretrain, resolve_pretraining
 from precis.phases.train.tokenizer_training import make_shared_tokenizer
 from precis.recipes.planning import resolve_grounding
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 pytestmark = pytest.mark.filterwarnings("ignore:the texts give only")
 GERMAN = ["brücke", "fluß", "größe", "übung", "straße", "mädchen"]

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import documents, our_tokenizer, save
 
 from precis.data.packs.pack_writer import pack
 from precis.data.synthetic.corpus import make_pairs
@@ -23,11 +22,12 @@ from precis.phases.train.pretraining import PRETRAINING_FOLDER, pretrain, resolv
 from precis.phases.train.training_session import MODEL_FOLDER
 from precis.recipes.planning import few_shot, resolve_grounding, resolve_run
 from precis.recipes.prefix_recipes import TunePlan, resolve_tuning
-from precis.storage.checkpoint_folder import write_sealed
+from precis.storage.seal import replace_folder
 from precis.training.checkpoint import MODEL_FILE
 from precis.training.updates import Updater
 from precis.tuning import Prefix
 from precis_text.errors import DivergedError, RunError
+from tests.tiny_models import documents, our_tokenizer, save
 
 BRIEF = {
     "train.steps": 4,
@@ -179,9 +179,7 @@ def test_a_best_checkpoint_of_a_version_that_did_not_look_is_not_exported(
     tensors = load_file(best / MODEL_FILE)
     next(iter(tensors.values())).view(-1)[0] = math.nan
     others = {
-        file.name: file.read_bytes()
-        for file in best.iterdir()
-        if file.name not in (MODEL_FILE, "manifest.json")
+        file.name: file.read_bytes() for file in best.iterdir() if file.name not in (MODEL_FILE, "seal.json")
     }
 
     def write(folder: Path) -> None:
@@ -189,7 +187,7 @@ def test_a_best_checkpoint_of_a_version_that_did_not_look_is_not_exported(
         for name, content in others.items():
             (folder / name).write_bytes(content)
 
-    write_sealed(best, write)
+    replace_folder(best, write)
     before = {file.name: file.read_bytes() for file in (out / MODEL_FOLDER).iterdir()}
     with pytest.raises(RunError, match=r"none of the 1 checkpoints .* can be used"):
         phases(stock)["finetune"](out)

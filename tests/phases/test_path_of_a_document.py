@@ -1,34 +1,28 @@
-"""How far a document travels: the modules that it passes from `precis summarize` to the model."""
+"""How far a document travels from `precis summarize` to the model: its stays in files, counted."""
 
 from pathlib import Path
 
 from tiny_models import tiny
-from walks import modules_passed
+from walks import Followed, stays_of
 
 from precis.cli import main
+from tests.tiny_models import tiny
+
+MOST_STAYS, MOST_FILES = 26, 11
 
 
-def test_a_document_passes_at_most_twelve_modules(tmp_path: Path) -> None:
+def test_a_document_travels_a_short_way_from_the_command_to_the_model(tmp_path: Path) -> None:
     model, tokenizer = tiny("zcodepp")
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    (tmp_path / "a.txt").write_text("Ann sings in the hall. Zorro listens to her.")
-    words = [
-        "summarize",
-        tmp_path / "a.txt",
-        "--model",
-        tmp_path / "model",
-        "--device",
-        "cpu",
-        "--tokens",
-        "5",
-    ]
-    passed = modules_passed(
+    file = tmp_path / "a.txt"
+    file.write_text("Ann sings in the hall. Zorro listens to her.")
+    words = ["summarize", file, "--model", tmp_path / "model", "--device", "cpu", "--tokens", "5"]
+    stays = stays_of(
         lambda: main([str(word) for word in words]),
-        word="Zorro",
-        token=tokenizer.convert_tokens_to_ids("Z"),
+        Followed(word="Zorro", token=tokenizer.convert_tokens_to_ids("Z"), place=str(file)),
         until="precis.models.encoder_decoder:forward",
+        inside=("precis.nn.", "precis.models."),
     )
-    inside = ("precis.nn.", "precis.models.")
-    way = [name for name in passed if not name.startswith(inside)]
-    assert len(way) <= 12
+    assert len(stays) <= MOST_STAYS, stays
+    assert len(set(stays)) <= MOST_FILES, stays

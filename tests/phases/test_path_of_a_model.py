@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_models import save
-from walks import openings, stays
 
 from precis.cli import main
+from tests.tiny_models import save
+from tests.walks import openings, stays
 
 MOST_STAYS, MOST_FILES = 60, 16
 CHECKED, DIGESTED = 1, 1  # precis reads each file once to check it, and once for the fingerprint

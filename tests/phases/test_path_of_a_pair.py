@@ -1,17 +1,19 @@
-"""How far a pair travels: the modules that it passes from `precis finetune` to the model."""
+"""How far a pair travels from `precis finetune` to the model: its stays in files, counted."""
 
 import json
 from pathlib import Path
 
 from tiny_models import SMALL_RUN, once, our_tokenizer
-from walks import modules_passed
+from walks import Followed, stays_of
 
 from precis.cli import main
+from tests.tiny_models import SMALL_RUN, once, our_tokenizer
 
 NAMES = ("Yuki", "Ann", "Bob", "Tom", "Kim", "Sam")
+MOST_STAYS, MOST_FILES = 30, 18
 
 
-def test_a_pair_passes_at_most_twelve_modules(tmp_path: Path) -> None:
+def test_a_pair_travels_a_short_way_from_the_command_to_the_model(tmp_path: Path) -> None:
     tokenizer = our_tokenizer()
     tokenizer.save_pretrained(tmp_path / "words")
     for split, names in (("train", NAMES), ("dev", NAMES[1:])):
@@ -19,16 +21,16 @@ def test_a_pair_passes_at_most_twelve_modules(tmp_path: Path) -> None:
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (tmp_path / f"{split}.jsonl").write_text(text)
     of_one, of_others = (set(tokenizer(name)["input_ids"]) for name in (NAMES[0], " ".join(NAMES[1:])))
+    data = tmp_path / "train.jsonl"
     words = once(
-        *SMALL_RUN, "--data", tmp_path, "--out", tmp_path / "run", "--tokenizer", tmp_path / "words",
-        "--steps", 1, "--set", "generated_rows=0", "--set", "train.select=loss",
+        *SMALL_RUN, "--data", data, "--dev", tmp_path / "dev.jsonl", "--out", tmp_path / "run",
+        "--tokenizer", tmp_path / "words", "--steps", 1, "--set", "generated_rows=0", "--set", "train.select=loss",
     )  # fmt: skip
-    passed = modules_passed(
+    stays = stays_of(
         lambda: main(["finetune", *words]),
-        word=NAMES[0],
-        token=max(of_one - of_others),
+        Followed(word=NAMES[0], token=max(of_one - of_others), place=str(data)),
         until="precis.models.encoder_decoder:forward",
+        inside=("precis.nn.", "precis.models."),
     )
-    inside = ("precis.nn.", "precis.models.")
-    way = [name for name in passed if not name.startswith(inside)]
-    assert len(way) <= 12
+    assert len(stays) <= MOST_STAYS, stays
+    assert len(set(stays)) <= MOST_FILES, stays

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from devices import ON_THE_CPU
 from safetensors.torch import load_file
-from tiny_models import documents, our_tokenizer
 from torch.testing import assert_close
 
 from precis.data.packs.pack_writer import pack
 from precis.training.callbacks import read_metrics
+from tests.devices import ON_THE_CPU
+from tests.tiny_models import documents, our_tokenizer
 
 _SMALL = (
     "--recipe zcodepp-micro --set model.hidden_size=16 --set model.num_attention_heads=2 "

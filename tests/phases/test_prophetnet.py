@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import bert_tokenizer, documents, our_tokenizer
 
 from precis.data.batches.length_buckets import Batch, in_order
 from precis.data.batches.token_arrays import TokenizedPairs
@@ -31,6 +30,7 @@ from precis.recipes.prophetnet_recipes import prophetnet_decoding
 from precis.recipes.run_plan import ProphetNetShape
 from precis.training.callbacks import read_metrics
 from precis_text.errors import UserError
+from tests.tiny_models import bert_tokenizer, documents, our_tokenizer
 
 TRAINING = {
     "train.steps": 3,
@@ -214,7 +214,7 @@ def test_the_streams_are_weighed_as_the_run_says() -> None:
     shape = {**SMALL, "model.vocab_size": 40, "model.dropout": 0.0}
     run = resolve_run("prophetnet-micro", changes={**shape, "stream_weights": (1.0, 0.0)})
     model = ProphetNetForConditionalGeneration(shaped_config(run.model)).eval()
-    batch = Batch(*torch.randint(5, 40, (3, 2, 7)).unbind())
+    batch = Batch(*torch.randint(5, 40, (3, 2, 7)).unbind())  # type: ignore[arg-type]
     batch = replace(batch, attention_mask=torch.ones(2, 7, dtype=torch.long))
     teacher = SequenceToSequence(label_smoothing=run.label_smoothing)(model, batch)
     torch.testing.assert_close(pair_objective(run, model)(model, batch).total, teacher.total)
@@ -223,7 +223,7 @@ def test_the_streams_are_weighed_as_the_run_says() -> None:
     assert float(both.detach()) != pytest.approx(float(teacher.total.detach()), rel=1e-3)
     with pytest.raises(UserError, match="predicts 2 tokens at a place; give 2 weights"):
         pair_objective(replace(run, stream_weights=(1.0,)), model)(model, batch)
-    alone = ProphetNetForConditionalGeneration(shaped_config(replace(run.model, ngram=1)))
+    alone = ProphetNetForConditionalGeneration(shaped_config(replace(run.model, ngram=1)))  # type: ignore[arg-type]
     with pytest.raises(UserError, match="this model predicts only the next token"):
         pair_objective(run, alone)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from safetensors import SafetensorError
-from tiny_models import our_tokenizer, save
 
 from precis.data.synthetic.corpus import make_pairs
 from precis.phases.data.corpus_packing import make_pack
-from precis.phases.run_folder import check_seals, damaged, save_tokenizer, write_folder
+from precis.phases.run_folder import check_seals, damaged, export_folder, save_tokenizer
 from precis_text.errors import RunError, UserError
+from tests.tiny_models import our_tokenizer, save
 
 
 def full_disk(place: Path) -> None:
@@ -32,11 +32,11 @@ def full_disk_in_tokenizers(place: Path) -> None:
 
 @pytest.mark.parametrize("write", [full_disk, full_disk_in_safetensors, full_disk_in_tokenizers])
 def test_a_full_disk_leaves_what_was_there_and_says_so_in_one_line(write, tmp_path: Path) -> None:
-    write_folder(tmp_path / "model", lambda place: (place / "whole").write_text("before"))
+    export_folder(tmp_path / "model", lambda place: (place / "whole").write_text("before"))
     with pytest.raises(
         RunError, match=r"model cannot be written: .*No space left on device.*; free some space"
     ) as told:
-        write_folder(tmp_path / "model", write)
+        export_folder(tmp_path / "model", write)
     assert "\n" not in str(told.value)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["seal.json", "whole"]
@@ -44,11 +44,11 @@ def test_a_full_disk_leaves_what_was_there_and_says_so_in_one_line(write, tmp_pa
 
 def test_what_somebody_put_into_a_folder_is_never_replaced(tmp_path: Path) -> None:
     place = tmp_path / "model"
-    write_folder(place, lambda new: (new / "whole").write_text("before"))
-    write_folder(place, lambda new: (new / "whole").write_text("after"))
+    export_folder(place, lambda new: (new / "whole").write_text("before"))
+    export_folder(place, lambda new: (new / "whole").write_text("after"))
     (place / "thesis.txt").write_text("mine")
     with pytest.raises(UserError, match=r"model: contains thesis\.txt, which this command did not write"):
-        write_folder(place, lambda new: (new / "whole").write_text("again"))
+        export_folder(place, lambda new: (new / "whole").write_text("again"))
     assert {path.name: path.read_text() for path in place.iterdir() if path.name != "seal.json"} == {
         "thesis.txt": "mine",
         "whole": "after",
@@ -60,7 +60,7 @@ def test_folders_of_others_beside_an_export_are_left_alone(name: str, tmp_path: 
     (tmp_path / name).mkdir()
     (tmp_path / name / "thesis.txt").write_text("mine")
     for text in ("before", "after"):
-        write_folder(tmp_path / "model", lambda new, text=text: (new / "whole").write_text(text))
+        export_folder(tmp_path / "model", lambda new, text=text: (new / "whole").write_text(text))
     assert (tmp_path / name / "thesis.txt").read_text() == "mine"
 
 
@@ -70,7 +70,7 @@ def test_files_have_the_mode_that_new_files_get(tmp_path: Path) -> None:
         (new / "weights").write_text("private")
         (new / "weights").chmod(0o600)
 
-    write_folder(tmp_path / "model", write)
+    export_folder(tmp_path / "model", write)
     (tmp_path / "usual").touch()
     usual = (tmp_path / "usual").stat().st_mode
     assert {path.stat().st_mode for path in (tmp_path / "model").iterdir()} == {usual}
@@ -81,7 +81,7 @@ def test_a_place_without_rights_is_not_called_full(tmp_path: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
     with pytest.raises(PermissionError):
-        write_folder(tmp_path / "model", refused)
+        export_folder(tmp_path / "model", refused)
 
 
 def test_a_plain_model_folder_has_no_seal_and_is_no_damage(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 from transformers import PreTrainedConfig
 
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
@@ -21,6 +20,7 @@ from precis.recipes.catalogue import (
 )
 from precis.recipes.run_plan import RunPlan
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 _LAYERS = {"encoder_layers": 1, "decoder_layers": 1}
 
@@ -114,8 +114,8 @@ def test_every_recipe_survives_json(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in RECIPES if n.startswith("zcodepp")])
 def test_heads_divide_the_width_and_feed_forward_is_four_times_as_wide(name: str) -> None:
     shape = recipe(name).model
-    assert shape.hidden_size == 64 * shape.num_attention_heads
-    assert shape.intermediate_size == 4 * shape.hidden_size
+    assert shape.hidden_size == 64 * shape.num_attention_heads  # type: ignore[union-attr]
+    assert shape.intermediate_size == 4 * shape.hidden_size  # type: ignore[union-attr]
     assert shape.encoder_layers == shape.decoder_layers
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
 
 from precis.data.pairs.pair import Pair
 from precis.phases.data.run_pairs import find_sources
@@ -14,6 +13,7 @@ from precis.phases.train.finetuning import finetune
 from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.planning import few_shot, in_words, resolve_run, zero_shot
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 TINY = ("max_source=48", "max_target=8", "generated_rows=0", "train.select=loss", "train.validate_every=1")
 
@@ -92,7 +92,7 @@ def test_the_sampling_seed_alone_says_which_pairs(
         drawn.append(original(*arguments, **options))
         return drawn[-1]
 
-    original = module.sample
+    original = module.sample  # type: ignore[attr-defined]
     monkeypatch.setattr(module, "sample", sample)
     weights = []
     for seed, sampling_seed in ((0, 7), (1, 7), (0, 8)):

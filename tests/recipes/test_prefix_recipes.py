@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_models import our_tokenizer
 
 from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
@@ -32,6 +31,7 @@ from precis.tuning.prefix import (
     TopLayers,
 )
 from precis_text.errors import UserError
+from tests.tiny_models import our_tokenizer
 
 PLAN = TunePlan(method="hierblock", prefix=Prefix(length=4))
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from server_of_tests import Running, run
-from tiny_models import tiny
 
 from precis.generation.summarizer import Summarizer
 from precis.server.engine import Ask
 from precis.server.served_model import ServedModel
+from tests.server_of_tests import Running, run
+from tests.tiny_models import tiny
 
 
 def tiny_makers() -> ServedModel:

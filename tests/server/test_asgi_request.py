@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from tiny_models import documents
 
 from precis.server.asgi_request import Room
 from precis.server.limits import Limits
+from tests.tiny_models import documents
 
 
 def connect(service) -> socket.socket:

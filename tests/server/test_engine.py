@@ -8,6 +8,7 @@ import pytest
 from precis.generation.summarizer import NOTHING
 from precis.server.engine import Ask, Engine
 from precis.server.limits import ApiError, Limits
+from precis_text.length import make_length
 
 
 class Counting:
@@ -77,7 +78,10 @@ def test_documents_that_are_written_share_a_batch_if_they_are_about_as_long() ->
 @pytest.mark.parametrize("mode", ["extract", "abstract"])
 def test_documents_that_ask_for_something_else_wait_for_their_turn(mode) -> None:
     found = batches_of(
-        [10, 11, 12, 13], Ask(model="m", mode=mode), Limits(), others=Ask(model="m", mode=mode, words=9)
+        [10, 11, 12, 13],
+        Ask(model="m", mode=mode),
+        Limits(),
+        others=Ask(model="m", mode=mode, length=make_length(words=9)),
     )
     assert found == [[10, 12], [11, 13]]
 
@@ -98,7 +102,7 @@ class Picky:
 
 
 def test_a_fault_is_answered_to_the_document_that_has_it_alone() -> None:
-    maker, faults, listener = Picky(), [], Counting()
+    maker, faults, listener = Picky(), [], Counting()  # type: ignore[var-annotated]
     engine = Engine(maker, Limits(), listener, faults.append)
 
     async def run() -> list:
@@ -126,7 +130,9 @@ def test_a_document_without_a_summary_is_counted_once(reason: str) -> None:
     async def run() -> None:
         in_work = engine.submit(["x"], [1], Ask(model="m", mode="extract"))
         await asyncio.to_thread(maker.begun.wait, 10)
-        waiting = engine.submit(["y", "z"], [1, 1], Ask(model="m", mode="extract", words=9))
+        waiting = engine.submit(
+            ["y", "z"], [1, 1], Ask(model="m", mode="extract", length=make_length(words=9))
+        )
         await asyncio.sleep(0.4 if reason == "too_late" else 0)
         engine.forget([*waiting, *in_work])  # as a request does at its end
         maker.go.set()

@@ -6,8 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from server_of_tests import run_pool
-from tiny_models import tiny
 
 from precis.generation.summarizer import NOTHING, Summarizer
 from precis.server.engine import Ask
@@ -15,6 +13,8 @@ from precis.server.limits import ApiError
 from precis.server.model_pool import ModelPool
 from precis.server.served_model import ServedModel
 from precis_text.errors import UserError
+from tests.server_of_tests import run_pool
+from tests.tiny_models import tiny
 
 TEXT = "Ann sings in the hall. Bob listens to her song for a long time. It rains."
 
@@ -48,7 +48,7 @@ def pool_of(loads: list[str]) -> Callable[..., ModelPool]:
         return Fake(name)
 
     def pool(memory: int | None) -> ModelPool:
-        return ModelPool({name: (lambda name=name: load(name)) for name in "abc"}, memory=memory)
+        return ModelPool({name: (lambda name=name: load(name)) for name in "abc"}, memory=memory)  # type: ignore[misc]
 
     return pool
 

@@ -2,7 +2,8 @@
 
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
-from tiny_models import documents
+
+from tests.tiny_models import documents
 
 TEXT = documents(1)[0]
 

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from tiny_models import documents
 
 from precis.server.limits import Limits
 from precis.server.schemas import SummarizeAnswer
-from precis.server.service import plain
+from precis.server.service import plain  # type: ignore[attr-defined]
+from tests.tiny_models import documents
 
 
 def post(service, value, path="/v1/summarize", **options):

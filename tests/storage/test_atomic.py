@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from precis.storage import atomic
-from precis.storage.atomic import appending, check_seal, naming, write_file, write_folder, write_whole
+from precis.storage.atomic import appending, naming, write_file, write_whole
+from precis.storage.seal import check_seal, write_folder
 from precis_text.errors import UserError
 
 
@@ -71,7 +72,7 @@ def test_a_folder_is_sealed_and_a_file_is_replaced_whole(tmp_path: Path) -> None
 @pytest.mark.parametrize("fails", ["the next writer", "nothing"])
 def test_a_kill_between_the_two_renames_loses_neither_folder(tmp_path: Path, monkeypatch, fails: str) -> None:
     folder = tmp_path / "made"
-    atomic.write_folder(folder, lambda place: (place / "a").write_text("old"))
+    write_folder(folder, lambda place: (place / "a").write_text("old"))
     real, renames = Path.rename, []
 
     def rename(self: Path, target: Path) -> Path:
@@ -83,7 +84,7 @@ def test_a_kill_between_the_two_renames_loses_neither_folder(tmp_path: Path, mon
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", rename)
         with pytest.raises(KeyboardInterrupt):
-            atomic.write_folder(folder, lambda place: (place / "a").write_text("new"))
+            write_folder(folder, lambda place: (place / "a").write_text("new"))
     assert not folder.exists()
 
     def write(place: Path) -> None:
@@ -93,17 +94,17 @@ def test_a_kill_between_the_two_renames_loses_neither_folder(tmp_path: Path, mon
 
     if fails == "the next writer":
         with pytest.raises(OSError, match="full"):
-            atomic.write_folder(folder, write)
+            write_folder(folder, write)
         assert (folder / "a").read_text() == "new"
     else:
-        atomic.write_folder(folder, write)
+        write_folder(folder, write)
         assert (folder / "a").read_text() == "third"
     assert [path.name for path in tmp_path.iterdir() if atomic.is_temporary(path.name)] == []
 
 
 def test_an_interruption_between_the_two_renames_puts_a_folder_back(tmp_path: Path, monkeypatch) -> None:
     folder = tmp_path / "made"
-    atomic.write_folder(folder, lambda place: (place / "a").write_text("old"))
+    write_folder(folder, lambda place: (place / "a").write_text("old"))
     real, renames = Path.rename, []
 
     def rename(self: Path, target: Path) -> Path:
@@ -114,5 +115,5 @@ def test_an_interruption_between_the_two_renames_puts_a_folder_back(tmp_path: Pa
 
     monkeypatch.setattr(Path, "rename", rename)
     with pytest.raises(KeyboardInterrupt):
-        atomic.write_folder(folder, lambda place: (place / "a").write_text("new"))
+        write_folder(folder, lambda place: (place / "a").write_text("new"))
     assert (folder / "a").read_text() in ("old", "new")

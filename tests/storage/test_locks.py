@@ -43,7 +43,7 @@ def test_a_lock_neither_follows_a_link_nor_empties_a_file_nor_waits_for_a_pipe(t
     ):
         folder = tmp_path / str(number)
         folder.mkdir()
-        put(folder / "lock")  # type: ignore[no-untyped-call]
+        put(folder / "lock")
         with pytest.raises(UserError, match=message), locked(folder):
             pass
         assert not is_marked(folder)

@@ -50,8 +50,8 @@ def test_what_names_code_or_another_place_is_refused(values: dict[str, Any]) -> 
 def test_usual_implementations_and_python_files_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     values = {"d_model": 8, "_attn_implementation_autoset": True, "quantization_config": None}
     values |= {
-        "auto_map": {"AutoModel": "evil.Evil"},
-        "encoder": {"_attn_implementation": "sdpa", "auto_map": {}},
+        "auto_map": {"AutoModel": "evil.Evil"},  # type: ignore[dict-item]
+        "encoder": {"_attn_implementation": "sdpa", "auto_map": {}},  # type: ignore[dict-item]
     }
     assert plain_settings(values, "config.json") == {"d_model": 8, "quantization_config": None, "encoder": {}}
     assert caplog.messages == ["config.json: names code, which precis does not run: auto_map"]

@@ -2,12 +2,13 @@
 
 import pytest
 
-from precis_text.cohesion import asks, goes_on, is_part
+from precis_text.cohesion import asks, goes_on, halves, is_part
 from precis_text.units import TextUnit
 
 
 def unit(text: str, *, heading: bool = False) -> TextUnit:
-    return TextUnit(text, 0, len(text), heading)
+    speaker = text.partition(":")[0] if text.startswith(("Ann:", "bob:")) else ""
+    return TextUnit(text, 0, len(text), heading, speaker=speaker)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,11 @@ def test_a_question_of_the_text_asks_and_one_of_a_dialogue_does_not() -> None:
     assert asks(unit("\u201cWho came?\u201d"))
     assert not asks(unit("Nobody came."))
     assert not asks(unit("Ann: Who came?"))
+
+
+def test_a_half_starts_small_in_a_text_of_capitals() -> None:
+    texts = ["The bridge is closed.", "and the river rose.", *["It rains today."] * 8]
+    units = [TextUnit(text, 0, len(text)) for text in texts]
+    assert halves(units) == [False, True, *[False] * 8]
+    small = [TextUnit("so we meet at six", 0, 17)] * 3
+    assert halves(small) == [False] * 3

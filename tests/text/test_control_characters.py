@@ -1,7 +1,6 @@
 """Marks of annotated units: nobody reads them, and they say where units begin."""
 
 import pytest
-from tiny_models import our_tokenizer
 
 from precis.data.packs.text_sources import read_texts
 from precis.data.pairs.pair import BadRowError, Columns, pair_of
@@ -17,6 +16,7 @@ from precis_text.control_characters import (
 )
 from precis_text.errors import UserError
 from precis_text.row import Row
+from tests.tiny_models import our_tokenizer
 
 TEXT = "Ann: I (really) don't know, because\nnobody told me. Bo: Me neither."
 UNITS = ["I ( really ) do n't know ,", "because nobody told me .", "Me neither ."]

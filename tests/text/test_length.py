@@ -1,16 +1,28 @@
 """A wished length: a window while decoding, whole sentences afterwards."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import our_tokenizer
 
 from precis.generation.input_plan import sentence_end_ids
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
-from precis_text.length import Sentences, Tokens, Words, decoding_window, make_length, tokens_per_word, trim
+from precis_text.length import (
+    Length,
+    Sentences,
+    Tokens,
+    Words,
+    chosen_length,
+    decoding_window,
+    make_length,
+    tokens_per_word,
+    trim,
+)
 from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words
+from tests.tiny_models import our_tokenizer
 
 THREE = "The pool reopens on Monday. Entry is free. Children need an adult with them."
 
@@ -60,7 +72,7 @@ def test_no_text_is_above_its_cap(text: str, count: int, ended: bool) -> None:
 
 
 def window(settings: GenerationSettings, ratio: float = 1.5, document: int = 4000, **asked: int):
-    return decoding_window(settings, make_length(**asked), ratio=ratio, document=document)
+    return decoding_window(settings, make_length(**asked), ratio=ratio, document=document)  # type: ignore[arg-type]
 
 
 def test_the_window_leaves_room_to_finish_the_last_sentence() -> None:
@@ -107,7 +119,29 @@ def test_a_short_document_bounds_what_is_written() -> None:
 )
 def test_lengths_that_make_no_sense_are_refused(asked: dict[str, int], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        make_length(**asked)
+        make_length(**asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"words": 5, "min_words": 2}, {"sentences": 2, "short": "write"}, {"tokens": 7}, {"min_words": 3}, {}],
+)
+def test_the_options_of_a_length_make_it_again(asked: dict[str, Any]) -> None:
+    length = make_length(**asked)
+    assert make_length(**length.options()) == length
+    assert {name: length.options()[name] for name in asked} == asked
+
+
+def test_a_length_is_a_value_or_options_and_never_both() -> None:
+    assert chosen_length(None, {"words": 5}) == Length(cap=Words(count=5))
+    assert chosen_length(Length(min_words=2), {}) == Length(min_words=2)
+    with pytest.raises(UserError, match="length and words exclude each other; give one of them"):
+        chosen_length(Length(), {"words": 5})
+
+
+def test_a_length_names_an_option_that_it_lacks() -> None:
+    with pytest.raises(TypeError, match="'word'; a length has words, sentences, tokens, min_words, short"):
+        make_length(word=5)
 
 
 @pytest.mark.parametrize(("tokens", "expected"), [(4, 1.0), (5, 1.25), (7, 2.0), (40, 4.0)])

@@ -1,5 +1,8 @@
 """The rule-based sentence splitter."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,3 +73,34 @@ def test_no_character_but_white_space_is_lost(text: str) -> None:
     sentences = split_sentences(text)
     assert "".join("".join(sentences).split()) == "".join(text.split())
     assert all(sentence == sentence.strip() != "" for sentence in sentences)
+
+
+RULES_OF = tomllib.loads((Path(__file__).parent / "sentence_rules.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("language", RULES_OF)
+def test_the_published_golden_rules_hold(language: str) -> None:
+    table = RULES_OF[language]
+    joined = {"".join(case) if table.get("joint") else " ".join(case): case for case in table["cases"]}
+    failed = {text: split_sentences(text) for text, case in joined.items() if split_sentences(text) != case}
+    assert len(joined) == len(table["cases"])
+    assert 1 - len(failed) / len(joined) >= table["least"], failed
+
+
+def test_a_missing_space_is_recognized_between_two_words() -> None:
+    text = "The board met on Friday.The quay costs 18.6 million euros.Work begins in May.Boats wait outside."
+    assert split_sentences(text) == [
+        "The board met on Friday.", "The quay costs 18.6 million euros.", "Work begins in May.", "Boats wait outside.",
+    ]  # fmt: skip
+
+
+def test_invisible_characters_decide_nothing() -> None:
+    text = "The\u200b \u200bqu\u00aday is new.\u200b \u200bWork begins.\u2060 It ends."
+    found = split_sentences(text)
+    assert len(found) == 3
+    assert "".join("".join(found).split()) == "".join(text.split())
+
+
+def test_a_long_quotation_is_split() -> None:
+    said = " ".join(f"This is sentence {number} of a long speech." for number in range(9))
+    assert len(split_sentences(f'She said: "{said}" Nobody spoke.')) == 10

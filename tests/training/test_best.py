@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from training import tiny
-from training.tiny import Witness
 
 from precis.objectives.losses import Loss
-from precis.storage.checkpoint_folder import write_sealed
+from precis.storage.seal import replace_folder
 from precis.training import Highest, load_weights
 from precis_text.errors import UserError
+from tests.training import tiny
+from tests.training.tiny import Witness
 
 
 def _scripted(values: list[float], metric: str = "loss") -> Any:
@@ -145,7 +145,7 @@ def test_validations_write_nothing_and_the_best_is_written_with_the_next_checkpo
     assert watcher.seen[8] == ["best-00000006", "step-00000008"]
     assert _folders(tmp_path) == ["best-00000006", "step-00000008", "step-00000012"]
     assert (result.best_step, result.best_checkpoint.name) == (6, "best-00000006")
-    assert {path.name for path in result.best_checkpoint.iterdir()} == {"model.safetensors", "manifest.json"}
+    assert {path.name for path in result.best_checkpoint.iterdir()} == {"model.safetensors", "seal.json"}
     load_weights(model, result.best_checkpoint)
     tiny.assert_identical(tiny.weights(model), best)
 
@@ -225,7 +225,7 @@ def test_restarting_removes_the_best_too(tmp_path: Path) -> None:
 
 def test_best_weights_of_a_run_that_never_got_a_checkpoint_are_nobody_elses(tmp_path: Path) -> None:
     orphan = tmp_path / "checkpoints" / "best-00000004"
-    write_sealed(orphan, lambda folder: (folder / "model.safetensors").write_bytes(b"another run's"))
+    replace_folder(orphan, lambda folder: (folder / "model.safetensors").write_bytes(b"another run's"))
     result = tiny.run(
         tmp_path, validate=_scripted([3.0, 1.0, 2.0, 2.5, 2.6, 2.7]), validate_every=2, save_every=2
     )
@@ -289,7 +289,7 @@ def test_a_run_folder_of_an_older_version_does_not_know_the_loss_of_its_best_and
         for name, content in files.items():
             (folder / name).write_bytes(content)
 
-    write_sealed(place, write)
+    replace_folder(place, write)
 
     result = tiny.run(tmp_path, validate=_measured((0.0, 8.0), *[(0.0, 9.0)] * 3), **SCORE)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devices import chosen
 from rich.console import Console
-from training import tiny
 
 from precis.training import Curves, JsonLines, ProgressBar, TensorBoard, standard_callbacks
 from precis.training.callbacks import StepInfo, read_metrics
 from precis.training.curves import draw_curves
 from precis_text.errors import DivergedError
+from tests.devices import chosen
+from tests.training import tiny
 
 
 def test_every_record_and_validation_is_one_json_line(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from safetensors import SafetensorError
-from training import tiny
 
-from precis.storage.checkpoint_folder import check_seal
+from precis.storage.seal import check_seal
 from precis.training import TrainSettings, checkpoint, load_weights
 from precis.training.checkpoint import Checkpoints, RunState
 from precis.training.optimizer import build_optimizer
 from precis_text.errors import RunError, UserError
+from tests.training import tiny
 
 
 def _save(checkpoints: Checkpoints, *steps: int, best: int | None = None) -> None:
@@ -53,7 +53,7 @@ def test_a_checkpoint_holds_safetensors_and_json_only(tmp_path: Path) -> None:
         "model.safetensors",
         "optimizer.safetensors",
         "state.json",
-        "manifest.json",
+        "seal.json",
     }
 
 
@@ -151,3 +151,16 @@ def test_weights_are_loaded_from_a_verified_checkpoint_only(tmp_path: Path) -> N
         load_weights(model, checkpoints.path(10))
     with pytest.raises(UserError, match="does not exist; check the path"):
         load_weights(model, checkpoints.path(99))
+
+
+def test_tidying_removes_what_a_killed_save_left_and_nothing_of_the_user(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    _save(checkpoints, 10)
+    (tmp_path / "notes.tmp-old").mkdir()
+    for name in ("my.tmp-file.txt", "notes.tmp-0123abcd"):
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "step-00000020.tmp-0123abcd").mkdir()
+    (tmp_path / "best.json.tmp-0123abcd").write_text("{")
+    checkpoints.tidy()
+    kept = {path.name for path in tmp_path.iterdir()}
+    assert kept == {"step-00000010", "my.tmp-file.txt", "notes.tmp-0123abcd", "notes.tmp-old"}

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from training import tiny
-from training.tiny import Witness
 
 from precis.objectives.losses import Loss
 from precis.training import Highest, JsonLines, Lowest, load_weights
 from precis.training.callbacks import read_metrics
 from precis.training.state_tensors import not_finite
 from precis_text.errors import DivergedError, RunError
+from tests.training import tiny
+from tests.training.tiny import Witness
 
 
 def _poisoned(*bad: int) -> Any:
@@ -157,10 +157,10 @@ def test_weights_that_are_not_finite_are_never_the_best_whatever_the_loss(
     value: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def poison(model: nn.Module) -> dict[str, float]:
-        if model.calls >= 8:
+        if model.calls >= 8:  # type: ignore[operator]
             with torch.no_grad():
-                model.hidden.bias[0] = value
-        return {"loss": 10.0 - float(model.calls)}
+                model.hidden.bias[0] = value  # type: ignore[operator, union-attr]
+        return {"loss": 10.0 - float(model.calls)}  # type: ignore[arg-type]
 
     result = tiny.run(tmp_path, validate=poison, validate_every=4)
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 from torch import nn
-from training.tiny import TinyModel
 
 from precis.training import TrainSettings
 from precis.training.optimizer import build_optimizer, decay_groups
 from precis_text.errors import UserError
+from tests.training.tiny import TinyModel
 
 
 def test_biases_and_norms_are_exempt_from_decay_and_a_tied_parameter_is_listed_once() -> None:

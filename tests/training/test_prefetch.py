@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from training import tiny
 
 from precis.training import prefetch
 from precis.training.prefetch import Prefetched
+from tests.training import tiny
 
 CPU = torch.device("cpu")
 
@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 def test_the_same_batches_come_in_any_order_of_asking() -> None:
     ahead, plain = Prefetched(tiny.RowSource(), CPU), tiny.RowSource()
     for step in (0, 1, 2, 7, 8, 3, 3):
-        assert ahead.batch(step).labels.equal(plain.batch(step).labels)
+        assert ahead.batch(step).labels.equal(plain.batch(step).labels)  # type: ignore[attr-defined]
     assert ahead.batches_per_epoch == plain.batches_per_epoch
 
 
@@ -66,8 +66,8 @@ def test_on_a_gpu_the_next_batch_is_copied_ahead_in_the_stream_that_will_read_it
         yield
         streams.current = None
 
-    monkeypatch.setattr(prefetch.torch.cuda, "current_stream", lambda _: "the model's")
-    monkeypatch.setattr(prefetch.torch.cuda, "stream", stream)
+    monkeypatch.setattr(prefetch.torch.cuda, "current_stream", lambda _: "the model's")  # type: ignore[attr-defined]
+    monkeypatch.setattr(prefetch.torch.cuda, "stream", stream)  # type: ignore[attr-defined]
     ahead = Prefetched(Source(), torch.device("cuda", 0))
     ahead.batch(0)
     ahead._pool.shutdown()

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
-from devices import ON_THE_CPU, keep_to_the_cpu
 from torch import Tensor, nn
-from training import tiny
 
 from precis.nn import vocabulary_scores
 from precis.nn.vocabulary_scores import VocabularyScores
@@ -24,6 +22,8 @@ from precis.training import JsonLines, load_weights
 from precis.training.callbacks import read_metrics
 from precis.training.processes import main_process_first, sharding_is_asked_for, wait_for_everyone
 from precis_text.errors import UserError
+from tests.devices import ON_THE_CPU, keep_to_the_cpu
+from tests.training import tiny
 
 SETTINGS: dict[str, Any] = {"steps": 6, "gradient_accumulation": 2, "log_every": 1, "validate_every": 3}
 #: What `accelerate launch` sets for FSDP2.
@@ -39,7 +39,7 @@ class Layered(tiny.TinyModel):
         self.hidden.requires_grad_(False)
         self.bias = nn.Parameter(torch.zeros(tiny.VOCABULARY))  # read by the head alone
 
-    def forward(
+    def forward(  # type: ignore[override]
         self, inputs: Tensor, *, only_table: bool = False, keep_table: bool = False, make_logits: bool = True
     ) -> Tensor | VocabularyScores:
         table = self.embedding.weight.detach() if keep_table else self.embedding.weight

@@ -2,20 +2,20 @@
 
 import json
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from training import tiny
 
-from precis.storage.checkpoint_folder import check_seal, to_json
+from precis.storage.atomic import to_json
+from precis.storage.seal import check_seal, seal, seal_text
 from precis.training import TrainSettings, load_weights
 from precis.training.checkpoint import Checkpoints, RunState, restore
 from precis.training.optimizer import build_optimizer
 from precis_text.errors import UserError
+from tests.training import tiny
 
 Change = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 
@@ -33,12 +33,8 @@ def saved(folder: Path) -> Checkpoints:
 
 
 def seal_again(folder: Path) -> None:
-    files = {
-        path.name: {"bytes": path.stat().st_size, "sha256": sha256(path.read_bytes()).hexdigest()}
-        for path in folder.iterdir()
-        if path.name != "manifest.json"
-    }
-    (folder / "manifest.json").write_text(to_json({"files": files}))
+    (folder / "seal.json").unlink()
+    seal(folder)
 
 
 def cast(dtype: torch.dtype) -> Change:
@@ -65,7 +61,7 @@ def with_nan(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def test_wrong_numbers_under_right_sums_are_named_and_the_older_checkpoint_is_taken(
     name: str, change: Change, says: str, tmp_path: Path
 ) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     file = checkpoints.path(8) / name
     save_file(change(load_file(file)), file)
     seal_again(file.parent)
@@ -80,33 +76,36 @@ def test_wrong_numbers_under_right_sums_are_named_and_the_older_checkpoint_is_ta
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
-def test_a_manifest_without_a_file_is_named(name: str, tmp_path: Path) -> None:
+def test_a_seal_without_a_file_is_named(name: str, tmp_path: Path) -> None:
     checkpoints, said = saved(tmp_path), []
     (checkpoints.path(8) / name).unlink()
     seal_again(checkpoints.path(8))
     found = checkpoints.newest_valid(said.append)
     assert found is not None
     assert found.state.step == 4
-    assert f"{name} is not in its manifest" in said[0]
+    assert f"{name} is not in its seal" in said[0]
 
 
-@pytest.mark.parametrize("text", ['{"files": {"a": {"bytes": Infinity, "sha256": ""}}}', "[" * 200_000, "{}"])
-def test_a_manifest_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ['{"format": 1, "files": {"a": {"bytes": Infinity, "xxh3": "", "sha256": ""}}}', "[" * 200_000, "{}"],
+)
+def test_a_seal_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
     checkpoints, said = saved(tmp_path), []
-    (checkpoints.path(8) / "manifest.json").write_text(text)
+    (checkpoints.path(8) / "seal.json").write_text(text)
     found = checkpoints.newest_valid(said.append)
     assert found is not None
     assert found.state.step == 4
-    assert "manifest.json is damaged" in said[0]
+    assert "seal.json is damaged" in said[0]
 
 
-def test_a_manifest_names_files_of_its_folder_alone(tmp_path: Path) -> None:
+def test_a_seal_names_files_of_its_folder_alone(tmp_path: Path) -> None:
     checkpoints, said = saved(tmp_path), []
-    manifest = checkpoints.path(8) / "manifest.json"
-    files = json.loads(manifest.read_text())["files"]
-    manifest.write_text(to_json({"files": {**files, "../../x": {"bytes": 1, "sha256": ""}}}))
+    file = checkpoints.path(8) / "seal.json"
+    files = json.loads(file.read_text())["files"]
+    file.write_text(seal_text({**files, "../../x": {"bytes": 1, "xxh3": "", "sha256": ""}}))
     checkpoints.newest_valid(said.append)
-    assert "'../../x', which is not a file of this folder" in said[0]
+    assert "'../../x', which is outside the folder" in said[0]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,7 @@ def test_a_manifest_names_files_of_its_folder_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     file = checkpoints.path(8) / "state.json"
     record = json.loads(file.read_text())
     file.write_text(to_json({**record, "state": {**record["state"], **change}}))
@@ -133,7 +132,7 @@ def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Pa
 
 
 def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     (checkpoints.path(8) / "notes.txt").write_text("mine")
     found = checkpoints.newest_valid(said.append, model=tiny.TinyModel())
     assert found is not None
@@ -143,7 +142,7 @@ def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_file_or_link_under_a_checkpoints_name_is_named_and_kept(is_link: bool, tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
     place = checkpoints.path(12)
     if is_link:
         place.symlink_to(checkpoints.path(8))

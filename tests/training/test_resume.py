@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training import tiny
-from training.kills import Harness, Make, differences
 
-from precis.storage import checkpoint_folder
+from precis.storage import seal
 from precis.storage.locks import locked
 from precis.training import JsonLines, TrainSettings
 from precis_text.errors import RunError, UserError
+from tests.training import tiny
+from tests.training.kills import Harness, Make, differences
 
 
 def small_run() -> Mapping[str, Any]:
@@ -85,8 +85,8 @@ def _delete(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
 
 
-def _delete_manifest(folder: Path) -> None:
-    (folder / "manifest.json").unlink()
+def _delete_seal(folder: Path) -> None:
+    (folder / "seal.json").unlink()
 
 
 def _truncate(folder: Path) -> None:
@@ -103,7 +103,7 @@ def _flip(folder: Path) -> None:
 
 DAMAGES: list[tuple[Callable[[Path], None], str]] = [
     (_delete, "model.safetensors is missing"),
-    (_delete_manifest, "manifest.json is missing"),
+    (_delete_seal, "seal.json is missing"),
     (_truncate, "optimizer.safetensors has"),
     (_flip, "model.safetensors has changed since it was written"),
 ]
@@ -162,14 +162,14 @@ def test_a_checkpoint_that_cannot_be_read_stops_the_run_and_is_not_deleted(
     options: dict[str, Any] = {"validate": rising, "validate_every": 8}  # the best: step 8
     tiny.run(tmp_path, **options)
     before = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
-    real = checkpoint_folder._sha256
+    real = seal._digests
 
-    def sha256(path: Path) -> str:
+    def digests(path: Path, *, slow: bool) -> tuple[str, str]:
         if path.parent.name == f"step-{step:08d}":
             raise OSError(5, "Input/output error")
-        return real(path)
+        return real(path, slow=slow)
 
-    monkeypatch.setattr(checkpoint_folder, "_sha256", sha256)
+    monkeypatch.setattr(seal, "_digests", digests)
     with pytest.raises(RunError, match=rf"step-{step:08d} cannot be read \(\[Errno 5\].*nothing was deleted"):
         tiny.run(tmp_path, **options)
 

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from training import tiny
-from training.tiny import Witness
 
 from precis.objectives.losses import Loss
 from precis.training import Highest, JsonLines
 from precis.training.callbacks import read_metrics
 from precis_text.errors import UserError
+from tests.training import tiny
+from tests.training.tiny import Witness
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 1}, "seed=0 and is now given 1"),
-        ({"steps": 24}, "steps=12 and is now given 24"),
-        ({"learning_rate": 0.5}, r"learning_rate=0\.01 and is now given 0\.5"),
-        ({"select": Highest(metric="loss")}, r"select\.type='Lowest' and is now given 'Highest'"),
-        ({"identity": {"data": {"rows": 9, "lengths": (1, 2)}}}, r"data\.rows=8 and is now given 9"),
+        ({"seed": 1}, "seed=0, now 1"),
+        ({"steps": 24}, "steps=12, now 24"),
+        ({"learning_rate": 0.5}, r"learning_rate=0\.01, now 0\.5"),
+        ({"select": Highest(metric="loss")}, r"select\.type='Lowest', now 'Highest'"),
+        ({"identity": {"data": {"rows": 9, "lengths": (1, 2)}}}, r"data\.rows=8, now 9"),
     ],
 )
 def test_a_setting_that_changes_the_curve_is_refused_on_resume(

@@ -10,8 +10,6 @@ import torch
 from rich.console import Console
 from torch import nn
 from torch._dynamo.testing import CompileCounterWithBackend
-from training import tiny
-from training.tiny import Witness
 
 from precis.data.batches.length_buckets import Batch
 from precis.data.batches.pretraining_batches import PreTrainingBatch
@@ -26,6 +24,10 @@ from precis.training import ProgressBar, TrainSettings, load_weights, train
 from precis.training.callbacks import Callback
 from precis.training.torch_compile import CompileClock, compiled_layers, stacks_of
 from precis_text.errors import UserError
+from tests.training import tiny
+from tests.training.tiny import Witness
+
+pytestmark = pytest.mark.traced
 
 SIZE = {"vocab_size": 40, "hidden_size": 16, "num_attention_heads": 2}
 QUIET = {"dropout": 0.0, "attention_dropout": 0.0}
@@ -171,7 +173,7 @@ def test_layers_of_chunks_and_of_the_whole_sequence_share_their_code() -> None:
 def test_dropout_and_layers_computed_twice_are_compiled_too() -> None:
     counter = CompileCounterWithBackend("eager")
     model = _zcodepp(3, dropout=0.1, attention_dropout=0.1)
-    model.gradient_checkpointing_enable()
+    model.gradient_checkpointing_enable()  # type: ignore[operator]
     with compiled_layers(model, counter, whole=True):
         _losses(model, [_pairs(*shape) for shape in FULL[:2]])
     assert counter.frame_count == 2
@@ -216,7 +218,7 @@ def test_generator_and_encoder_share_a_pretraining_steps_code(mask_decoder: bool
     counter = CompileCounterWithBackend("eager")
     with compiled_layers(model, counter, whole=True):
         found = [objective(model, batch).total for batch in batches]
-        sum(found).backward()
+        sum(found).backward()  # type: ignore[union-attr]
     assert counter.frame_count == graphs
     assert [loss.item() for loss in found] == pytest.approx(expected, rel=1e-6)
 

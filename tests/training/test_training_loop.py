@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from devices import beside
 from torch import nn
-from training import tiny
-from training.tiny import Witness
 
 from precis.objectives.losses import Loss
+from tests.devices import beside
+from tests.training import tiny
+from tests.training.tiny import Witness
 
 
 def test_training_learns(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_each_validation_gives_back_what_the_c_library_keeps(
 ) -> None:
     done: list[str] = []
     monkeypatch.setattr("precis.training.training_run.trim_heap", lambda: done.append("given back"))
-    tiny.run(tmp_path, validate=lambda model: done.append("validated") or {"loss": 1.0}, validate_every=6)
+    tiny.run(tmp_path, validate=lambda model: done.append("validated") or {"loss": 1.0}, validate_every=6)  # type: ignore[func-returns-value]
     assert done == ["validated", "given back"] * 2
 
 

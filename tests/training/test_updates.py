@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from training import tiny
 
 from precis.training.updates import mixed_seed, scalars, seed_position
+from tests.training import tiny
 
 
 class Operations(TorchDispatchMode):
@@ -38,7 +38,7 @@ def test_numbers_get_to_the_device_without_a_copy_from_the_host() -> None:
 def test_scalars_keep_their_values_in_fp64() -> None:
     values = [torch.tensor([2.5]), torch.tensor(7), 2**40 + 1, True]
 
-    assert scalars(values, torch.device("cpu")).tolist() == [2.5, 7.0, 2.0**40 + 1, 1.0]
+    assert scalars(values, torch.device("cpu")).tolist() == [2.5, 7.0, 2.0**40 + 1, 1.0]  # type: ignore[arg-type]
 
 
 def test_a_step_of_several_micro_batches_reads_from_the_device_once(

@@ -5,11 +5,11 @@ from contextlib import suppress
 import pytest
 import torch
 from torch import nn
-from training import tiny
 
 from precis.training import mean_loss
 from precis.training.validation import evaluating
 from precis_text.errors import UserError
+from tests.training import tiny
 
 
 def test_the_mean_is_over_targets_and_not_over_batches() -> None:
@@ -57,6 +57,6 @@ def test_batches_are_moved_to_the_model_s_device() -> None:
         seen.append(batch.inputs.device)
         return tiny.objective(tiny.TinyModel(), tiny.rows(range(2)))
 
-    mean_loss(OnMeta(), [tiny.rows(range(2))], look)
+    mean_loss(OnMeta(), [tiny.rows(range(2))], look)  # type: ignore[arg-type]
 
     assert seen == [torch.device("meta")]

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from conformance import random_batch
 from safetensors.torch import load_file, save_file
-from tuning.bases import KINDS, attach_loud, base, logits, plain
 
-from precis.storage.atomic import SEAL
+from precis.storage.seal import SEAL
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, load_adapter, method, read_adapter
 from precis.tuning.adapter_folder import RECORD, TENSORS, is_adapter
 from precis.tuning.attach import record_of
 from precis.tuning.prefix import LowLayers, Reparametrized
 from precis_text.errors import UserError
+from tests.conformance import random_batch
+from tests.tuning.bases import KINDS, attach_loud, base, logits, plain
 
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=7)
 REPARAMETRIZED = Reparametrized(width=16)
@@ -184,7 +184,7 @@ def test_a_folder_without_an_adapter_and_a_damaged_one_are_refused(tmp_path):
     with pytest.raises(UserError, match="format 2"):
         read_adapter(tmp_path)
     for part in ("base", "tuning"):
-        for wrong in ({}, {"colour": 1}, []):
+        for wrong in ({}, {"colour": 1}, []):  # type: ignore[var-annotated]
             (tmp_path / RECORD).write_text(json.dumps({**record, part: wrong}))
             with pytest.raises(UserError, match=rf"{RECORD} cannot be used"):
                 read_adapter(tmp_path)

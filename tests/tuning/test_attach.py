@@ -1,22 +1,23 @@
 """Prefixes on unmodified models: they arrive, they move nothing else, and they leave no trace."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
-from conformance import (
-    random_batch,
-)
-from tiny_models import tiny
 from transformers import PreTrainedModel, T5GemmaConfig, T5GemmaForConditionalGeneration
 from transformers.models.t5gemma import T5GemmaModuleConfig
-from tuning.bases import KINDS, LAYERS, LENGTH, SEGMENTS, attach_loud, base, logits, plain
 
 from precis.nn.normalizers import TopP
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, attached, method
 from precis.tuning.discourse import Layer, Tuning, Uniform
 from precis.tuning.prefix import ALL_SITES, Site, TopLayers
 from precis_text.errors import UserError
+from tests.conformance import (
+    random_batch,
+)
+from tests.tiny_models import tiny
+from tests.tuning.bases import KINDS, LAYERS, LENGTH, SEGMENTS, attach_loud, base, logits, plain
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,7 +67,7 @@ def test_eq1_the_first_layer_computes_what_the_equation_says():
     ids, _, _ = random_batch(model)
     attachment = attach_loud(model, plain())
     attention = model.model.encoder.layers[0].self_attn
-    seen = {}
+    seen: dict[Any, Any] = {}
     attention.register_forward_hook(lambda _, args, output: seen.update(states=args[0], mixed=output[0]))
     with torch.no_grad():
         model.get_encoder()(input_ids=ids)

@@ -1,13 +1,15 @@
 """Prefixes that start as real words."""
 
+from typing import Any
+
 import pytest
 import torch
-from tuning.bases import KINDS, LAYERS, base
 
 from precis.tuning import Prefix, attach
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import ALL_SITES, AllLayers, FromTokens, SingleLayer, Site, TopLayers
 from precis_text.errors import UserError
+from tests.tuning.bases import KINDS, LAYERS, base
 
 SCORED_BY_DISTANCE = {"t5", "zcodepp"}  # a prefix has no distance, so its scores are others
 
@@ -29,7 +31,7 @@ def test_columns_from_real_tokens_are_the_keys_that_the_base_makes_of_them(kind)
 def test_columns_from_real_tokens_are_those_of_the_projections(kind):
     model = base(kind)
     words = tuple(range(10, 14))
-    made = {}
+    made: dict[Any, Any] = {}
     names = {"t5": ("SelfAttention.k", "SelfAttention.v")}
     other = ("attention.key", "attention.value")
     plain = ("self_attn.k_proj", "self_attn.v_proj")

@@ -1,18 +1,18 @@
 """Writing with a prefix: caches, padding, beams and positions."""
 
-import conformance
 import pytest
 import torch
-from conformance import (
+
+from precis.tuning import METHODS, Prefix, method
+from tests import conformance
+from tests.conformance import (
     check_cached_equals_uncached,
     check_decoder_cannot_see_the_future,
     check_generation,
     check_padding_changes_nothing,
     random_batch,
 )
-from tuning.bases import KINDS, LENGTH, OPTIONS, SEGMENTS, attach_loud, base, logits, plain
-
-from precis.tuning import METHODS, Prefix, method
+from tests.tuning.bases import KINDS, LENGTH, OPTIONS, SEGMENTS, attach_loud, base, logits, plain
 
 
 @pytest.mark.parametrize("kind", KINDS)

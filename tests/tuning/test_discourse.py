@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conformance import random_batch
-from tuning.bases import LAYERS, attach_loud, base, logits, plain
 
 from precis.nn.normalizers import Gumbel, Softmax, TopP
 from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, Tuning, attach, method
@@ -23,6 +21,8 @@ from precis.tuning.discourse import (
 )
 from precis.tuning.prefix import Site
 from precis_text.errors import UserError
+from tests.conformance import random_batch
+from tests.tuning.bases import LAYERS, attach_loud, base, logits, plain
 
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=8)
 
@@ -255,8 +255,8 @@ def test_each_method_is_the_papers_plan():
     assert set(expected) == set(METHODS)
     for name, (low, low_normalizer, top, top_normalizer) in expected.items():
         plan = encoder_plan(name)
-        assert plan[:7] == (Layer(prefix=low, normalizer=low_normalizer),) * 7
-        assert plan[7:] == (Layer(prefix=top, normalizer=top_normalizer),) * 5
+        assert plan[:7] == (Layer(prefix=low, normalizer=low_normalizer),) * 7  # type: ignore[arg-type]
+        assert plan[7:] == (Layer(prefix=top, normalizer=top_normalizer),) * 5  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -270,7 +270,7 @@ def test_a_method_reads_a_setting_exactly_when_it_matters(name):
     }
     usual = method(name, Prefix(length=6))
     for setting, value in others.items():
-        changed = method(name, Prefix(length=6), replace(MethodSettings(), **{setting: value}))
+        changed = method(name, Prefix(length=6), replace(MethodSettings(), **{setting: value}))  # type: ignore[arg-type]
         assert (changed != usual) == (name in READERS[setting]), setting
     blocked = any(isinstance(layer.prefix, Blocked) for layer in usual.decoder.plan(4))
     assert blocked == (name in READERS["target_length"])

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from conformance import random_batch
-from tuning.bases import OPTIONS, SEGMENTS, attach_loud, base, logits
 
 from precis.tuning import NoPrefix, Prefix, method
 from precis.tuning.prefix import Reparametrized
 from precis_text.errors import UserError
+from tests.conformance import random_batch
+from tests.tuning.bases import OPTIONS, SEGMENTS, attach_loud, base, logits
 
 peft = pytest.importorskip("peft")
 

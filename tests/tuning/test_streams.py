@@ -44,5 +44,5 @@ def test_a_stream_has_the_segment_of_the_last_place_it_sees_in_training_and_in_d
     for place in range(target.shape[1]):
         _, ahead = model.look_ahead(target[:, place : place + 1], source, streams=1, cache=cache)
         drafted.append(model.lm_head(ahead[:, 0]))
-    drafted = torch.cat(drafted, dim=1)
-    torch.testing.assert_close(drafted[:, :-1], forced[:, 1:], atol=1e-5, rtol=1e-5)
+    drafted = torch.cat(drafted, dim=1)  # type: ignore[assignment]
+    torch.testing.assert_close(drafted[:, :-1], forced[:, 1:], atol=1e-5, rtol=1e-5)  # type: ignore[call-overload]

@@ -3,17 +3,18 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from conformance import (
-    random_batch,
-)
 from safetensors.torch import load_file
-from tuning.bases import KINDS, LAYERS, LENGTH, OPTIONS, SEGMENTS, attach_loud, base, plain
 
 from precis.tuning import Prefix, attach, attached, method
 from precis.tuning.prefix import Reparametrized, Site
+from tests.conformance import (
+    random_batch,
+)
+from tests.tuning.bases import KINDS, LAYERS, LENGTH, OPTIONS, SEGMENTS, attach_loud, base, plain
 
 
 @pytest.mark.parametrize("kind", ["bart", "t5", "zcodepp", "prophetnet"])
@@ -128,7 +129,7 @@ def test_two_processes_share_their_gradients(tmp_path):
         for rank in (0, 1)
     ]
     assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
-    expected = {}
+    expected: dict[Any, Any] = {}
     for seed in (0, 1):
         model = base().train()
         prefix = Prefix(length=6, keys=Reparametrized(width=16))

@@ -5,16 +5,16 @@ import sys
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
-from conformance import random_batch
 from safetensors.torch import save_file
 from torch.nn.parallel import DistributedDataParallel
-from tuning.bases import SEGMENTS, attach_loud, base
 
 from precis.tuning import Prefix, method
 from precis.tuning.prefix import Reparametrized
+from tests.conformance import random_batch
+from tests.tuning.bases import SEGMENTS, attach_loud, base
 
 if __name__ == "__main__":
     rank, meeting, result = int(sys.argv[1]), sys.argv[2], sys.argv[3]

@@ -26,7 +26,7 @@ from precis.generation.summarizer import Summarizer
 from precis.messages import Notify
 from precis.phases.data.corpus_packing import make_pack
 from precis.phases.data.run_pairs import PairSources, find_part, find_sources
-from precis.phases.measure.model_scores import read_test_pairs
+from precis.phases.measure.evaluation_inputs import read_test_pairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairOptions
 from precis.phases.train.prefix_tuning import tune

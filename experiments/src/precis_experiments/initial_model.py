@@ -10,7 +10,7 @@ import torch
 
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
-from precis.phases.run_folder import save_model, write_folder
+from precis.phases.run_folder import export_folder, save_model
 from precis_experiments.scales import GivenModelScale
 
 GIVEN, NOTHING = "given", "nothing"
@@ -39,5 +39,5 @@ def untrained(start: str, folder: Path, *, seed: int) -> Path:
     loaded = load_model(start, device="cpu")
     torch.manual_seed(seed)
     model = type(loaded.model)(loaded.model.config)
-    write_folder(folder, lambda place: save_model(model, loaded.tokenizer, place))
+    export_folder(folder, lambda place: save_model(model, loaded.tokenizer, place))
     return folder

@@ -28,7 +28,7 @@ from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.score_report import Corpus
 from precis.evaluation.significance import Bootstrap
 from precis.generation.model_loader import load_model
-from precis.phases.run_folder import save_model, write_folder
+from precis.phases.run_folder import export_folder, save_model
 from precis.recipes.planning import resolve_run
 from precis.recipes.pretraining_runs import pretraining_run
 from precis.recipes.prophetnet_recipes import PROPHETNET_TASKS
@@ -200,7 +200,7 @@ def plain_transformer(
         for stack in (model.get_encoder(), model.get_decoder()):
             nn.init.normal_(stack.embed_positions.weight, std=shape.position_std)
 
-    write_folder(folder, lambda place: save_model(model, tokenizer, place))
+    export_folder(folder, lambda place: save_model(model, tokenizer, place))
     return folder
 
 

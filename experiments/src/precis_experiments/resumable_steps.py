@@ -26,6 +26,7 @@ from precis.phases.run_folder import versions
 from precis.recipes.run_plan import native_precision
 from precis.storage.atomic import write_file
 from precis.storage.locks import HeldError, locked
+from precis.storage.settings_change import refuse_change
 from precis_text.bounded_io import read_json
 from precis_text.config import Settings
 from precis_text.errors import UserError
@@ -77,12 +78,10 @@ class Study:
         record["precision"] = native_precision()
         path = folder / STUDY_FILE
         if path.exists():
-            before = {"precision": record["precision"], **_read_study(path)}
-            if _without_seeds({key: before.get(key) for key in record}) != _without_seeds(record):
-                raise UserError(
-                    f"{folder} contains {before.get('study')} with other settings, data or precision; "
-                    "name another folder with --out"
-                )
+            before = _read_study(path)
+            before = {key: before.get(key) for key in record}
+            remedy = "name another folder with --out"
+            refuse_change(folder, _without_seeds(before), _without_seeds(record), remedy=remedy)
         else:
             folder.mkdir(parents=True, exist_ok=True)
             write_file(path, json.dumps({**record, "versions": versions()}, indent=2) + "\n")

@@ -34,7 +34,7 @@ from precis.recipes.planning import grounding
 from precis.recipes.pretraining_runs import PreTrainRun
 from precis.recipes.run_plan import RunPlan
 from precis.recipes.scorer_recipe import ExtractPlan
-from precis.storage.atomic import write_folder
+from precis.storage.seal import write_folder
 from precis.training import Trained
 from precis.training.schedule import StableThenDecay
 from precis_experiments.experiment import pretraining_of

@@ -1,6 +1,6 @@
 """The harness: contenders in processes of their own, in turn; what goes wrong is named, and the rest goes on."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -67,7 +67,7 @@ def test_contenders_take_turns_in_processes_of_their_own(contender, tmp_path, mo
         contender("four", program="no-such-program"),
         contender("five", missing="this CPU has no bf16"),
     ]
-    told = []
+    told: list[Any] = []
     results = measure(contenders, CELLS, SETTINGS, notify=told.append)
     lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     small = [name for name, cell, *_ in lines if cell == "small"]
@@ -147,7 +147,7 @@ def played(monkeypatch):
 
     def run(behaviour, *, memory=False):
         contenders = [Contender(name=n, make="", environment=cells) for n, cells in behaviour.items()]
-        kept = []
+        kept: list[Any] = []
         settings = BenchSettings(rounds=2, memory=memory)
         results = measure(contenders, CELLS, settings, notify=lambda _: None, keep=kept.append)
         return results, kept

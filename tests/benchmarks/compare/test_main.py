@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import Run, runner
 
 from benchmarks.compare import harness, report
 from benchmarks.compare.__main__ import Subject, main
 from benchmarks.compare.results import Failure, Measured, Results, Sample
 from precis_text.errors import UserError
+from tests.outcomes import Run, runner
 
 SUBJECTS = [subject.value for subject in Subject if subject is not Subject.everything]
 

@@ -133,7 +133,7 @@ def test_a_tuning_step_changes_what_it_says(make, trained, monkeypatch):
         monkeypatch.setattr(tune, name, size)
     built = []
     bart = tune._bart
-    monkeypatch.setattr(tune, "_bart", lambda: built.append(bart()) or built[0])
+    monkeypatch.setattr(tune, "_bart", lambda: built.append(bart()) or built[0])  # type: ignore[func-returns-value]
     step = make()
     (model,) = built
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
@@ -149,9 +149,14 @@ def test_a_tuning_step_changes_what_it_says(make, trained, monkeypatch):
 @pytest.fixture
 def tiny_training(monkeypatch):
     """A model, a batch and square products that take no time."""
-    whole = train.recipe("zcodepp-mini")
+    whole = train.recipe("zcodepp-mini")  # type: ignore[attr-defined]
     shape = replace(
-        whole.model, vocab_size=40, hidden_size=16, num_attention_heads=2, encoder_layers=1, decoder_layers=1
+        whole.model,
+        vocab_size=40,
+        hidden_size=16,
+        num_attention_heads=2,  # type: ignore[arg-type]
+        encoder_layers=1,
+        decoder_layers=1,
     )
     monkeypatch.setattr(train, "recipe", lambda _: replace(whole, model=shape))
     monkeypatch.setattr(train, "samsum_batch", short_batch)

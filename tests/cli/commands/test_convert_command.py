@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import documents, our_tokenizer
 from transformers import ProphetNetConfig, ProphetNetForConditionalGeneration
+
+from tests.tiny_models import documents, our_tokenizer
 
 Precis = Callable[..., Any]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
 
 from precis.data.tasks.instructions import GENERAL
 from precis.data.tasks.tasks import TASKS
+from tests.tiny_models import save
 
 BRIEF = "--steps 2 --lr 1e-3 --set train.warmup_steps=1 --max-source 48 --max-target 16 --batch-tokens 600 --threads 1"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import documents, our_tokenizer
 
 from precis.data.packs.packed_text import PackedText
+from tests.tiny_models import documents, our_tokenizer
 
 Precis = Callable[..., Any]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import save, tiny
 
 from precis.tuning import Prefix, attach, method
+from tests.tiny_models import save, tiny
 
 Precis = Callable[..., Any]
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from outcomes import Run
-from tiny_models import save
+
+from tests.outcomes import Run
+from tests.tiny_models import save
 
 
 @pytest.mark.parametrize(

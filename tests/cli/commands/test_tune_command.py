@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import once, save
 from transformers import AutoTokenizer
 
 from precis.tuning import read_adapter
 from precis.tuning.discourse import Blocked
 from precis.tuning.prefix import Direct
+from tests.tiny_models import once, save
 
 Precis = Callable[..., Any]
 SHORT = [
@@ -78,10 +78,13 @@ def test_an_adapter_is_trained_scored_and_used(
     ("options", "expected"),
     [
         (
-            ["--inner-width", 8, "--prefix-dropout", 0.1],
+            ["--set", "prefix.keys.width=8", "--set", "prefix.dropout=0.1"],
             {"keys": {"type": "Reparametrized", "width": 8}, "dropout": 0.1},
         ),
-        (["--initial-text", "Ann sang"], {"keys": {"type": "Direct", "std": Direct().std}, "dropout": 0.0}),
+        (
+            ["--set", "initial_text=Ann sang"],
+            {"keys": {"type": "Direct", "std": Direct().std}, "dropout": 0.0},
+        ),
     ],
 )
 def test_how_keys_and_values_are_made_reaches_the_run(
@@ -93,10 +96,10 @@ def test_how_keys_and_values_are_made_reaches_the_run(
         1,
         "--method",
         "uniblock",
-        "--decoder-segments",
-        2,
-        "--target-length",
-        9,
+        "--set",
+        "attention.decoder_segments=2",
+        "--set",
+        "target_length=9",
         *options,
     )
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *words)
@@ -104,7 +107,7 @@ def test_how_keys_and_values_are_made_reaches_the_run(
     plan = json.loads((tmp_path / "run" / "settings.json").read_text())["plan"]
     assert {key: plan["prefix"][key] for key in expected} == expected
     assert (plan["attention"]["decoder_segments"], plan["target_length"]) == (2, 9)
-    assert plan["initial_text"] == ("Ann sang" if "--initial-text" in options else "")
+    assert plan["initial_text"] == ("Ann sang" if "initial_text=Ann sang" in options else "")
     tuning = read_adapter(tmp_path / "run" / "adapter").tuning
     assert tuning.decoder.plan(1)[0].prefix == Blocked(segments=2)
     assert tuning.target_length == 9
@@ -113,31 +116,22 @@ def test_how_keys_and_values_are_made_reaches_the_run(
 def test_the_network_is_nothing_to_a_whole_model(
     base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
-    options = ["--whole-model", "--method", "softsa", "--inner-width", 8]
+    options = ["--set", "prefix=none", "--method", "softsa", "--set", "prefix.keys.width=8"]
     outcome = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert "prefix.keys.width needs a prefix" in outcome.error
 
 
-def test_options_of_the_version_before_say_their_new_spelling(
+SETTINGS = [
+    f"--set={one}" for one in ("prefix.length=3", "units=turns", "prefix.keys=network", "initial_text=")
+]
+
+
+def test_the_settings_of_a_prefix_reach_the_plan_and_the_file_that_repeats_the_run(
     base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
-    options = [
-        "--prefix-length",
-        3,
-        "--method=uniblock",
-        "--units=turns",
-        "--reparametrize",
-        "--initial-text",
-        "",
-    ]
+    options = ["--method=uniblock", *SETTINGS]
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options, *SHORT)
     assert made.code == 0, made.err
-    assert made.err.startswith(
-        "--prefix-length is now --set prefix.length=3\n"
-        "--units is now --set units=turns\n"
-        "--reparametrize is now --set prefix.keys=network\n"
-        "--initial-text is now --set initial_text=\n"
-    )
     plan = json.loads((tmp_path / "run" / "settings.json").read_text())["plan"]
     assert (plan["prefix"]["length"], plan["units"]["type"]) == (3, "Turns")
     assert '"prefix.length" = "3"' in (tmp_path / "run" / "run.toml").read_text()
@@ -146,7 +140,7 @@ def test_options_of_the_version_before_say_their_new_spelling(
     assert json.loads((tmp_path / "again" / "settings.json").read_text())["plan"] == plan
 
 
-@pytest.mark.parametrize("options", [["--direct"], ["--initial-text", "Ann sang"]])
+@pytest.mark.parametrize("options", [["--set", "prefix.keys=direct"], ["--set", "initial_text=Ann sang"]])
 def test_keys_and_values_that_are_trained_themselves_want_a_rate(
     options: list[Any], base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
@@ -172,37 +166,45 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
     [
         (["--method", "prefx"], "unknown method 'prefx'; did you mean 'prefix'?"),
         (["--set", "prefix.length=0"], "Prefix(length=0): a prefix needs at least 1 column"),
-        (["--layers", "top:9"], "the count must be from 1 to"),
-        (["--sites", "encoder,middle"], "unknown site 'middle'"),
-        (["--encoder-segments", 51], "51 segments, but the prefix has length 50"),
+        (["--set", "prefix.layers=top:9"], "the count must be from 1 to"),
+        (["--set", "prefix.sites=encoder,middle"], "unknown site 'middle'"),
+        (["--set", "attention.encoder_segments=51"], "51 segments, but the prefix has length 50"),
         (["--examples", 2, "--share", 0.5], "--examples 2 and --share 0.5"),
         (["--sampling-seed", 2], "for --examples or --share; add one of them"),
         (["--share", 2], "above 0 and at most 1"),
-        (["--inner-width", 8, "--direct"], "unknown setting 'width' of Direct"),
-        (["--reparametrize", "--initial-text", "So"], "cannot be initialized with words"),
-        (["--whole-model", "--method", "uniblock"], "cannot tune the whole model"),
-        (["--task", "e2f"], "unknown task 'e2f'"),
-        (["--temperature", 0], "temperature=0.0"),
-        (["--method", "truncsa", "--top-p", 1.5], "mass=1.5"),
         (
-            ["--method", "hsoftsa", "--top-p", 0.9],
+            ["--set", "prefix.keys.width=8", "--set", "prefix.keys=direct"],
+            "unknown setting 'width' of Direct",
+        ),
+        (["--set", "prefix.keys=network", "--set", "initial_text=So"], "cannot be initialized with words"),
+        (["--set", "prefix=none", "--method", "uniblock"], "cannot tune the whole model"),
+        (["--task", "e2f"], "unknown task 'e2f'"),
+        (["--set", "attention.temperature=0"], "temperature=0.0"),
+        (["--method", "truncsa", "--set", "attention.mass=1.5"], "mass=1.5"),
+        (
+            ["--method", "hsoftsa", "--set", "attention.mass=0.9"],
             "attention.mass does not apply to --method hsoftsa; only truncsa, htruncsa use it",
         ),
         (
-            ["--method", "prefix", "--temperature", 1.0],
+            ["--method", "prefix", "--set", "attention.temperature=1.0"],
             "attention.temperature does not apply to --method prefix",
         ),
         (
-            ["--method", "softsa", "--encoder-segments", 2],
+            ["--method", "softsa", "--set", "attention.encoder_segments=2"],
             "only uniblock, hierblock, hierblock+softsa use it",
         ),
         (
-            ["--method", "uniblock", "--lower-share", 0.5],
+            ["--method", "uniblock", "--set", "attention.lower_share=0.5"],
             "attention.lower_share does not apply to --method uniblock",
         ),
-        (["--method", "truncsa", "--target-length", 9], "target_length does not apply to --method truncsa"),
-        (["--whole-model", "--prefix-length", 4, "--method", "softsa"], "prefix.length needs a prefix"),
-        (["--prefix-length"], "--prefix-length is empty; write --set prefix.length=VALUE"),
+        (
+            ["--method", "truncsa", "--set", "target_length=9"],
+            "target_length does not apply to --method truncsa",
+        ),
+        (
+            ["--set", "prefix=none", "--set", "prefix.length=4", "--method", "softsa"],
+            "prefix.length needs a prefix",
+        ),
         (["--set", "prefix=none", "--set", "prefix.colour=1"], "prefix.colour needs a prefix"),
     ],
 )
@@ -234,7 +236,7 @@ def test_an_adapter_needs_a_model_to_go_on(precis: Precis, pairs: Path, tmp_path
 def test_the_temperature_reaches_the_method(
     method: str, base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
-    options = once(*SHORT, "--steps", 1, "--method", method, "--temperature", 0.1)
+    options = once(*SHORT, "--steps", 1, "--method", method, "--set", "attention.temperature=0.1")
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert made.code == 0, made.err
     encoder = read_adapter(tmp_path / "run" / "adapter").tuning.encoder
@@ -245,7 +247,7 @@ def test_the_units_of_segments_reach_the_adapter_and_its_use(
     base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
     units = "turns"
-    options = once(*SHORT, "--steps", 1, "--method", "uniblock", "--units", units)
+    options = once(*SHORT, "--steps", 1, "--method", "uniblock", "--set", f"units={units}")
     made = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert made.code == 0, made.err
     assert read_adapter(tmp_path / "run" / "adapter").tuning.units == units
@@ -268,7 +270,7 @@ def annotated(folder: Path, name: str) -> Path:
 
 def test_annotated_units_are_read_from_their_column(base: Path, precis: Precis, tmp_path: Path) -> None:
     data = annotated(tmp_path, "pairs.jsonl")
-    options = once(*SHORT, "--steps", 1, "--method", "uniblock", "--units", "marked")
+    options = once(*SHORT, "--steps", 1, "--method", "uniblock", "--set", "units=marked")
     made = precis("tune", "--model", base, "--data", data, "--out", tmp_path / "run", *options)
     assert made.code == 2
     assert "contains no unit marks" in made.error
@@ -293,7 +295,7 @@ def test_annotated_units_are_read_from_their_column(base: Path, precis: Precis, 
 
 
 def test_units_without_blocks_are_one_line(base: Path, pairs: Path, precis: Precis, tmp_path: Path) -> None:
-    options = [*SHORT, "--method", "softsa", "--units", "turns"]
+    options = [*SHORT, "--method", "softsa", "--set", "units=turns"]
     outcome = precis("tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options)
     assert outcome.code == 2
     assert "units needs two or more segments of the source, but softsa has one" in outcome.error

@@ -6,8 +6,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from outcomes import Run
-from tiny_models import SMALL_RUN
 from typer.main import get_command
 
 from precis.cli.application import app
@@ -17,6 +15,8 @@ from precis.recipes.overrides import with_overrides
 from precis.recipes.pretraining_runs import pretraining_run
 from precis.recipes.scorer_recipe import ExtractPlan
 from precis_text.config import Settings
+from tests.outcomes import Run
+from tests.tiny_models import SMALL_RUN
 
 BRIEF = ["--validate-every", "3", *SMALL_RUN]
 

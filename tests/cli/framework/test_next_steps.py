@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, once
 
-from precis.cli.framework.next_steps import NamedPairs
+from precis.phases.data.run_pairs import NamedPairs
 
 SHORT = ["--steps", "1", "--max-source", "32", "--set", "generated_rows=0", "--select", "loss"]
 

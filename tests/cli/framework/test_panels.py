@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cli.test_frozen import COMMANDS, commands
 from typer.core import TyperOption
 from typer.main import get_command
 
@@ -13,6 +12,7 @@ from precis.cli.application import app
 from precis.cli.framework.options import RECIPE_NAMES
 from precis.cli.framework.panels import PANELS
 from precis.recipes.catalogue import RECIPES
+from tests.cli.test_frozen import COMMANDS, commands
 
 _BASIC = 16
 _FOUND = commands(get_command(app))

@@ -49,7 +49,7 @@ def test_every_tensor_of_a_batch_goes_this_way(copies: list[tuple[Any, ...]]) ->
     copies.clear()
 
     names = ("original_ids", "masked_ids", "places", "input_ids", "decoder_input_ids", "span_labels")
-    PreTrainingBatch(**dict.fromkeys(names, ids), draws=ids.double(), attention_mask=None).to("cuda")
+    PreTrainingBatch(**dict.fromkeys(names, ids), draws=ids.double(), attention_mask=None).to("cuda")  # type: ignore[arg-type]
     assert copies == [("pin", (2, 3)), ("to", "cuda", True)] * 7
 
 

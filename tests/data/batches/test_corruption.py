@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from restored_spans import restore_spans
 
 from precis.data.batches.corruption import (
     CorruptionIds,
@@ -14,6 +13,7 @@ from precis.data.batches.corruption import (
     sentence_scores,
 )
 from precis_text.errors import UserError
+from tests.restored_spans import restore_spans
 
 CLS, SEP, PAD, MASK, SENTINEL = 1, 2, 0, 999, 1000
 WORDS = CorruptionIds(pad=PAD, cls=CLS, sep=SEP, mask=MASK, first_sentinel=SENTINEL, sentinels=100)

@@ -10,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import bert_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -20,6 +19,7 @@ from precis.data.batches.token_arrays import Ragged, TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.encoding import with_instruction
 from precis_text.errors import UserError
+from tests.tiny_models import bert_tokenizer
 
 WORDS = [f"w{i}" for i in range(20)]
 
@@ -65,7 +65,7 @@ def tokenizer(style: str) -> PreTrainedTokenizerFast:
 def tokenize(style: str, pairs: Sequence[Pair], **options: Any) -> TokenizedPairs:
     start = {"ours": 1, "bart": 2, "t5": 0}[style]
     defaults = {"max_source": 50, "max_target": 50, "decoder_start_token_id": start}
-    return TokenizedPairs.from_pairs(pairs, tokenizer(style), **{**defaults, **options})  # type: ignore[arg-type]
+    return TokenizedPairs.from_pairs(pairs, tokenizer(style), **{**defaults, **options})
 
 
 def words(ids: Sequence[int], style: str) -> str:
@@ -87,8 +87,8 @@ class TestTokenizedPairs:
         self, style: str, source: str, labels: str
     ) -> None:
         data = tokenize(style, self.pairs)
-        assert words(data.sources[0], style) == source
-        assert words(data.targets[0], style) == labels
+        assert words(data.sources[0], style) == source  # type: ignore[arg-type]
+        assert words(data.targets[0], style) == labels  # type: ignore[arg-type]
         assert len(data) == 2
         assert data.sources.lengths.tolist() == [len(data.sources[0]), len(data.sources[1])]
         assert data.targets.lengths.tolist() == [len(data.targets[0]), len(data.targets[1])]
@@ -101,19 +101,19 @@ class TestTokenizedPairs:
         data = tokenize(style, pairs, max_source=5, max_target=4)
         end = "[SEP]" if style == "ours" else "</s>"
         assert len(data.sources[0]) == 5
-        assert words(data.sources[0], style).endswith(f" {end}")
+        assert words(data.sources[0], style).endswith(f" {end}")  # type: ignore[arg-type]
         assert len(data.targets[0]) == 4
-        assert words(data.targets[0], style).endswith(f" {end}")
+        assert words(data.targets[0], style).endswith(f" {end}")  # type: ignore[arg-type]
         assert (data.truncated_sources, data.truncated_targets) == (1, 1)
 
     def test_a_text_that_just_fits_is_not_cut(self) -> None:
         data = tokenize("ours", [Pair("w1 w2 w3", "w1 w2 w3")], max_source=5, max_target=4)
         assert (data.truncated_sources, data.truncated_targets) == (0, 0)
-        assert words(data.targets[0], "ours") == "w1 w2 w3 [SEP]"
+        assert words(data.targets[0], "ours") == "w1 w2 w3 [SEP]"  # type: ignore[arg-type]
 
     def test_the_instruction_comes_before_every_document(self) -> None:
         data = tokenize("t5", self.pairs, instruction="w9 w8")
-        assert words(data.sources[1], "t5") == "w9 w8 w6 </s>"
+        assert words(data.sources[1], "t5") == "w9 w8 w6 </s>"  # type: ignore[arg-type]
         assert with_instruction("text", "") == "text"
         assert with_instruction("text", "Do:") == "Do: text"
 
@@ -148,14 +148,15 @@ class TestTokenizedPairs:
     def test_more_pairs_than_a_chunk_keep_their_order(self) -> None:
         many = [Pair(WORDS[i % 20], WORDS[i % 7]) for i in range(2300)]
         data = tokenize("t5", many)
-        assert [words(data.sources[i][:1], "t5") for i in range(2300)] == [pair.document for pair in many]
+        assert [words(data.sources[i][:1], "t5") for i in range(2300)] == [pair.document for pair in many]  # type: ignore[arg-type]
 
     def test_pairs_without_tokens_are_left_out_and_told_where_that_is_wanted(self) -> None:
         pairs = [Pair("w1", "w2"), Pair("w1", " ", id="x"), Pair("", "w2"), Pair("w3", "w4")]
         told: list[tuple[int, str]] = []
         data = tokenize("ours", pairs, skip=lambda index, message: told.append((index, message)))
-        assert [words(data.sources[i], "ours") for i in range(len(data))] == [
-            words(tokenize("ours", [pair]).sources[0], "ours") for pair in (pairs[0], pairs[3])
+        assert [words(data.sources[i], "ours") for i in range(len(data))] == [  # type: ignore[arg-type]
+            words(tokenize("ours", [pair]).sources[0], "ours")  # type: ignore[arg-type]
+            for pair in (pairs[0], pairs[3])
         ]
         assert [len(data.targets.lengths), len(data.sources.lengths)] == [2, 2]
         assert told == [
@@ -177,11 +178,11 @@ def test_collate_pads_on_the_right_and_ignores_padding() -> None:
 def test_lengths_are_told_to_models_that_take_them_and_move_along() -> None:
     rows, options = dataset(7), {"batch_size": 3, "seed": 0, "pad_token_id": 0}
     for step in range(3):
-        batch = BucketedBatches(rows, **options, tell_lengths=True).batch(step)  # type: ignore[arg-type]
+        batch = BucketedBatches(rows, **options, tell_lengths=True).batch(step)
         assert batch.source_lengths == tuple(batch.attention_mask.sum(-1).tolist())
         assert batch.to("meta").source_lengths == batch.source_lengths
         assert BucketedBatches(rows, **options).batch(step).source_lengths is None  # type: ignore[arg-type]
-    lone = BucketedBatches(rows, **options, tell_lengths=True, rank=3, world_size=4)  # type: ignore[arg-type]
+    lone = BucketedBatches(rows, **options, tell_lengths=True, rank=3, world_size=4)
     assert lone.batch(0).source_lengths == (1,)  # a row of padding that is looked at
 
 
@@ -210,7 +211,7 @@ def rows_of(batch: Batch) -> Iterator[int]:
 @settings(max_examples=60, deadline=None)
 @given(rows=st.integers(1, 120), size=sizes(), seed=st.integers(0, 2**31))
 def test_every_row_comes_exactly_once_an_epoch(rows: int, size: dict[str, int], seed: int) -> None:
-    batches = BucketedBatches(dataset(rows), seed=seed, pad_token_id=0, **size)
+    batches = BucketedBatches(dataset(rows), seed=seed, pad_token_id=0, **size)  # type: ignore[arg-type]
     for epoch in (0, 1, 5):
         first, after = batches.first_step(epoch), batches.first_step(epoch + 1)
         seen = Counter(index for step in range(first, after) for index in rows_of(batches.batch(step)))
@@ -228,9 +229,9 @@ def test_any_step_can_be_asked_for_in_any_order(
     rows: int, size: dict[str, int], seed: int, steps: list[int]
 ) -> None:
     """What a resumed training sees is what an uninterrupted one would have seen."""
-    walked = BucketedBatches(dataset(rows), seed=seed, pad_token_id=0, **size)
+    walked = BucketedBatches(dataset(rows), seed=seed, pad_token_id=0, **size)  # type: ignore[arg-type]
     expected = [walked.batch(step) for step in range(max(steps, default=0) + 1)]
-    resumed = BucketedBatches(dataset(rows), seed=seed, pad_token_id=0, **size)
+    resumed = BucketedBatches(dataset(rows), seed=seed, pad_token_id=0, **size)  # type: ignore[arg-type]
     for step in steps:
         batch = resumed.batch(step)
         assert batch.indices == expected[step].indices
@@ -243,9 +244,9 @@ def test_any_step_can_be_asked_for_in_any_order(
 def test_ranks_partition_the_batch_that_one_process_would_see(
     rows: int, size: dict[str, int], world: int, step: int
 ) -> None:
-    whole = BucketedBatches(dataset(rows), seed=1, pad_token_id=0, **size).batch(step)
+    whole = BucketedBatches(dataset(rows), seed=1, pad_token_id=0, **size).batch(step)  # type: ignore[arg-type]
     parts = [
-        BucketedBatches(dataset(rows), seed=1, pad_token_id=0, rank=rank, world_size=world, **size).batch(
+        BucketedBatches(dataset(rows), seed=1, pad_token_id=0, rank=rank, world_size=world, **size).batch(  # type: ignore[arg-type]
             step
         )
         for rank in range(world)
@@ -272,7 +273,7 @@ def test_no_batch_exceeds_batch_tokens(rows: int, tokens: int) -> None:
 @settings(max_examples=30, deadline=None)
 @given(rows=st.integers(1, 90), size=sizes(), step=st.integers(0, 300))
 def test_locate_agrees_with_the_epoch_plans(rows: int, size: dict[str, int], step: int) -> None:
-    batches = BucketedBatches(dataset(rows), seed=2, pad_token_id=0, **size)
+    batches = BucketedBatches(dataset(rows), seed=2, pad_token_id=0, **size)  # type: ignore[arg-type]
     epoch, position = batches.locate(step)
     assert batches.first_step(epoch) + position == step < batches.first_step(epoch + 1)
     assert tuple(batches.epoch_plan(epoch)[position]) == batches.batch(step).indices
@@ -292,7 +293,7 @@ def test_padding_is_below_a_fifth_where_random_batches_pad_half(size: dict[str, 
     def padded(plan: list[np.ndarray]) -> int:
         return sum(len(rows) * int(sources[rows].max() + targets[rows].max()) for rows in plan)
 
-    batches = BucketedBatches(data, seed=0, pad_token_id=0, **size)
+    batches = BucketedBatches(data, seed=0, pad_token_id=0, **size)  # type: ignore[arg-type]
     assert 1 - real / padded(batches.epoch_plan(0)) < 0.2
     assert 1 - real / padded(np.array_split(rng.permutation(8000), 250)) > 0.5
 
@@ -335,7 +336,7 @@ def test_batches_per_epoch_counts_the_last_small_batch() -> None:
 )
 def test_impossible_sizes_are_refused(options: dict[str, int], says: str) -> None:
     with pytest.raises(UserError, match=says):
-        BucketedBatches(dataset(5), seed=0, pad_token_id=0, **options)
+        BucketedBatches(dataset(5), seed=0, pad_token_id=0, **options)  # type: ignore[arg-type]
 
 
 def test_words_of_labels_share_batches_whatever_their_lengths() -> None:

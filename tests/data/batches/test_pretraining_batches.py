@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from restored_spans import restore_spans
 
 from precis.data.batches.corruption import CorruptionIds
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatch, PreTrainingBatches
 from precis_text.errors import UserError
+from tests.restored_spans import restore_spans
 
 WORDS = CorruptionIds(pad=0, cls=1, sep=2, mask=599, first_sentinel=600, sentinels=100)
 

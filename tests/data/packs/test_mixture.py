@@ -95,14 +95,14 @@ def test_impossible_weights_are_refused(weights: list[float]) -> None:
 
 
 def test_processes_divide_the_positions_of_the_same_rows() -> None:
-    rows = PackedRows([(Numbers(30, mark=1), 2.0), (Numbers(7, mark=2), 1.0)], seed=9)
+    rows = PackedRows([(Numbers(30, mark=1), 2.0), (Numbers(7, mark=2), 1.0)], seed=9)  # type: ignore[list-item]
     together, _ = rows.rows(np.arange(60))
     for rank in range(3):
         assert (rows.rows(np.arange(rank, 60, 3))[0] == together[rank::3]).all()
 
 
 def test_each_epoch_of_a_corpus_shows_every_block() -> None:
-    rows = PackedRows([(Numbers(30, mark=1), 2.0), (Numbers(7, mark=2), 1.0)], seed=9)
+    rows = PackedRows([(Numbers(30, mark=1), 2.0), (Numbers(7, mark=2), 1.0)], seed=9)  # type: ignore[list-item]
     ids, corpora = rows.rows(np.arange(2000))
     for number, size in enumerate((30, 7)):
         shown = ids[corpora == number][:, 1]
@@ -112,7 +112,7 @@ def test_each_epoch_of_a_corpus_shows_every_block() -> None:
 
 
 def test_random_numbers_are_uniform_and_belong_to_a_position() -> None:
-    rows = PackedRows([(Numbers(30), 1.0)], seed=9)
+    rows = PackedRows([(Numbers(30), 1.0)], seed=9)  # type: ignore[list-item]
     numbers = rows.uniforms(np.arange(400), 256)
     assert (rows.uniforms(np.array([123, 7]), 256) == numbers[[123, 7]]).all()
     assert (rows.uniforms(np.arange(400), 100) == numbers[:, :100]).all()
@@ -125,4 +125,4 @@ def test_random_numbers_are_uniform_and_belong_to_a_position() -> None:
 
 def test_a_corpus_without_a_block_is_refused() -> None:
     with pytest.raises(UserError, match="does not fill a single block"):
-        PackedRows([(Numbers(0), 1.0)], seed=0)
+        PackedRows([(Numbers(0), 1.0)], seed=0)  # type: ignore[list-item]

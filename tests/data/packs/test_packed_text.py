@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import our_tokenizer
 
 from precis.data.packs.pack_writer import pack
 from precis.data.packs.packed_text import PackedText
 from precis.data.text.unigram_tokenizer import train_tokenizer
+from precis.storage.seal import seal
 from precis_text.errors import UserError
+from tests.tiny_models import our_tokenizer
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def folder(tmp_path: Path) -> Path:
     our_tokenizer().save_pretrained(tmp_path / "words")
     texts = [f"Report {n} came in at noon. Dr. Smith read it twice!\n\nWas it lost?" for n in range(30)]
     pack(texts, tmp_path / "words", tmp_path / "pack", dev_share=0.0)
+    seal(tmp_path / "pack")
     return tmp_path / "pack"
 
 
@@ -83,13 +85,15 @@ def _flip(path: Path) -> None:
 
 def _other_tokenizer(folder: Path) -> None:
     train_tokenizer(["entirely other words"] * 9, vocab_size=500).save_pretrained(folder / "tokenizer")
+    (folder / "seal.json").unlink()
+    seal(folder)
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda pack: (pack / "tokens.bin").unlink(), "tokens.bin: is missing"),
     "short": (lambda pack: (pack / "tokens.bin").write_bytes(b"ab"), "tokens.bin: has 2 bytes instead of"),
-    "flipped": (lambda pack: _flip(pack / "tokens.bin"), "tokens.bin: is damaged"),
-    "offsets": (lambda pack: _flip(pack / "documents.bin"), "documents.bin: is damaged"),
+    "flipped": (lambda pack: _flip(pack / "tokens.bin"), "tokens.bin has changed"),
+    "offsets": (lambda pack: _flip(pack / "documents.bin"), "documents.bin has changed"),
     "version": (lambda pack: _edit_facts(pack, lambda f: f.update(format=99)), "the pack has format 99"),
     "a list": (lambda pack: (pack / "pack.json").write_text("[1]"), "pack.json: is not a JSON object"),
     "not json": (lambda pack: (pack / "pack.json").write_text("{"), "pack.json: is not valid JSON"),

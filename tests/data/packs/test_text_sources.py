@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from precis.data.packs.text_sources import TextReport, read_texts, text_files
-from precis.storage.atomic import write_folder
+from precis.storage.seal import write_folder
 from precis_text.errors import UserError
 
 

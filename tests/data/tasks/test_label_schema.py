@@ -1,13 +1,13 @@
 """What tasks are answered with, and how a classifier reads their texts."""
 
 import pytest
-from tiny_models import our_tokenizer
 
 from precis.data.pairs.glue import GLUE, as_parts
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.label_schema import answers_of
 from precis.data.text.encoding import encode_documents
 from precis_text.errors import UserError
+from tests.tiny_models import our_tokenizer
 
 
 def test_a_pair_of_texts_is_read_as_the_tokenizer_reads_a_pair() -> None:

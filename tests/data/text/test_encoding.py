@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from tiny_models import our_tokenizer, tiny
 from transformers import PreTrainedTokenizerBase
 
 from precis.data.batches.token_arrays import TokenizedPairs
@@ -13,6 +12,7 @@ from precis.data.text.unigram_tokenizer import train_tokenizer
 from precis.generation.input_plan import DocumentEncoder, pieces
 from precis_text.control_characters import SEPARATOR, join_parts, main_part, readable
 from precis_text.errors import UserError
+from tests.tiny_models import our_tokenizer, tiny
 
 ANSWER, PASSAGE = "the old mill", "Bob says that [SEP] the old mill burned. Ann was not there."
 BOTH = join_parts(ANSWER, PASSAGE)

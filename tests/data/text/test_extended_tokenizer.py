@@ -4,19 +4,19 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from tiny_models import bert_tokenizer, our_tokenizer, tiny
 from transformers import PreTrainedTokenizerBase
 
 from precis.data.text.extended_tokenizer import adopt_tokenizer
 from precis.data.text.unigram_tokenizer import SENTINELS, sentinel
 from precis.phases.train.pretraining import words_of
 from precis_text.errors import UserError
+from tests.tiny_models import bert_tokenizer, our_tokenizer, tiny
 
 TEXT = "ann sings in the hall."
 
 
 def given(kind: str) -> PreTrainedTokenizerBase:
-    return {"t5": lambda: tiny("t5")[1], "bert": bert_tokenizer, "ours": our_tokenizer}[kind]()
+    return {"t5": lambda: tiny("t5")[1], "bert": bert_tokenizer, "ours": our_tokenizer}[kind]()  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(("kind", "added"), [("t5", 2 + SENTINELS), ("bert", SENTINELS), ("ours", 0)])

@@ -1,7 +1,6 @@
 """Units of a text and the segments of its tokens."""
 
 import pytest
-from tiny_models import our_tokenizer
 from transformers import BertTokenizerLegacy
 
 from precis.data.batches.token_arrays import TokenizedPairs
@@ -17,6 +16,7 @@ from precis.data.text.segments import (
 )
 from precis_text.control_characters import unit_starts
 from precis_text.errors import UserError
+from tests.tiny_models import our_tokenizer
 
 TEXT = "The mill closed. Dr. Ames left on Monday!  Nobody knew why.\n\nA year later it reopened."
 CHAT = "Mia: are you in?\nTom: yes\nand the dog too\nMia: good: see you"

@@ -253,7 +253,7 @@ def test_a_sentencepiece_file_that_cannot_be_read_is_said_to_be_one(
             "`tiktoken` is required to read a `tiktoken` file. Install it with `pip install tiktoken`."
         )
 
-    monkeypatch.setattr(module.AutoTokenizer, "from_pretrained", load)
+    monkeypatch.setattr(module.AutoTokenizer, "from_pretrained", load)  # type: ignore[attr-defined]
     monkeypatch.setattr(
         "precis.data.text.encoding.find_spec", lambda name: object() if is_installed else None
     )

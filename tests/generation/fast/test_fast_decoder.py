@@ -4,7 +4,16 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from lean_cases import (
+from transformers import GenerationConfig, PreTrainedModel
+
+from precis.generation.decoder_batches import AUTOMATIC, Generate, Lean, Loop
+from precis.generation.fast.fast_decoder import FastDecoder, why_not
+from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, PackedEncoder, Weights, has_int8
+from precis.generation.summarizer import Summarizer
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from precis_text.decoding_settings import GenerationSettings
+from precis_text.errors import UserError
+from tests.lean_cases import (
     BEAMS,
     DOCUMENTS,
     GREEDY,
@@ -17,16 +26,7 @@ from lean_cases import (
     model,
     static,
 )
-from tiny_models import our_tokenizer, tiny
-from transformers import GenerationConfig, PreTrainedModel
-
-from precis.generation.decoder_batches import AUTOMATIC, Generate, Lean, Loop
-from precis.generation.fast.fast_decoder import FastDecoder, why_not
-from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, PackedEncoder, Weights, has_int8
-from precis.generation.summarizer import Summarizer
-from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
-from precis_text.decoding_settings import GenerationSettings
-from precis_text.errors import UserError
+from tests.tiny_models import our_tokenizer, tiny
 
 FP32 = AsGiven()
 Written = Callable[..., list[list[int]]]
@@ -226,7 +226,7 @@ def _attached() -> ZCodePPForConditionalGeneration:
         (_attached, {}, "additional modules"),
     ],
 )
-def test_what_the_loop_does_not_know_is_named_and_left_to_generate(made, options, reason) -> None:  # type: ignore[no-untyped-def]
+def test_what_the_loop_does_not_know_is_named_and_left_to_generate(made, options, reason) -> None:
     asked = config(**options)
     said = why_not(made(), asked)
     assert said is not None

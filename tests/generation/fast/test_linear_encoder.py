@@ -4,11 +4,11 @@ import threading
 from types import MethodType
 
 import torch
-from tiny_models import our_tokenizer, tiny
 from torch import nn
 from transformers import PreTrainedModel
 
 from precis.generation.fast.packed_linear import AsGiven, PackedEncoder
+from tests.tiny_models import our_tokenizer, tiny
 
 
 def model() -> PreTrainedModel:
@@ -58,7 +58,7 @@ def test_a_matrix_that_gets_a_forward_of_its_own_keeps_its_place() -> None:
     packed = PackedEncoder(encoder, AsGiven())
     plain = read(encoder)
     matrix = last_matrix(encoder)
-    matrix.forward = MethodType(
+    matrix.forward = MethodType(  # type: ignore[method-assign]
         lambda self, states: torch.zeros_like(nn.Linear.forward(self, states)), matrix
     )
     changed = read(encoder)

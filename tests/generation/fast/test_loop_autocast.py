@@ -8,9 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 import torch
-from tiny_models import documents, our_tokenizer, tiny
 from transformers import PreTrainedModel
-from tuning.bases import attach_loud
 
 from precis.generation.decoder_batches import AUTOMATIC, Drafting, Generate, Lean, Loop
 from precis.generation.fast.packed_linear import BFloat16, Int8, Weights, has_int8
@@ -20,6 +18,8 @@ from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditiona
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis.tuning import Prefix, method
 from precis_text.decoding_settings import GenerationSettings
+from tests.tiny_models import documents, our_tokenizer, tiny
+from tests.tuning.bases import attach_loud
 
 DOCUMENTS = documents(3)
 

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from lean_cases import model, prophet
 from transformers import PreTrainedModel
 
 from precis.generation.fast.packed_decoder import PackedDecoder, Steps
@@ -10,6 +9,7 @@ from precis.generation.fast.packed_linear import AsGiven
 from precis.generation.fast.packed_prophetnet import PackedProphetNet
 from precis.generation.fast.packed_zcodepp import PackedZCodePP
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from tests.lean_cases import model, prophet
 
 TOKENS = 9
 

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from lean_cases import prophet
-from lean_cases import prophet_documents as documents
-from lean_cases import prophet_settings as settings
 
 from precis.generation.fast.fast_decoder import FastDecoder, why_not
 from precis.generation.fast.packed_linear import AsGiven, BFloat16
+from tests.lean_cases import prophet
+from tests.lean_cases import prophet_documents as documents
+from tests.lean_cases import prophet_settings as settings
 
 
 @pytest.mark.parametrize(

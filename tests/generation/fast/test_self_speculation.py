@@ -4,11 +4,8 @@ import math
 
 import pytest
 import torch
-from tiny_models import documents as words
-from tiny_models import our_tokenizer
 from torch import nn
 from transformers import GenerationConfig
-from tuning.bases import attach_loud
 
 from precis.generation.decoder_batches import Drafting
 from precis.generation.fast.fast_decoder import FastDecoder
@@ -25,6 +22,9 @@ from precis.models import (
 from precis.tuning import Prefix, method
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from tests.tiny_models import documents as words
+from tests.tiny_models import our_tokenizer
+from tests.tuning.bases import attach_loud
 
 VOCABULARY = 24
 SIZES = {"vocab_size": VOCABULARY, "hidden_size": 16, "encoder_layers": 1, "decoder_layers": 2}
@@ -82,7 +82,7 @@ def by_modules(model, document: torch.Tensor, config: GenerationConfig) -> Draft
     return DraftWriter(ModulePasses(model, source), rules, Greedy()).write(model.future_streams.stop - 1)
 
 
-POSITIONS = {prophet: {"max_position_embeddings": 300}, zcodepp: {}}
+POSITIONS = {prophet: {"max_position_embeddings": 300}, zcodepp: {}}  # type: ignore[dict-item]
 MODELS = {
     "prophetnet-2": lambda: prophet(2),
     "prophetnet-4": lambda: prophet(4),

@@ -4,9 +4,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from capturable import Trace
-from lean_cases import prophet, prophet_settings
-from tiny_models import tiny
 
 from precis.generation.fast.key_value_cache import source_keys
 from precis.generation.fast.packed_linear import AsGiven
@@ -15,6 +12,9 @@ from precis.generation.fast.packed_zcodepp import PackedZCodePP
 from precis.generation.fast.static_shapes import Shape, StaticBatch
 from precis.generation.fast.token_rules import TokenRules
 from precis.generation.fast.token_search import BeamSettings
+from tests.capturable import Trace
+from tests.lean_cases import prophet, prophet_settings
+from tests.tiny_models import tiny
 
 ALL_RULES = {
     "no_repeat_ngram_size": 3,
@@ -36,7 +36,7 @@ def elsewhere(kind: str, dtype: torch.dtype, settings: BeamSettings | None) -> S
     """A batch on a device that is no CPU: its tensors have shapes and no numbers, and its ways are those of CUDA."""
     made = {"zcodepp": tiny("zcodepp", seed=3)[0], "prophetnet": prophet(0)}[kind].to("meta").to(dtype)
     pack = PackedProphetNet if kind == "prophetnet" else PackedZCodePP
-    packed = pack(made, rows=3, weights=AsGiven())  # type: ignore[arg-type]
+    packed = pack(made, rows=3, weights=AsGiven())
     device = torch.device("meta")
     source = torch.empty(3, 20, made.config.hidden_size, dtype=dtype, device=device)
     rules = TokenRules.of(prophet_settings(**ALL_RULES), (), device=device)

@@ -5,7 +5,6 @@ from functools import cache
 
 import pytest
 import torch
-from lean_cases import Uncaptured
 from transformers import GenerationConfig, PreTrainedModel
 
 from precis.generation.fast.fast_decoder import FastDecoder
@@ -14,6 +13,7 @@ from precis.generation.fast.static_shapes import Replayed
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from tests.lean_cases import Uncaptured
 
 pytestmark = [
     pytest.mark.gpu,
@@ -128,7 +128,7 @@ def test_a_graph_is_used_again_for_other_documents_and_limits(kind: str, beams: 
 def test_several_graphs_share_their_memory_without_disturbing_each_other(kind: str) -> None:
     model = made(kind)
     loop, other = FastDecoder(model, AsGiven()), FastDecoder(model, AsGiven(), capture=Uncaptured())
-    cases = [(batch(documents), asked(**options)) for documents in (1, 6) for options in OPTIONS]
+    cases = [(batch(documents), asked(**options)) for documents in (1, 6) for options in OPTIONS]  # type: ignore[arg-type]
     expected = [other(*case) for case in cases]
     for _ in range(2):
         assert [by_graphs(loop, *case) for case in cases] == expected

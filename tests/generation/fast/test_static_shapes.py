@@ -5,7 +5,17 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from lean_cases import (
+from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
+
+from precis.generation.fast import static_shapes as lean_static
+from precis.generation.fast.fast_decoder import FastDecoder
+from precis.generation.fast.key_value_cache import source_keys
+from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, has_int8
+from precis.generation.fast.packed_zcodepp import PackedZCodePP
+from precis.generation.fast.static_shapes import Capture, Shape, StaticBatch
+from precis.generation.fast.token_rules import TokenRules
+from precis.models import ProphetNetForConditionalGeneration
+from tests.lean_cases import (
     BEAMS,
     STEPS,
     Called,
@@ -22,17 +32,7 @@ from lean_cases import (
     prophet_settings,
     static,
 )
-from tiny_models import tiny
-from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
-
-from precis.generation.fast import static_shapes as lean_static
-from precis.generation.fast.fast_decoder import FastDecoder
-from precis.generation.fast.key_value_cache import source_keys
-from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, has_int8
-from precis.generation.fast.packed_zcodepp import PackedZCodePP
-from precis.generation.fast.static_shapes import Capture, Shape, StaticBatch
-from precis.generation.fast.token_rules import TokenRules
-from precis.models import ProphetNetForConditionalGeneration
+from tests.tiny_models import tiny
 
 
 def grown(given: dict[str, torch.Tensor], asked: GenerationConfig, of: PreTrainedModel) -> list[list[int]]:

@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 import torch
 import torch.nn.functional as F
-from conformance import check_seq2seq, random_batch
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
 from transformers import ProphetNetConfig as TheirConfig
 from transformers import ProphetNetForConditionalGeneration as Theirs
@@ -16,6 +15,7 @@ from transformers import ProphetNetForConditionalGeneration as Theirs
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
 from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration, ProphetNetModel
 from precis.nn.streams import ahead, attenuated, whole_target
+from tests.conformance import check_seq2seq, random_batch
 
 
 def small(**changes) -> ProphetNetConfig:

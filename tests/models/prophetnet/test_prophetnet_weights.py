@@ -376,7 +376,7 @@ def test_the_meters_in_old_checkpoints_do_no_harm(tmp_path, monkeypatch):
     """fairseq 0.9 saves objects of its own beside the weights; they are read without fairseq."""
     meter = type("AverageMeter", (), {"__module__": "fairseq.meters", "reset": lambda self: None})
     module = types.ModuleType("fairseq.meters")
-    module.AverageMeter = meter
+    module.AverageMeter = meter  # type: ignore[attr-defined]
     used = meter()
     used.sum, used.count = 2.5, 4
     model = our_model()

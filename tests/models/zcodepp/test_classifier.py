@@ -3,10 +3,10 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from conformance import random_batch
-from small_models import classifier, seq2seq
 
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPEncoderModel
+from tests.conformance import random_batch
+from tests.small_models import classifier, seq2seq
 
 IDS = torch.arange(5, 23).reshape(3, 6)
 

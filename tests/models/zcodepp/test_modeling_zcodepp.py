@@ -4,12 +4,12 @@ import pickle
 
 import pytest
 import torch
-from conformance import check_seq2seq, random_batch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
+from tests.conformance import check_seq2seq, random_batch
 
 
 def small(**changes) -> ZCodePPConfig:

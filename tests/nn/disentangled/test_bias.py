@@ -52,7 +52,7 @@ def test_either_score_alone(kept):
 def count_calls(monkeypatch, name, *, of=route):
     calls = []
     way = getattr(of, name)
-    monkeypatch.setattr(of, name, lambda *a, **k: calls.append(name) or way(*a, **k))
+    monkeypatch.setattr(of, name, lambda *a, **k: calls.append(name) or way(*a, **k))  # type: ignore[func-returns-value]
     return calls
 
 
@@ -85,6 +85,7 @@ def elsewhere(monkeypatch):
 
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.traced
 def test_without_the_library_scores_are_held_or_made_again_and_flex_attention_infers(monkeypatch, autocast):
     monkeypatch.setattr(route, "_FLEX_FROM", 30)
     calls = [
@@ -113,6 +114,7 @@ def test_without_the_library_scores_are_held_or_made_again_and_flex_attention_in
 
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.traced
 def test_every_way_serves_every_type_inside_autocast_and_outside(monkeypatch, dtype):
     monkeypatch.setattr(route, "_FLEX_FROM", 30)
     inputs = [x.to(dtype) for x in random_inputs(40)]

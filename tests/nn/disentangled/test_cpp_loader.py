@@ -120,7 +120,7 @@ def test_a_wrong_environment_is_named(name, value, message, cache, monkeypatch, 
 
 @needs_processor
 def test_a_cache_that_cannot_be_written_to(cache, monkeypatch, capsys):
-    monkeypatch.setattr(cpp_loader.os, "access", lambda *_: False)
+    monkeypatch.setattr(cpp_loader.os, "access", lambda *_: False)  # type: ignore[attr-defined]
     assert refused(capsys).count("is not writable") == 2
 
 
@@ -135,9 +135,9 @@ def test_a_damaged_library_is_named(cache, monkeypatch, capsys):
 @pytest.mark.parametrize("place", ["linux without glibc", "another processor"])
 def test_where_there_is_no_kernel_nothing_is_said_of_it(place, cache, monkeypatch, capsys):
     if place == "another processor":
-        monkeypatch.setattr(cpp_loader.platform, "machine", lambda: "aarch64")
+        monkeypatch.setattr(cpp_loader.platform, "machine", lambda: "aarch64")  # type: ignore[attr-defined]
     else:
-        monkeypatch.setattr(cpp_loader.platform, "libc_ver", lambda: ("", ""))
+        monkeypatch.setattr(cpp_loader.platform, "libc_ver", lambda: ("", ""))  # type: ignore[attr-defined]
     assert not cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
     assert capsys.readouterr().err == ""
     with pytest.raises(UserError, match="x86-64 Linux with glibc"):
@@ -246,7 +246,7 @@ def test_the_command_that_builds_ends_well_without_a_compiler_unless_the_kernel_
     "capability", ["AVX2", "AVX512"]
 )  # torch may be told to compute as an older processor does
 def test_the_level_is_that_of_torchs_own_kernels(capability, monkeypatch):
-    monkeypatch.setattr(cpp_loader.torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(cpp_loader.torch.backends.cpu, "get_cpu_capability", lambda: capability)  # type: ignore[attr-defined]
     assert cpp_loader._level() == capability
     assert capability in cpp_build.LEVELS
 

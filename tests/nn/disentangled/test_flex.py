@@ -7,6 +7,8 @@ from precis.nn.disentangled import flex
 from precis.nn.disentangled.flex import attend_flex, score_change
 from tests.nn.disentangled.inputs import SCALE, assert_close_in, operands, padding, random_inputs
 
+pytestmark = pytest.mark.traced
+
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("masked", [False, True])
@@ -40,6 +42,6 @@ def test_compiled_flex_attention_equals_the_plain_path(dtype):
     inputs = [x.to(dtype) for x in random_inputs(70, width=16)]
     valid = padding(70)
     valid[2] = False
-    attention = torch.compile(flex.flex_attention)
-    found = attention(*inputs[:3], score_mod=score_change(operands(inputs, valid)), scale=SCALE)
+    attention = torch.compile(flex.flex_attention)  # type: ignore[attr-defined]
+    found = attention(*inputs[:3], score_mod=score_change(operands(inputs, valid)), scale=SCALE)  # type: ignore[misc]
     assert_close_in(found, inputs, valid)

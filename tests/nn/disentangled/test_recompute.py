@@ -4,6 +4,7 @@ Scores made again (`recompute`), weights kept, and all scores held (`saved_score
 """
 
 import weakref
+from typing import Any
 
 import pytest
 import torch
@@ -77,7 +78,7 @@ def test_no_rows_of_a_batch_are_dropped_alike(learn):
 def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed():
     v, position_keys, position_queries = random_inputs(20)[2:]
     states = torch.randn(3, 2, 20, 8, dtype=torch.float64, requires_grad=True)
-    made = []
+    made: list[Any] = []
 
     def layer(states):
         q, k = 2 * states, 3 * states

@@ -85,7 +85,7 @@ def test_holding_all_scores_moves_fewer_bytes_than_transformers(length, batch, d
 
 def test_of_all_that_is_n_by_n_only_the_weights_are_kept():
     inputs = [x.requires_grad_() for x in random_inputs(40, dtype=torch.float32)]
-    saved = attend_keeping(operands(inputs)).grad_fn.saved_tensors
+    saved = attend_keeping(operands(inputs)).grad_fn.saved_tensors  # type: ignore[attr-defined]
     squares = [x for x in saved if x.shape[-2:] == (40, 40)]
     assert sum(x.numel() for x in squares) == 3 * 2 * 40 * 40
 

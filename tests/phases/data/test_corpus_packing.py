@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import documents, our_tokenizer
 
 from precis.data.packs.packed_text import PackedText
 from precis.phases.data.corpus_packing import make_pack
 from precis_text.errors import RunError, UserError
+from tests.tiny_models import documents, our_tokenizer
 
 
 @pytest.fixture(scope="module")

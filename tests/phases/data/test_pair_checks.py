@@ -88,6 +88,12 @@ def test_impossible_counts_are_refused(tmp_path: Path, counts: dict[str, int]) -
         write_synthetic(tmp_path, counts, seed=0)
 
 
+def test_an_unknown_split_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="unknown split 'tets'; did you mean 'test'"):
+        write_synthetic(tmp_path, {"tets": 5})
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("old", ["dev.jsonl", "validation.csv", "train.parquet"])
 def test_an_old_split_beside_the_new_pairs_is_refused_and_left_alone(tmp_path: Path, old: str) -> None:
     (tmp_path / old).write_text("old")

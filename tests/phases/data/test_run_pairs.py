@@ -62,7 +62,7 @@ def test_named_columns_win(tmp_path: Path) -> None:
 )
 def test_what_is_missing_is_said(options: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        find_sources(**options)
+        find_sources(**options)  # type: ignore[arg-type]
 
 
 def test_a_folder_without_training_pairs_is_refused(tmp_path: Path) -> None:

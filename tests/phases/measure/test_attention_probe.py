@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import save, tiny
 from transformers import PreTrainedModel
 
 from precis.data.batches.token_arrays import TokenizedPairs
@@ -24,6 +23,7 @@ from precis.phases.measure.probe_files import write_attention, write_map, write_
 from precis.tuning import METHODS, MethodSettings, Prefix, attach, load_adapter
 from precis.tuning.prefix import LowLayers, Site
 from precis_text.errors import UserError
+from tests.tiny_models import save, tiny
 
 PAIRS = list(make_pairs(5, seed=3))
 LENGTH = 4
@@ -33,7 +33,7 @@ def adapter(
     model: PreTrainedModel, folder: Path, name: str = "prefix", *, seed: int = 1, **options: object
 ) -> Path:
     """An adapter whose columns matter."""
-    prefix = Prefix(length=LENGTH, **options)
+    prefix = Prefix(length=LENGTH, **options)  # type: ignore[arg-type]
     attachment = attach(model, METHODS[name](prefix, MethodSettings(mass=0.6)))
     torch.manual_seed(seed)
     with torch.no_grad():
@@ -65,7 +65,7 @@ def read(base: Path, *adapters: Path, batch_size: int = 3, **options: int) -> Pr
         PAIRS,
         adapters=adapters,
         batch_size=batch_size,
-        **{"max_source": 40, "max_target": 12, **options},
+        **{"max_source": 40, "max_target": 12, **options},  # type: ignore[arg-type]
     )
 
 

@@ -4,27 +4,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_models import bert_tokenizer, our_tokenizer, save, tiny
 
 from precis.data.pairs.pair import Pair
 from precis.data.synthetic.corpus import make_pairs
 from precis.evaluation.meteor import Meteor
 from precis.evaluation.predictions import PredictionWriter, read_predictions
 from precis.evaluation.rouge import Rouge
-from precis.evaluation.scoring import evaluate
+from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
 from precis.phases.data.run_pairs import find_part
-from precis.phases.measure.model_scores import (
-    Decoding,
-    evaluate_models,
-    given_predictions,
-    given_systems,
-    joined,
-    make_report,
-    read_test_pairs,
-)
+from precis.phases.measure.evaluation_inputs import given_predictions, given_systems, joined, read_test_pairs
+from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
 from precis_text.errors import UserError
+from tests.tiny_models import bert_tokenizer, our_tokenizer, save, tiny
 
 PAIRS = list(make_pairs(5, seed=2))
 
@@ -62,7 +55,7 @@ def test_a_stopped_evaluation_goes_on_and_gives_the_same(model: str, tmp_path: P
 
 def test_predictions_under_other_settings_are_not_mixed(model: str, tmp_path: Path) -> None:
     evaluate_models([model], PAIRS, out=tmp_path, long="truncate")
-    with pytest.raises(UserError, match="was made with long"):
+    with pytest.raises(UserError, match=r"was started with long=.truncate., now .chunk.; delete the file"):
         evaluate_models([model], PAIRS, out=tmp_path, long="chunk")
 
 
@@ -116,7 +109,7 @@ def test_our_own_predictions_are_scored_on_the_pairs_that_they_were_made_for_alo
         for pair in PAIRS:
             writer.append(pair.summary)
     others = [*PAIRS[:3], replace(PAIRS[3], document="Bob hums."), PAIRS[4]]
-    with pytest.raises(UserError, match=r"mine\.jsonl, row 5: made for example .* with this document"):
+    with pytest.raises(UserError, match=r"mine\.jsonl, line 5: made for example .* with this document"):
         given_predictions(file, others)
     with pytest.raises(UserError, match="made for example"):
         given_predictions(file, [replace(PAIRS[0], id="another"), *PAIRS[1:]])
@@ -219,7 +212,7 @@ def test_case_does_not_count_in_the_bleu_of_questions() -> None:
     quick = Bootstrap(samples=2)
     for name, expected in (("squad-qg", 100), ("samsum", 30)):
         scores = scores_for(name, PAIRS, with_bleu=True)
-        report = evaluate(systems, pairs, scorers=scores.scorers, baselines=(), intervals=quick)
+        report = score(systems, pairs, scorers=scores.scorers, baselines=(), intervals=quick)
         assert (report.systems[0].metrics["bleu"].mean >= 99) == (expected == 100)
 
 

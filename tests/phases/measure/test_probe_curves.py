@@ -91,8 +91,8 @@ def test_the_share_is_counted_from_the_run_s_own_data(tmp_path: Path) -> None:
             train=Part(source=str(train)), dev=Part(source=str(train)), task="xsum"
         ).to_dict(),
     }
-    few = run(tmp_path / "few", layers=SingleLayer(index=0), identity={"examples": 4}, **record)
-    whole = run(tmp_path / "whole", identity={"examples": None}, **record)
+    few = run(tmp_path / "few", layers=SingleLayer(index=0), identity={"examples": 4}, **record)  # type: ignore[arg-type]
+    whole = run(tmp_path / "whole", identity={"examples": None}, **record)  # type: ignore[arg-type]
     found = read_runs([few, whole], BY_SHARE)
     assert [(one.line, one.x, one.task) for one in found] == [
         ("prefix", 5.1, "xsum"),

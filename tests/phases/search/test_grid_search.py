@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
 
 from precis.generation.generation_settings import settings_of
 from precis.generation.model_loader import load_model
@@ -25,6 +24,7 @@ from precis.phases.train import finetuning as finetuning
 from precis.recipes.planning import resolve_run
 from precis.training.callbacks import StartInfo, StepInfo
 from precis_text.errors import RunError, UserError
+from tests.tiny_models import save
 
 BRIEF = (
     "train.warmup_steps=1",
@@ -174,7 +174,7 @@ def test_a_kill_in_the_middle_of_taking_a_trial_loses_no_point(tmp_path: Path) -
         return GridStudy(tmp_path / "s.sqlite3", "s", grid, seed=0, highest=True)
 
     study()._study.ask()  # a trial without values
-    taken = []
+    taken: list[Any] = []
     for _ in range(4):
         trial, is_new = study().take()
         again, _ = study().take()
@@ -244,7 +244,7 @@ def test_trials_of_a_new_model_share_one_tokenizer(
         trained.append(options)
         return original(*arguments, **options)
 
-    original = finetuning.train_tokenizer
+    original = finetuning.train_tokenizer  # type: ignore[attr-defined]
     monkeypatch.setattr(finetuning, "train_tokenizer", train_tokenizer)
     small = (
         "model.hidden_size=32",
@@ -270,7 +270,7 @@ def test_a_search_is_not_continued_as_another(model: str, data: Path, tmp_path: 
     }
     for name, change in refused.items():
         with pytest.raises(UserError, match=f"was started with {name}="):
-            again(model, data, out, **change)
+            again(model, data, out, **change)  # type: ignore[arg-type]
     (data / "train.jsonl").write_text((data / "dev.jsonl").read_text())
     with pytest.raises(UserError, match="was started with data="):
         again(model, data, out)
@@ -308,7 +308,7 @@ def test_what_would_fail_later_is_refused_at_once(
 
 def test_a_run_is_not_taken_for_a_search(model: str, data: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "checkpoints" / "step-00000001").mkdir(parents=True)
-    (tmp_path / "out" / "lock").write_text("1\n")  # as every run leaves it
+    (tmp_path / "out" / "lock").write_text("1 host\n")  # as every run leaves it
     with pytest.raises(UserError, match="contains a run, not a search"):
         run_it(model, data, tmp_path / "out", RATES, restart=True)
     assert not is_search(tmp_path / "out")

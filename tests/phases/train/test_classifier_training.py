@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import our_tokenizer, save, save_classifier, tiny
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from precis.data.pairs.glue import GLUE
@@ -14,7 +13,8 @@ from precis.generation.classifier import Classifier
 from precis.generation.model_loader import load_model
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
 from precis.phases.data.run_pairs import find_part, find_sources
-from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report, read_test_pairs
+from precis.phases.measure.evaluation_inputs import read_test_pairs
+from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
 from precis.phases.train.classifier_training import with_head
 from precis.phases.train.finetuning import finetune
@@ -23,6 +23,7 @@ from precis.recipes.planning import resolve_run
 from precis.training import Trained
 from precis.training.callbacks import Callback, read_metrics
 from precis_text.errors import UserError
+from tests.tiny_models import our_tokenizer, save, save_classifier, tiny
 
 NAMES = ("Ann", "Bob", "Carl", "Dora", "Emil", "Fay", "Gus", "Hal")
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import save
 
-from precis.extract.extractor import Extractor, UnitReader
+from precis.extract.extractor import Extractor, UnitReader  # type: ignore[attr-defined]
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.phases.train.extractor_training import UNITS_FOLDER, train_extractor
 from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape
 from precis.training import Trained, TrainSettings
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 PLAN = ExtractPlan(
     scorer=ScorerShape(width=16, layers=1, heads=2, dropout=0.0),

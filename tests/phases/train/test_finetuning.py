@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_models import save
 
 from precis.data.pairs.pair import Pair
 from precis.phases.data.run_pairs import find_sources
@@ -15,6 +14,7 @@ from precis.phases.train.finetuning import finetune
 from precis.recipes.planning import resolve_run
 from precis.recipes.run_plan import RunPlan
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 HOLD = (
     "import sys, fcntl; file = open(sys.argv[1], 'r+'); fcntl.lockf(file, fcntl.LOCK_EX);"
@@ -44,7 +44,7 @@ def test_a_restart_touches_nothing_while_another_process_trains_there(tmp_path: 
     for folder in ("model", "tokenizer"):
         (out / folder).mkdir(parents=True)
         (out / folder / "precious").touch()
-    (out / "lock").write_text("1\n")  # as every run leaves it
+    (out / "lock").write_text("1 host\n")  # as every run leaves it
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(out / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import save
 
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.instructions import GENERAL, KINDS, VERSION
@@ -22,6 +21,7 @@ from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.planning import grounding, resolve_grounding, resolve_run
 from precis.training import Lowest, Trained
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 BRIEF = ("train.steps=2", "train.warmup_steps=1", "max_source=48", "max_target=16", "batch_tokens=600")
 

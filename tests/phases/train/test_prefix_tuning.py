@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from devices import beside
 from safetensors.torch import load_file
-from tiny_models import documents, save
 
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.segments import UNIT_KINDS, Sentences, document_units, segments_of_units
@@ -31,6 +29,8 @@ from precis.tuning import NoPrefix, Prefix, attached, method, read_adapter
 from precis.tuning.prefix import Reparametrized, TopLayers
 from precis.tuning.stack_prefixes import Prefixes
 from precis_text.errors import UserError
+from tests.devices import beside
+from tests.tiny_models import documents, save
 
 PLAN = TunePlan(method="hierblock+softsa", prefix=Prefix(length=4), target_length=8)
 
@@ -153,7 +153,7 @@ def test_a_run_is_not_continued_on_another_base_nor_with_another_method(
             tuned(base, data, finished)
     finally:
         (base / "model.safetensors").write_bytes(weights)
-    with pytest.raises(UserError, match=r"was started with tuning\..* is now given"):
+    with pytest.raises(UserError, match=r"was started with tuning\..*, now "):
         tuned(base, data, finished, plan=replace(PLAN, method="prefix"))
     assert (finished / "adapter" / "adapter.safetensors").read_bytes() == adapter
 
@@ -251,7 +251,7 @@ def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summariz
     dev.write_text(json.dumps(rows[0]) + "\n")
     told: list[str] = []
     options = {"sources": find_sources(data=str(train), dev=str(dev)), "callbacks": [], "notify": told.append}
-    done = tune(plan, brief(), base=str(base), out=tmp_path / "run", **options)
+    done = tune(plan, brief(), base=str(base), out=tmp_path / "run", **options)  # type: ignore[arg-type]
     assert done.adapter is not None
     assert any("3 of 6 training documents have fewer than 40 tokens" in line for line in told)
     (summary,) = Summarizer.from_pretrained(tmp_path / "run").summarize(["Bob dances."])
@@ -291,9 +291,10 @@ def test_two_processes_train_the_prefix_of_one(base: Path, data: Path, tmp_path:
     config = json.loads((base / "config.json").read_text())
     (base / "config.json").write_text(json.dumps(config | {"dropout": 0.0, "attention_dropout": 0.0}))
     command = [
-        "tune", "--model", base, "--data", data, "--method", "hierblock", "--prefix-length", 4, "--steps", 6,
-        "--batch-size", 11, "--lr", 0.01, "--max-source", 48, "--max-target", 12, "--target-length", 8,
-        "--set", "generated_rows=0", "--select", "loss", "--threads", 1, "--units", units, "--direct",
+        "tune", "--model", base, "--data", data, "--method", "hierblock", "--set", "prefix.length=4", "--steps", 6,
+        "--batch-size", 11, "--lr", 0.01, "--max-source", 48, "--max-target", 12, "--set", "target_length=8",
+        "--set", "generated_rows=0", "--select", "loss", "--threads", 1, "--set", f"units={units}",
+        "--set", "prefix.keys=direct",
     ]  # fmt: skip
     alone, together = tmp_path / "alone", tmp_path / "together"
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "precis"]

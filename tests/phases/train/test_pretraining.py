@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from devices import ON_THE_CPU, keep_to_the_cpu
 from safetensors.torch import load_file
-from tiny_models import documents, our_tokenizer
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from precis.data.packs.pack_writer import pack
@@ -29,6 +27,8 @@ from precis.recipes.pretraining_runs import PreTrainRun, in_passes, pretraining_
 from precis.recipes.run_plan import ProphetNetShape
 from precis.training.callbacks import JsonLines, read_metrics
 from precis_text.errors import UserError
+from tests.devices import ON_THE_CPU, keep_to_the_cpu
+from tests.tiny_models import documents, our_tokenizer
 
 SMALL = {
     "model.hidden_size": 16,
@@ -66,7 +66,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 @pytest.mark.draws
 @pytest.mark.parametrize("updates", ["in-turn", "joint"])
 def test_a_run_leaves_a_plain_model_and_all_of_its_parts(tmp_path: Path, packed: Path, updates: str) -> None:
-    run = small(**{"objective.updates": updates})
+    run = small(**{"objective.updates": updates})  # type: ignore[arg-type]
     done = pretrain(run, corpora={str(packed): 1.0}, out=tmp_path / "run", callbacks=None)
     assert done.model == tmp_path / "run" / "model"
     model = AutoModelForSeq2SeqLM.from_pretrained(done.model)
@@ -143,7 +143,10 @@ def test_other_settings_and_other_corpora_are_refused(tmp_path: Path, packed: Pa
     pretrain(small(), corpora=corpora, out=tmp_path / "run", callbacks=[])
     with pytest.raises(UserError, match=r"objective\.weights\.rtd=30"):
         pretrain(
-            small(**{"objective.weights.rtd": 50.0}), corpora=corpora, out=tmp_path / "run", callbacks=[]
+            small(**{"objective.weights.rtd": 50.0}),  # type: ignore[arg-type]
+            corpora=corpora,
+            out=tmp_path / "run",
+            callbacks=[],
         )
     with pytest.raises(UserError, match="no such folder; make a pack"):
         pretrain(small(), corpora={str(tmp_path / "none"): 1.0}, out=tmp_path / "other")
@@ -228,7 +231,7 @@ def test_a_small_and_a_large_corpus_are_validated_together(tmp_path: Path, packe
 @pytest.mark.parametrize("wrong", [{"objective.weights.rtd": -3.0}, {"objective.weights.mlm": float("nan")}])
 def test_impossible_weights_of_the_losses_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UserError, match="use 0 or more"):
-        small(**wrong)
+        small(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [{"model.num_attention_heads": 7}, {"objective.generator_layers": 0}])

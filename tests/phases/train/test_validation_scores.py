@@ -21,9 +21,9 @@ class Scripted:
 
 
 def begun(folder: Path, told: list[str], *, first_step: int = 0) -> SampleSummaries:
-    watcher = SampleSummaries(Scripted(), told.append)
+    watcher = SampleSummaries(Scripted(), told.append)  # type: ignore[arg-type]
     sizes = {"total_steps": 9, "trainable_parameters": 1, "parameters": 1, "processes": 1, "device": "cpu"}
-    watcher.on_start(StartInfo(folder=folder, first_step=first_step, **sizes))
+    watcher.on_start(StartInfo(folder=folder, first_step=first_step, **sizes))  # type: ignore[arg-type]
     return watcher
 
 

@@ -50,29 +50,54 @@ def test_a_file_that_cannot_be_opened_is_one_clear_line(
             list(read_documents([str(place)]))
 
 
+def test_an_address_is_refused_with_the_command_that_reads_it() -> None:
+    with pytest.raises(
+        UserError, match=r"^https://example\.org/a: is an address, .* curl -sL https://example\.org/a \| "
+    ):
+        read_documents(["https://example.org/a"])
+
+
+def test_a_mailbox_is_a_document_for_each_mail(tmp_path: Path) -> None:
+    mails = "".join(
+        f"From {name}@example.org Tue Apr  7 08:0{number}:00 2026\nSubject: {name}\n\nThe {name} is shut.\n\n"
+        for number, name in enumerate(("mill", "lock"))
+    )
+    (tmp_path / "a.mbox").write_text(mails)
+    found = list(read_documents([str(tmp_path / "a.mbox")]))
+    assert [document.text for document in found] == ["mill\n\nThe mill is shut.", "lock\n\nThe lock is shut."]
+    assert [document.name.rpartition(": ")[0][-6:] for document in found] == ["mail 1", "mail 2"]
+
+
+def test_a_table_is_one_document_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("sep=;\nplace;cost\nmill;12,5\n")
+    (found,) = read_documents([str(tmp_path / "a.csv")], Reading(whole_tables=True))
+    assert found.text == "place | cost\nmill | 12,5"
+
+
 def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no document in this folder"):
         list(read_documents([str(tmp_path)]))
 
 
 @pytest.mark.parametrize(
-    ("name", "many"), [("a.txt", False), ("-", False), ("a.jsonl.gz", True), ("a.CSV", True), (".", True)]
+    ("name", "many"),
+    [("a.txt", False), ("-", False), ("a.jsonl.gz", True), ("a.CSV", True), ("a.mbox", True), (".", True)],
 )
 def test_what_may_hold_several_documents(name: str, many: bool) -> None:
     assert holds_many(name) == many
 
 
 def test_what_a_folder_holds_and_is_not_read_is_named_and_counted(tmp_path: Path) -> None:
-    for name in ("a.txt", "b.odt", "c.png", "in/d.txt", "in/e.md", "in/deep/f.txt", ".hidden.txt"):
+    for name in ("a.txt", "b.doc", "c.png", "in/d.txt", "in/e.md", "in/deep/f.txt", ".hidden.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "in" / "again").symlink_to(tmp_path)
     told: list[str] = []
     assert [d.text for d in read_documents([str(tmp_path)], notify=told.append)] == ["a.txt"]
-    assert told == [f"{tmp_path}: 3 files not read: b.odt, c.png, in/"]
+    assert told == [f"{tmp_path}: 3 files not read: b.doc, c.png, in/"]
     deep = read_documents([str(tmp_path)], Reading(recursive=True), notify=told.append)
     assert [d.text for d in deep] == ["a.txt", "in/d.txt", "in/e.md", "in/deep/f.txt"]
-    assert told[1] == f"{tmp_path}: 3 files not read: b.odt, c.png, in/again/"
+    assert told[1] == f"{tmp_path}: 3 files not read: b.doc, c.png, in/again/"
 
 
 @pytest.mark.parametrize(
@@ -83,13 +108,20 @@ def test_what_a_folder_holds_and_is_not_read_is_named_and_counted(tmp_path: Path
         ("a.txt", b"\xef\xbb\xbf\n<!DOCTYPE html><html>", "contains no text, perhaps because scripts"),
         ("a.docx", b"PK\x03\x04", "is damaged or not a Word document"),
         ("a.txt", b"PK\x03\x04", "is an office file or an archive"),
-        ("a.rtf", b"{\\rtf1", "is a rich text file"),
+        ("a.rtf", b"rtf1", "is damaged or no rich text|does not start with"),
+        (
+            "a.doc",
+            b"\xd0\xcf\x11\xe0",
+            "is a Word document of the old format.* soffice --headless --convert-to docx",
+        ),
         ("a.txt.gz", b"\x1f\x8b\x08", "is a compressed file, not plain text; unpack it first"),
         ("a.eml", b"Ann sings.", "lacks an e-mail header"),
-        ("a.odt", b"PK\x03\x04", "is an OpenDocument text, not plain text; convert it to text first"),
+        ("a.odt", b"PK\x03\x04", "is damaged or not an OpenDocument file"),
+        ("a.ppt", b"\xd0\xcf\x11\xe0", "is a presentation of the old format.* save it as .pptx"),
+        ("a.msg", b"\xd0\xcf\x11\xe0", "is an e-mail of Outlook.* save it as .eml"),
         ("a.pdf", b"", "is empty"),
         ("a", b"\0\1\2", "is not text"),
-        ("a.txt", b"\xff\xfeA\0", "is not text|UTF-16"),
+        ("a.txt", b"\xff\xfeA\0\0", "begins as UTF-16 but is damaged"),
         ("a.txt", b"caf\xe9", "invalid UTF-8 at byte 4 .* iconv"),
     ],
 )

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from devices import beside
-from fairseq_checkpoints import bert_like, save_released
 from transformers import ProphetNetConfig as TheirConfig
 from transformers import ProphetNetForConditionalGeneration as Theirs
 
@@ -20,6 +18,8 @@ from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditiona
 from precis.phases.use.prophetnet_conversion import convert
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from tests.devices import beside
+from tests.fairseq_checkpoints import bert_like, save_released
 
 DOCUMENTS = [pair.document for pair in make_pairs(3, seed=1)]
 
@@ -44,7 +44,7 @@ def test_a_converted_checkpoint_summarizes(checkpoint: Path, tokenizer: str, tmp
     summarizer = Summarizer.from_pretrained(tmp_path / "out")
     assert summarizer.max_source == 512  # 513 rows, one for padding
     options = {"long": "truncate", "settings": GenerationSettings(max_tokens=8)}
-    found = summarizer.summarize([DOCUMENTS[0], DOCUMENTS[1] * 40], **options)
+    found = summarizer.summarize([DOCUMENTS[0], DOCUMENTS[1] * 40], **options)  # type: ignore[arg-type]
     assert [summary.how for summary in found] == ["whole", "truncate"]
     assert found[1].tokens_read == 511  # and [SEP]
     assert all(summary.summary_tokens for summary in found)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from precis.phases.use.input_documents import Document
 from precis.phases.use.summaries_file import SummariesFile
 from precis.phases.use.summarization import Result
 from precis.phases.use.summary_format import as_json, as_text, as_text_alone
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 
 DOCUMENTS = [Document(str(number), f"Text {number}.", id=str(number)) for number in range(6)]
 MADE_BY = {"model": "m", "words": 5}
@@ -81,7 +82,7 @@ def test_a_file_that_is_there_is_never_touched(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a link"):
         end(out)
     (tmp_path / "out2.part").write_text("mine")
-    with pytest.raises(UserError, match=r"out2\.part: was not written by precis summarize"):
+    with pytest.raises(UserError, match=r"out2\.part, line 1: is not a precis-summaries-1 file; resume with"):
         end(tmp_path / "out2")
     assert (tmp_path / "out2.part").read_text() == "mine"
 
@@ -119,7 +120,7 @@ def test_a_file_that_has_appeared_meanwhile_stays(tmp_path: Path) -> None:
 def test_other_settings_or_documents_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     begin(out, 3, words=9)
-    with pytest.raises(UserError, match="was started with words=9, not 5; resume with the same options"):
+    with pytest.raises(UserError, match="was started with words=9, now 5; resume with the same options"):
         end(out)
     (tmp_path / "out.jsonl.part").unlink()
     begin(out, 3)
@@ -165,3 +166,50 @@ def test_a_row_as_deep_as_any_that_is_read_can_be_taken_up(tmp_path: Path) -> No
             file.append(result(document))
         file.finish()
     assert json.loads((tmp_path / "out.jsonl").read_text())["row"] == {"x": deep}
+
+
+def replaced(part: Path) -> None:
+    """Put a copy in its place, as file synchronizers and editors do."""
+    copy = part.with_name("copy")
+    copy.write_bytes(part.read_bytes())
+    copy.replace(part)
+
+
+@pytest.mark.parametrize("change", [replaced, Path.unlink])
+@pytest.mark.parametrize("count", [2, 6])
+def test_an_unfinished_file_that_is_replaced_or_deleted_stops_the_command_and_no_row_is_lost(
+    count: int, change: Callable[[Path], object], tmp_path: Path
+) -> None:
+    out, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.part"
+    with SummariesFile(out, made_by=MADE_BY, render=as_json) as file:
+        for document, _ in zip(file.left(DOCUMENTS), range(count), strict=False):
+            file.append(result(document))
+        change(part)
+        with pytest.raises(RunError, match=rf"part: was replaced or deleted .*; its {count} records are in"):
+            _write_on(file)
+        kept = next(tmp_path.glob("out.jsonl.part.kept-*"))
+        part.unlink(missing_ok=True)
+        assert not out.exists()
+        raise_if_left = pytest.raises(RunError, match="was replaced or deleted")
+        with raise_if_left:
+            file.__exit__(None, None, None)
+    kept.rename(part)
+    assert end(out).done == 6
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == list("012345")
+
+
+def _write_on(file: SummariesFile) -> None:
+    """Write the next line or, after the last one, the finished file."""
+    if file.done < len(DOCUMENTS):
+        file.append(result(DOCUMENTS[file.done]))
+    else:
+        file.finish()
+
+
+def test_what_a_kill_left_of_the_finished_file_is_removed(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    begin(out, 6)
+    (tmp_path / "out.jsonl.tmp-0123abcd").write_text("half of it")
+    (tmp_path / "out.jsonl.tmp-mine").write_text("mine")
+    end(out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.tmp-mine"]

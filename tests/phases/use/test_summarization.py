@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from tiny_models import bert_tokenizer, tiny
 from transformers import BartConfig, BartForConditionalGeneration
 
 from precis.generation.summarizer import Summarizer, Summary
@@ -14,6 +13,7 @@ from precis.phases.use.summary_format import told
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, Place
 from precis_text.errors import RunError, UserError
+from precis_text.length import make_length
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_documents_before_one_that_cannot_be_read_are_summarized(summarizer: Sum
         yield Document("a.txt", "Ann sings in the hall. Bob listens to her.")
         raise UserError("b.pdf: is broken")
 
-    results = summarize_documents(summarizer, read(), tokens=4)
+    results = summarize_documents(summarizer, read(), length=make_length(tokens=4))
     assert next(results).summary is not None
     with pytest.raises(UserError, match=r"b\.pdf"):
         next(results)

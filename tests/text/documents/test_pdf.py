@@ -6,11 +6,11 @@ import random
 import textwrap
 
 import pytest
-from document_files import lines_of, pdf, typed
 
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
+from tests.document_files import lines_of, pdf, typed
 
 BODY = [
     "Die Straße über die Brücke wird im Mai für zwei",

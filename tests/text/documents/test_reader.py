@@ -8,12 +8,12 @@ import sys
 import zlib
 
 import pytest
-from document_files import archive, epub, lines_of, pdf
 
 from precis_text.documents import reader
 from precis_text.documents.file_kinds import kind_of
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
+from tests.document_files import archive, epub, lines_of, pdf
 
 GOOD = b"# Head\n\nAnn sings."
 
@@ -94,7 +94,14 @@ def test_a_fork_reads_with_a_process_of_its_own() -> None:
         ("a.md", b"<html>", "Markdown"),
         ("a.PDF", b"", "a PDF"),
         ("", b"PK\x03\x04....word/document.xml", "a Word document"),
-        ("a.xlsx", b"PK\x03\x04....word/", None),
+        ("a.xlsx", b"PK\x03\x04....word/", "a spreadsheet"),
+        ("a.zip", b"PK\x03\x04....word/", None),
+        ("", b"PK\x03\x04....ppt/presentation.xml", "a presentation"),
+        ("", b"PK\x03\x04....mimetypeapplication/vnd.oasis.opendocument.text", "an OpenDocument file"),
+        ("a.txt", b"From ann@example.org Mon Mar  2 09:00:00 2026\nSubject: x\n", "a mailbox"),
+        ("a.txt", b"From the harbour of Veldmouth.", None),
+        ("a.txt", b"{\\rtf1", "rich text"),
+        ("a.txt", b"From: <Saved by Blink>\n", "a saved page"),
         ("a.txt", b"Ann sings.", None),
         ("", b"WEBVTT\n", "subtitles"),
     ],

@@ -105,7 +105,7 @@ def test_a_mark_says_where_and_why_in_json() -> None:
 
 @given(st.permutations(extraction_units(HARBOUR)), st.integers(1, 4))
 @settings(max_examples=15, deadline=None)
-def test_sentences_of_the_source_have_no_mark_in_any_order(units, count) -> None:  # type: ignore[no-untyped-def]
+def test_sentences_of_the_source_have_no_mark_in_any_order(units, count) -> None:
     text = " ".join(unit.text for unit in units[:count])
     support = SourceText(HARBOUR).support(text)
     assert support.marks == ()
@@ -119,7 +119,7 @@ def test_a_sentence_is_aligned_with_its_source_sentences_and_its_ngrams_are_coun
     assert passage.text == "The pier was closed in 1998 after a storm."
     assert HARBOUR[passage.start : passage.end] == passage.text
     # 7 words, all in the source; 6 pairs, one of them ("closed after") not
-    assert first.ngrams[:2] == (1.0, pytest.approx(5 / 6))
+    assert first.ngrams[:2] == (1.0, pytest.approx(5 / 6))  # type: ignore[comparison-overlap]
     assert second.aligned == ()
     assert second.ngrams == (0.0, 0.0, 0.0)
 

@@ -26,7 +26,7 @@ from fastapi.responses import JSONResponse, Response
 from precis_judge.judging_study import JudgingStudy
 from precis_judge.verdicts import VerdictStore
 from precis_text.bounded_io import JsonError, parse_json
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 from precis_text.support.marks import SourceText
 
 _MOST_BODY = 1 << 18
@@ -60,11 +60,14 @@ class _RefusedError(Exception):
         self.status = status
 
 
-def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
+def make_app(
+    store: VerdictStore, *, hosts: Collection[str], on_failure: Callable[[RunError], None] = lambda _: None
+) -> FastAPI:
     """Create the application.
 
     Args:
         hosts: accepted values of the Host header, such as "127.0.0.1:8477".
+        on_failure: called when no verdict can be saved any more, so that the server can stop.
     """
     study = store.study
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
@@ -72,6 +75,11 @@ def make_app(store: VerdictStore, *, hosts: Collection[str]) -> FastAPI:
     judges = study.design.judges
 
     _guard(app, hosts)
+
+    @app.exception_handler(RunError)
+    async def stopped(_: Request, error: RunError) -> Response:
+        on_failure(error)
+        return _error(503, "cannot save the verdict, and the server stops; tell the owner of the study")
 
     def judge_of(request: Request) -> str:
         judge = _by_token(study, request.cookies.get(cookie, ""))

@@ -157,7 +157,7 @@ def new(
     """
     from precis.cli.framework.console import note
     from precis.phases.data.run_pairs import ColumnNames, find_part
-    from precis.phases.measure.model_scores import read_test_pairs
+    from precis.phases.measure.evaluation_inputs import read_test_pairs
     from precis_judge.judging_study import new_study
     from precis_judge.protocols import protocol as find_protocol
     from precis_judge.study_design import Design

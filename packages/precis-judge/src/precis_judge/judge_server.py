@@ -9,7 +9,7 @@ from pathlib import Path
 from precis.messages import Notify
 from precis_judge.judging_study import JudgingStudy, open_study
 from precis_judge.verdicts import VerdictStore
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ANY = ("", "0.0.0.0", "::", "*")
@@ -26,6 +26,7 @@ def serve(
 
     Raises:
         UserError: the study or FastAPI is missing, another process collects, or the address is not available.
+        RunError: another program has replaced, deleted or changed the file of verdicts; no more are accepted.
     """
     try:
         import uvicorn
@@ -39,7 +40,14 @@ def serve(
     with VerdictStore.opened(study) as store, _listening(host, port) as listening:
         port = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        app = make_app(store, hosts={f"{name}:{port}" for name in (*_LOOPBACK, shown)})
+        failures: list[RunError] = []
+
+        def stop(error: RunError) -> None:
+            failures.append(error)
+            server.should_exit = True
+
+        hosts = {f"{name}:{port}" for name in (*_LOOPBACK, shown)}
+        app = make_app(store, hosts=hosts, on_failure=stop)
         notify(f"{folder}: {_told(study, store)}; press Ctrl-C to stop, repeat the command to resume")
         if f"{shown}" not in _LOOPBACK:
             notify(f"{host} is open to the network; links and verdicts are sent unencrypted")
@@ -53,7 +61,10 @@ def serve(
             limit_concurrency=200,
             h11_max_incomplete_event_size=1 << 16,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        server.run(sockets=[listening])
+        if failures:
+            raise failures[0]
 
 
 def _listening(host: str, port: int) -> socket.socket:

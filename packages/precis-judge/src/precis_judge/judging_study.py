@@ -6,12 +6,13 @@ items.jsonl        one comparison per line
 pages.jsonl        one page of a judge per line, in order
 seal.json          sizes and checksums of these four
 links.json         each judge's token; only the owner may read it
-verdicts.jsonl     one verdict per line
+verdicts.jsonl     a journal (`precis.storage.journal`) with one verdict per line
 report.json/.html  written by `precis judge report`
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,11 +21,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from precis.storage.atomic import DamagedError, check_seal, has_seal, refuse_link, replacing, write_folder
+from precis.storage.atomic import replacing
+from precis.storage.seal import DamagedError, check_seal, has_seal, sealed_digests, write_folder
 from precis_judge.protocols import Protocol, protocol_of
 from precis_judge.study_design import Comparison, Design, Showing, StudyLayout, lay_out
 from precis_judge.system_summaries import JudgedDocument
-from precis_text.bounded_io import JsonError, open_regular, parse_json, read_json, stat_or_none
+from precis_text.bounded_io import open_regular, read_json, stat_or_none
 from precis_text.errors import UserError
 
 _FORMAT = "precis-judging-1"
@@ -43,6 +45,12 @@ class JudgingStudy:
     systems: tuple[str, ...]
     documents: Mapping[str, JudgedDocument]
     layout: StudyLayout
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the protocol, documents and layout, by which verdicts belong to the study."""
+        sums = json.dumps(sealed_digests(self.folder), sort_keys=True)
+        return hashlib.sha256(sums.encode()).hexdigest()[:16]
 
     def shown(self, page: Showing) -> tuple[str, str, str]:
         """Return the source, the left summary and the right summary of a page."""
@@ -155,27 +163,3 @@ def _lines(file: Path) -> list[dict[str, Any]]:
     """Return the records of a file whose checksum has been checked."""
     with open_regular(file) as lines:
         return [json.loads(line) for line in lines]
-
-
-def whole_lines(file: Path) -> list[tuple[int, dict[str, Any]]]:
-    """Return numbered records of a file that is appended to; leave out a torn last line without a line break.
-
-    Raises:
-        UserError: it is not a regular file, or a line is not a JSON object.
-    """
-    refuse_link(file)
-    if stat_or_none(file) is None:
-        return []
-    found = []
-    with open_regular(file) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith(b"\n"):
-                break
-            try:
-                record = parse_json(line)
-            except JsonError as error:
-                raise UserError(f"{file}, line {number}: {error}") from None
-            if not isinstance(record, dict):
-                raise UserError(f"{file}, line {number}: not a JSON object")
-            found.append((number, record))
-    return found

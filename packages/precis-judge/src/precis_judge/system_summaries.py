@@ -81,9 +81,8 @@ def judged_documents(
                 "human references come with the documents; name the documents with --data or --task"
             )
         return _from_rows(files)
-    from precis.phases.measure.model_scores import (
-        given_predictions,  # loads torch, which an existing study does not need
-    )
+    # loads torch, which an existing study does not need
+    from precis.phases.measure.evaluation_inputs import given_predictions
 
     systems = {
         name: _by_id(file, pairs) if _has_rows(file) else given_predictions(file, pairs)

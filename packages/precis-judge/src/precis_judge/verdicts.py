@@ -1,4 +1,4 @@
-"""Verdicts on disk: JSON lines, each synced to disk before its judge gets the confirmation.
+"""Verdicts on disk: a journal, each line synced to disk before its judge gets the confirmation.
 
 A judge who goes back and changes a page adds a line, and the last line of a page counts. A line that a kill left
 unfinished was never confirmed; it is cut off when collecting resumes.
@@ -6,19 +6,16 @@ unfinished was never confirmed; it is cut off when collecting resumes.
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, Literal, Self
+from functools import partial
+from typing import Any, Literal, Self
 
-from precis.evaluation.predictions import truncate_partial_line
-from precis.storage.atomic import appending, sync_directory, write_whole
-from precis.storage.locks import locked_place
-from precis_judge.judging_study import VERDICTS, JudgingStudy, whole_lines
+from precis.storage.journal import Journal, JournalFormat, read_journal
+from precis_judge.judging_study import VERDICTS, JudgingStudy
 from precis_text.bounded_io import stat_or_none
 from precis_text.errors import UserError
 from precis_text.row import invalid_text
@@ -26,6 +23,9 @@ from precis_text.row import invalid_text
 Side = Literal["left", "right", "same"]
 SIDES: tuple[Side, ...] = ("left", "right", "same")
 MOST_REASON = 2000  # characters
+_FORMAT = JournalFormat(
+    name="precis-verdicts-1", remedy="restore a good copy of the file, or move it away", durable=True
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,17 +58,25 @@ def read_verdicts(study: JudgingStudy) -> dict[tuple[str, int], Verdict]:
     """Return (judge, page) -> the last verdict on it; read without a lock, so that reports are possible meanwhile.
 
     Raises:
-        UserError: a line does not belong to this study.
+        UserError: the file has changed, or a line does not belong to this study.
     """
     file = study.folder / VERDICTS
-    found = {}
-    for number, record in whole_lines(file):
-        try:
-            verdict = checked(study, record)
-        except UserError as error:
-            raise UserError(f"{file}, line {number}: {error}") from None
-        found[verdict.judge, verdict.page] = verdict
+    found: dict[tuple[str, int], Verdict] = {}
+    if stat_or_none(file) is not None or file.is_symlink():
+        for number, record in read_journal(file, _FORMAT, made_by={"study": study.digest}):
+            _keep(found, study, number, record)
     return found
+
+
+def _keep(
+    found: dict[tuple[str, int], Verdict], study: JudgingStudy, line: int, record: Mapping[str, Any]
+) -> None:
+    """Add the verdict of a line, which replaces an earlier one on its page."""
+    try:
+        verdict = checked(study, record)
+    except UserError as error:
+        raise UserError(f"{study.folder / VERDICTS}, line {line}: {error}") from None
+    found[verdict.judge, verdict.page] = verdict
 
 
 def checked(study: JudgingStudy, record: Mapping[str, Any]) -> Verdict:
@@ -109,13 +117,12 @@ def checked(study: JudgingStudy, record: Mapping[str, Any]) -> Verdict:
 class VerdictStore:
     """The only writer of a study's verdicts; `add` returns when the line is on disk."""
 
-    def __init__(self, study: JudgingStudy, file: BinaryIO) -> None:
-        self.study = study
-        self.verdicts = read_verdicts(study)
-        self._path = study.folder / VERDICTS
-        self._file = file
+    def __init__(
+        self, study: JudgingStudy, journal: Journal, verdicts: dict[tuple[str, int], Verdict]
+    ) -> None:
+        self.study, self.verdicts = study, verdicts
+        self._journal = journal
         self._lock = threading.Lock()
-        self._broken = False
 
     @classmethod
     @contextmanager
@@ -124,17 +131,18 @@ class VerdictStore:
 
         Raises:
             HeldError: another process collects them.
-            UserError: a line does not belong to this study.
+            UserError: the file has changed, or a line does not belong to this study.
+            RunError: at the end, if another program has replaced, deleted or changed the file.
         """
-        path = study.folder / VERDICTS
-        with locked_place(path, doing="collecting"):
-            read_verdicts(study)  # before any change
-            if stat_or_none(path) is not None:
-                truncate_partial_line(path)
-            file = appending(path)
-            with file:
-                sync_directory(path.parent)
-                yield cls(study, file)
+        found: dict[tuple[str, int], Verdict] = {}
+        with Journal(
+            study.folder / VERDICTS,
+            _FORMAT,
+            made_by={"study": study.digest},
+            replay=partial(_keep, found, study),
+            doing="collecting",
+        ) as journal:
+            yield cls(study, journal, found)
 
     def add(self, record: Mapping[str, Any]) -> Verdict:
         """Save a verdict.
@@ -142,17 +150,12 @@ class VerdictStore:
         Raises:
             UserError: it does not belong to this study.
             OSError: writing failed; the verdict is not saved.
+            RunError: another program has replaced, deleted or changed the file; no verdict is saved any more.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         verdict = checked(self.study, {**record, "time": now})
-        line = (json.dumps(asdict(verdict), ensure_ascii=False) + "\n").encode()
         with self._lock:
-            if self._broken:
-                truncate_partial_line(self._path)
-            self._broken = True
-            write_whole(self._path, self._file, line)
-            os.fsync(self._file.fileno())
-            self._broken = False
+            self._journal.append(asdict(verdict))
             self.verdicts[verdict.judge, verdict.page] = verdict
         return verdict
 

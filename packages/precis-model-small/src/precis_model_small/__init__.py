@@ -1,1 +1,1 @@
-"""The small model that comes with precis: a folder of weights, beside this file."""
+"""The small model that comes with precis: a folder of weights next to this file."""

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import onnxruntime
@@ -19,10 +19,11 @@ from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 from precis_text.length import (
     Length,
+    LengthOptions,
     Tokens,
     Words,
+    chosen_length,
     decoding_window,
-    make_length,
     tokens_per_word,
     trim,
 )
@@ -96,30 +97,25 @@ class Summarizer:
         self,
         documents: Iterable[str],
         *,
-        words: int | None = None,
-        sentences: int | None = None,
-        tokens: int | None = None,
-        min_words: int | None = None,
-        short: Any = "keep",
+        length: Length | None = None,
         settings: GenerationSettings | None = None,
+        **lengths: Unpack[LengthOptions],
     ) -> Iterator[Summary]:
         """Yield the summaries in the order of the documents. The options are those of precis's `Summarizer.stream`.
 
         Raises:
             UserError: if a document lacks tokens (the error gives its number), or an option is invalid.
         """
-        length = make_length(
-            words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
-        )
+        wanted = chosen_length(length, lengths)
         for number, document in enumerate(documents, start=1):
             if not isinstance(document, str):
                 raise UserError(f"document {number} is of type {type(document).__name__}; give a str")
             if not document.strip():
                 raise UserError(f"document {number} is empty: there is nothing to summarize")
             if self._about["modes"][0] == "extract":
-                summary = self._extract(unmarked(main_part(document)), length)
+                summary = self._extract(unmarked(main_part(document)), wanted)
             else:
-                summary = self._write(document, length, settings)
+                summary = self._write(document, wanted, settings)
             if summary is None:
                 raise UserError(
                     f"document {number} contains no tokens that the model knows: there is nothing to summarize"

@@ -6,36 +6,65 @@ or asks a question. `leaning` finds complete sentences that point back.
 
 from __future__ import annotations
 
-from precis_text.units import ENDED, TURN, TextUnit
+import re
+from collections.abc import Sequence
+
+from precis_text.quoted_spans import straight_quotes, without_smileys
+from precis_text.units import ENDED, TextUnit
 
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
+_ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
+_LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _QUOTES = "\"'”’»)]"
 
 
 def is_part(unit: TextUnit) -> bool:
     """Check whether a unit is a short announcement ("In a clone of this repository:") or has one end of a quotation."""
-    if TURN.match(unit.text):
+    if unit.speaker:
         return False
-    announces = unit.text.endswith((":", "：")) and len(unit.text.split()) < _ANNOUNCING
-    return announces or _is_torn(unit.text)
+    is_short = announces(unit) and len(unit.text.split()) < _ANNOUNCING
+    return is_short or _is_torn(unit.text)
 
 
 def _is_torn(text: str) -> bool:
     """Check whether a quotation or a bracket starts in a text but does not end there, or the other way round."""
+    text = without_smileys(text)
     if "„" in text:  # German closes quotations with the English opening mark, Polish does not
         return text.count("„") != text.count("“") + text.count("”")
     opened, closed = text.count("“"), text.count("”")
     alone = opened > closed or (closed - opened) % 2 == 1  # Swedish opens and closes with one mark
-    return alone or text.count('"') % 2 == 1 or text.count("(") > text.count(")")  # "1)" starts an item
+    return alone or straight_quotes(text) % 2 == 1 or text.count("(") > text.count(")")  # "1)" starts an item
+
+
+def announces(unit: TextUnit) -> bool:
+    """Check whether a unit ends in a colon, so that it says nothing without the next one."""
+    return unit.text.endswith((":", "：")) and not unit.speaker
 
 
 def goes_on(before: TextUnit, unit: TextUnit) -> bool:
     """Check whether a unit continues the sentence of the one before it, which a line break split."""
-    if before.heading or TURN.match(unit.text):
+    if before.heading or unit.speaker:
         return False
     return unit.text[:1].islower() and not ENDED.search(before.text)
 
 
 def asks(unit: TextUnit) -> bool:
     """Check whether a unit is a question outside of a dialogue: its answer is elsewhere."""
-    return unit.text.rstrip(_QUOTES).endswith(("?", "？", "؟")) and not TURN.match(unit.text)
+    return _ASKS.search(unit.text.rstrip(_QUOTES)) is not None and not unit.speaker
+
+
+def halves(units: Sequence[TextUnit]) -> list[bool]:
+    """Mark the units that start in the middle of a sentence, in a text whose sentences start with a capital.
+
+    A page or a table that parts a sentence leaves one.
+    """
+    small = [_begins_small(unit) for unit in units]
+    if sum(small) > _LOWER * len(units):
+        return [False] * len(units)
+    return small
+
+
+def _begins_small(unit: TextUnit) -> bool:
+    first = unit.text[:1]
+    word = unit.text.split()[0]
+    return first.islower() and word.islower() and word.isalpha() and not unit.speaker

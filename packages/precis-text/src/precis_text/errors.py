@@ -15,15 +15,33 @@ _IN_OUR_WORDS = {
     ),
     "did not match any variant of untagged enum": "the tokenizers library does not know this format",
 }
-_ABOUT_ITS_OWN_CODE = ("object has no attribute", "object cannot be interpreted as", "is not subscriptable")
+_ABOUT_ITS_OWN_CODE = ("no attribute '", "object cannot be interpreted as", "is not subscriptable")
 
 
 class UserError(ValueError):
-    """An error that the user can fix: the message names what, where and how. The command line exits with 2."""
+    """An error that the user can fix: the message names what, where and how. The command line exits with 2.
+
+    Examples:
+        >>> try:
+        ...     pairs = list(precis.read_pairs("no such file.jsonl"))
+        ... except UserError as error:
+        ...     print(str(error).partition(";")[0])
+        no such file.jsonl: no such file
+    """
 
 
 class RunError(RuntimeError):
-    """A run that could not continue (divergence, a full disk). The command line exits with 1."""
+    """A run that could not continue (divergence, a full disk). The command line exits with 1.
+
+    Examples:
+        >>> def attempt(train):
+        ...     try:
+        ...         return train()
+        ...     except RunError as error:
+        ...         return f"failed: {error}"
+        >>> attempt(lambda: "trained")
+        'trained'
+    """
 
 
 class DivergedError(RunError):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal, final
+from typing import Literal, TypedDict, Unpack, cast, final
 
 from precis_text.config import Settings
 from precis_text.decoding_settings import GenerationSettings
@@ -106,36 +106,82 @@ class Length(Settings):
         if self.min_words > 20_000:
             raise UserError(f"min_words={self.min_words} is above the limit of 20,000")
 
+    def options(self) -> LengthOptions:
+        """Return the keyword arguments of `make_length` for this length, the caps that it lacks as None."""
+        counts = {name: self.cap.count if type(self.cap) is cap else None for name, cap in _CAPS.items()}
+        return LengthOptions(
+            words=counts["words"],
+            sentences=counts["sentences"],
+            tokens=counts["tokens"],
+            min_words=self.min_words or None,
+            short=self.short,
+        )
+
     def keeps(self, document: str, *, tokens: int) -> bool:
         """Return whether the document is its own summary because it is within the cap."""
         return self.short == "keep" and self.cap is not None and self.cap.holds(document, tokens=tokens)
 
 
-def make_length(
-    *,
-    words: int | None = None,
-    sentences: int | None = None,
-    tokens: int | None = None,
-    min_words: int | None = None,
-    short: Short = "keep",
-) -> Length:
+ANY_LENGTH = Length()
+
+_CAPS: dict[str, type[Words | Sentences | Tokens]] = {
+    "words": Words,
+    "sentences": Sentences,
+    "tokens": Tokens,
+}
+
+
+class LengthOptions(TypedDict, total=False):
+    """A length as keyword arguments; `make_length` turns them into a `Length`.
+
+    Attributes:
+        words: at most this many words, in whole sentences if the first one fits; see `precis_text.words.word_ends`.
+        sentences: at most this many sentences.
+        tokens: at most this many tokens of the model. At most one of the three is given.
+        min_words: at least about this many words; the model then may not repeat itself to reach it.
+        short: the summary of a document that is within the cap, or shorter than the model's summary of it. "keep"
+            returns the document itself; "write" returns the model's summary, as tables, questions and scores need.
+    """
+
+    words: int | None
+    sentences: int | None
+    tokens: int | None
+    min_words: int | None
+    short: Short
+
+
+LENGTH_OPTIONS = tuple(LengthOptions.__annotations__)
+
+
+def make_length(**options: Unpack[LengthOptions]) -> Length:
     """Return the requested length as a value.
 
     Raises:
         UserError: if two caps are given, or a number is below 1 or above its limit.
     """
-    given = {"words": words, "sentences": sentences, "tokens": tokens}
-    asked = [f"{name}={count}" for name, count in given.items() if count is not None]
-    if asked[1:]:
-        raise UserError(f"give one of words, sentences and tokens, not {' and '.join(asked)}")
-    cap: Cap | None = None
-    if words is not None:
-        cap = Words(count=words)
-    elif sentences is not None:
-        cap = Sentences(count=sentences)
-    elif tokens is not None:
-        cap = Tokens(count=tokens)
-    return Length(cap=cap, min_words=min_words or 0, short=short)
+    for name in options:
+        if name not in LENGTH_OPTIONS:
+            raise TypeError(f"unexpected keyword argument {name!r}; a length has {', '.join(LENGTH_OPTIONS)}")
+    caps = {name: options.get(name) for name in _CAPS}
+    counts = {name: count for name, count in caps.items() if count is not None}
+    if len(counts) > 1:
+        asked = " and ".join(f"{name}={count}" for name, count in counts.items())
+        raise UserError(f"give one of words, sentences and tokens, not {asked}")
+    cap: Cap | None = next((_CAPS[name](count=cast(int, count)) for name, count in counts.items()), None)
+    return Length(cap=cap, min_words=options.get("min_words") or 0, short=options.get("short", "keep"))
+
+
+def chosen_length(length: Length | None, options: LengthOptions) -> Length:
+    """Return a length that is given as a value or as keyword arguments.
+
+    Raises:
+        UserError: if both are given, or the options are invalid.
+    """
+    if length is None:
+        return make_length(**options)
+    if options:
+        raise UserError(f"length and {' and '.join(options)} exclude each other; give one of them")
+    return length
 
 
 def tokens_per_word(tokens: int, text: str) -> float:

@@ -9,11 +9,10 @@ from itertools import pairwise
 from typing import Protocol
 
 from precis_text.back_references import leans
-from precis_text.cohesion import asks, goes_on, is_part
+from precis_text.cohesion import announces, asks, goes_on, halves, is_part
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
-from precis_text.remnants import halves, remnants
 from precis_text.sentences import split_sentences
-from precis_text.units import TextUnit
+from precis_text.units import ENDED, TextUnit
 from precis_text.words import length_in_words, unicode_words
 
 _SAME = 0.5  # largest share of a unit's word pairs that chosen units may contain
@@ -61,18 +60,18 @@ def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequenc
 def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
-    Headings, remnants and parts of units are never chosen. A sentence that refers to the one before it needs that one
-    chosen first. A unit is skipped if most of its word pairs are chosen already, if it has only one or two words, or if
-    it does not fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond
-    `words`, units with at least half the worth of the best fill a cap. A cap in words or tokens is then filled with the
-    best of the others until 85% of it are used, if the document has that many. If no unit fits, the best one is chosen
-    and the caller truncates it.
+    Headings, asides, halves and parts of units are never chosen while the document has others. A sentence that refers
+    to the one before it needs that one chosen first, and one that ends in a colon the next one. A unit is skipped if
+    most of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
+    least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
+    the worth of the best fill a cap. A cap in words or tokens is then filled with the best of the others until 85% of
+    it are used, if the document has that many. If no unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
         words: the length of the extract without a cap.
     """
-    sizes = [length_in_words(unit.text) for unit in read.units]
+    sizes = [length_in_words(_named(unit)) for unit in read.units]
     limit = words if length.cap is None else length.cap.count
     worth = [_worth(*each) for each in zip(read.units, scores, sizes, strict=True)]
     waiting = _Waiting(read.units, worth)
@@ -150,7 +149,7 @@ def _fill(extract: _Extract, waiting: _Waiting, worth: Sequence[float], limit: f
     if extract.spent >= _USED * limit:
         return
     best = max(extract.chosen, key=worth.__getitem__)
-    needed = {place - 1 for place in extract.chosen if waiting.leans(place)}
+    needed = {waiting.needs(place) for place in extract.chosen}
     pairs = [
         (worth[place] - worth[other], place, other)
         for place in extract.chosen
@@ -158,7 +157,7 @@ def _fill(extract: _Extract, waiting: _Waiting, worth: Sequence[float], limit: f
         for other in rest
         if place != best or worth[other] >= _NEARLY * worth[best]
         if _USED * limit <= extract.spent - extract.costs[place] + extract.costs[other] <= limit
-        and not (waiting.leans(other) and place == other - 1)
+        and waiting.needs(other) != place
     ]
     if pairs:
         _, place, other = min(pairs)
@@ -181,23 +180,29 @@ def _worth(unit: TextUnit, score: float, words: int) -> float:
 
 
 class _Waiting:
-    """Queue of candidate units, best first. A unit that depends on the previous one joins once that is chosen."""
+    """Queue of candidate units, best first. A unit that depends on a neighbour joins once that is chosen."""
 
     def __init__(self, units: Sequence[TextUnit], worth: Sequence[float]) -> None:
         self._worth = worth
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
-        left = zip(units, remnants(units), halves(units), follows, strict=True)
         out = [
-            unit.heading or is_part(unit) or remnant or (half and not on) for unit, remnant, half, on in left
+            unit.heading or unit.aside or is_part(unit) or (half and not on)
+            for unit, half, on in zip(units, halves(units), follows, strict=True)
         ]
-        self._leaning = [
-            place > 0 and not out[place] and (leans(unit.text) or follows[place])
-            for place, unit in enumerate(units)
+        is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
+        self._needs = [
+            None if out[place] else _needed(units, place, out, is_written=is_written)
+            for place in range(len(units))
         ]
-        free = [place for place in range(len(units)) if not out[place] and not self._leaning[place]]
-        if not free:  # then all units except headings, or all
-            self._leaning = [False] * len(units)
-            free = [place for place, unit in enumerate(units) if not unit.heading] or [*range(len(units))]
+        free = [place for place in range(len(units)) if not out[place] and self._needs[place] is None]
+        if not free:  # then all units that say something, or all except headings, or all
+            self._needs = [None] * len(units)
+            groups = (
+                [place for place, unit in enumerate(units) if not (unit.heading or unit.aside)],
+                [place for place, unit in enumerate(units) if not unit.heading],
+                [*range(len(units))],
+            )
+            free = next(group for group in groups if group)
         self._heap = [(-worth[place], place) for place in free]
         heapify(self._heap)
 
@@ -216,15 +221,34 @@ class _Waiting:
         for place in places:
             heappush(self._heap, (-self._worth[place], place))
 
-    def leans(self, place: int) -> bool:
-        """Return whether a unit depends on the previous one."""
-        return self._leaning[place]
+    def needs(self, place: int) -> int | None:
+        """Return the neighbour without which a unit says nothing, or None."""
+        return self._needs[place]
 
     def choose(self, place: int) -> None:
-        """Record that a unit was chosen, and release the unit that depends on it."""
-        following = place + 1
-        if following < len(self._leaning) and self._leaning[following]:
-            heappush(self._heap, (-self._worth[following], following))
+        """Record that a unit was chosen, and release its neighbours that depend on it."""
+        for neighbour in (place - 1, place + 1):
+            if 0 <= neighbour < len(self._needs) and self._needs[neighbour] == place:
+                heappush(self._heap, (-self._worth[neighbour], neighbour))
+
+
+def _needed(units: Sequence[TextUnit], place: int, out: Sequence[bool], *, is_written: bool) -> int | None:
+    """Return the neighbour without which a unit says nothing, or None. A unit that is out is never chosen."""
+    if _leans_back(units, place, is_written=is_written):
+        return place - 1
+    if not announces(units[place]):
+        return None
+    following = place + 1
+    if following == len(units) or out[following]:
+        return place  # what it announces is never chosen, so that it is not either
+    return None if _leans_back(units, following, is_written=is_written) else following
+
+
+def _leans_back(units: Sequence[TextUnit], place: int, *, is_written: bool) -> bool:
+    if not place:
+        return False
+    unit = units[place]
+    return leans(unit.text) or (is_written and goes_on(units[place - 1], unit))
 
 
 def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
@@ -235,12 +259,33 @@ def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
 
 
 def joined(document: str, units: Sequence[TextUnit]) -> str:
-    """Return units as one text: a line break between different lines, else the document's white space."""
-    text = units[0].text
-    for before, unit in pairwise(units):
-        if "\n" in document[before.stop : unit.start]:
-            text += "\n"
-        elif document[unit.start - 1].isspace():  # Chinese and Japanese have no spaces between sentences
-            text += " "
-        text += unit.text
+    """Return units as one text: a line break between different lines, else the document's white space.
+
+    The first sentence from a speaker's turn names the speaker.
+    """
+    text = ""
+    for before, unit, shown in zip([None, *units[:-1]], units, shown_texts(units), strict=True):
+        if before is None:
+            between = ""
+        elif "\n" in document[before.stop : unit.start]:
+            between = "\n"
+        else:  # Chinese and Japanese have no spaces between sentences; elsewhere one may be missing
+            is_apart = document[unit.start - 1].isspace() or before.text.endswith((".", "!", "?"))
+            between = " " if is_apart else ""
+        text += between + shown
     return text
+
+
+def shown_texts(units: Sequence[TextUnit]) -> list[str]:
+    """Return the text of each unit as a summary shows it: with the speaker, if the unit before it has another one."""
+    speakers = ["", *(unit.speaker for unit in units)]
+    return [
+        unit.text if unit.speaker == speaker else _named(unit)
+        for unit, speaker in zip(units, speakers, strict=False)
+    ]
+
+
+def _named(unit: TextUnit) -> str:
+    """Return a unit's text with its speaker."""
+    is_named = not unit.speaker or unit.text.startswith(f"{unit.speaker}:")
+    return unit.text if is_named else f"{unit.speaker}: {unit.text}"

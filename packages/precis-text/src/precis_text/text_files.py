@@ -17,14 +17,14 @@ from precis_text.text_lines import MAX_LINE
 _ENDING, _SUMMARY_ENDING = ".txt", ".summary.txt"
 _ENDINGS = {
     "a PDF": ".pdf",
-    "a Word document": ".doc .docx",
-    "an OpenDocument text": ".odt",
-    "a rich text file": ".rtf",
-    "a presentation": ".ppt .pptx .odp",
-    "a spreadsheet": ".xls .xlsx .ods",
+    "a Word document of the old format": ".doc .dot",
+    "a presentation of the old format": ".ppt .pps",
+    "a document of Apple's": ".pages .key .numbers",
+    "an e-book": ".mobi .azw .azw3 .fb2 .djvu",
+    "a Word document": ".docx",
     "an EPUB": ".epub",
     "a web page": ".html .htm .xhtml",
-    "an e-mail": ".eml .msg",
+    "an e-mail of Outlook": ".msg",
     "an archive": ".zip .tar",
     "a compressed file": ".gz .xz .bz2 .zst",
 }
@@ -32,7 +32,6 @@ _BEGINNINGS = {
     b"%PDF": "a PDF",
     b"PK\x03\x04": "an office file or an archive",
     b"\xd0\xcf\x11\xe0": "an office file",
-    b"{\\rtf": "a rich text file",
     b"\x1f\x8b": "a compressed file",
     b"\xfd7zXZ": "a compressed file",
     b"PAR1": "a Parquet file without its ending",
@@ -42,9 +41,18 @@ _BEGINNINGS = {
 _REMEDIES = {
     "a PDF": "convert it to text first, for instance with pdftotext",
     "a web page": "convert it to text first, for instance with pandoc -t plain",
+    "a Word document of the old format": "save it as .docx, or run: soffice --headless --convert-to docx FILE",
+    "a presentation of the old format": "save it as .pptx, or run: soffice --headless --convert-to pptx FILE",
+    "an office file": "save it in today's format (.docx, .pptx, .xlsx), without a password",
+    "a document of Apple's": "export it as PDF or in the format of Word",
+    "an e-book": "convert it to EPUB first, for instance with ebook-convert",
+    "an e-mail of Outlook": "save it as .eml, or as text",
     "a compressed file": "unpack it first",
     "an archive": "unpack it first",
 }
+
+
+NOT_TEXT = "is not text; use plain text in UTF-8"
 
 
 class NotTextError(ValueError):
@@ -75,6 +83,25 @@ def decode_text(content: bytes) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         where = f"byte {error.start + 1} (0x{content[error.start]:02X}, line {line})"
         raise NotTextError(f"invalid UTF-8 at {where}; {SAVE_AS_UTF8}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def decode_marked(content: bytes) -> str:
+    """Decode a text that starts with the byte order mark of UTF-16, as Windows saves "Unicode"; "" for others.
+
+    Raises:
+        NotTextError: it breaks off, or is not UTF-16.
+    """
+    if not content.startswith(UTF16):
+        return ""
+    try:
+        text = content.decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise NotTextError(
+            f"begins as UTF-16 but is damaged at byte {error.start + 1}; save it again"
+        ) from None
+    if "\0" in text:
+        raise NotTextError("begins as UTF-16 but contains NUL characters; it is not text")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -126,5 +153,5 @@ def other_kind(name: str, beginning: bytes) -> str:
     kind = next((kind for mark, kind in _BEGINNINGS.items() if start.startswith(mark.lower())), "")
     kind = next((kind for kind, endings in _ENDINGS.items() if ending in endings.split()), kind)
     if not kind:
-        return "is not text; use plain text in UTF-8" if b"\0" in beginning else ""
+        return NOT_TEXT if b"\0" in beginning else ""
     return f"is {kind}, not plain text; {_REMEDIES.get(kind, 'convert it to text first')}"

@@ -2,11 +2,13 @@
 
 The rules of `sentences` split a line of text into sentences. Three cases differ:
 
-- a turn ("Ann: Hello. Where are you?") is one unit, so that words keep their speaker; a long one is split;
+- a turn of a dialogue ("Ann: Hello. Where are you?") is one unit, so that words keep their speaker; a long one is
+  split. Chats and transcripts are read without their stamps (`precis_text.turns`);
 - a line about as wide as the widest around it was wrapped, so its line break ends nothing;
 - a blank line always ends a unit.
 
-Headings, titles and signatures are units too, but are marked: a summary does not use them.
+Headings, titles and signatures are units too, but are marked: a summary does not use them. So are asides, which
+are not statements: table rows, captions, lines of a menu (`precis_text.asides`).
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from precis_text.asides import Asides
 from precis_text.control_characters import unit_starts
 from precis_text.sentences import split_sentences
+from precis_text.turns import NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
 
-TURN = re.compile(r"(?:[A-Z][a-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # "Ann: ", "Rt. Hon. Ann Lee: "
 _LONG_TURN = 60  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
@@ -30,35 +33,98 @@ _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 ENDED = re.compile(r"""[.!?…:;,。！？؟।][\])}"'”’»]*\s*$""")
 _IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
+_CLOSED = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
+_SPOKEN = (
+    0.2  # least share of the words in blocks like headings, in speech that is written without full stops
+)
+_INVISIBLE = re.compile(
+    "[\u00ad\u2060\ufeff]|\u200b(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
+)  # soft hyphen, word joiner ...
 _FEWEST_WORDS = 4  # in a line without an end mark that counts as part of a sentence
 _HEADING_LINES, _HEADING_WORDS = 3, 16  # at most, in a block of headings; words per unit
 
 
 @dataclass(frozen=True)
 class TextUnit:
-    """A unit: `document[start:stop]`, its text on one line, and whether it is a heading."""
+    """A unit: `document[start:stop]`.
+
+    Attributes:
+        text: on one line, without stamps and invisible characters. The first unit of a turn names its speaker.
+        heading: whether it is a heading, a title or a signature.
+        aside: whether it is not a statement, such as a table row.
+        speaker: who says it in a dialogue, or "".
+    """
 
     text: str
     start: int
     stop: int
     heading: bool = False
+    aside: bool = False
+    speaker: str = ""
 
 
 def extraction_units(document: str) -> list[TextUnit]:
-    """Split a document into non-empty units, in order; together they contain all of its words."""
+    """Split a document into non-empty units, in order; together they contain all of its words except stamps."""
+    turns = turns_of(document)
+    if not turns:
+        return _units_of_lines(document)
+    if not any(turn.speaker for turn in turns):
+        return _units_of_lines(without_stamps(document, turns))
+    before = _units_of_lines(document[: turns[0].start])
+    return before + [unit for turn in turns for unit in _units_of_turn(turn, document)]
+
+
+def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:
+    """Return a message as one unit, or a long one as its sentences; the first one names the speaker."""
+    if not turn.text:
+        return []
+    whole = TextUnit(visible(turn.line), turn.start, turn.stop, aside=turn.is_notice, speaker=turn.speaker)
+    if len(turn.text.split()) <= _LONG_TURN:
+        return [whole]
+    body = document[turn.body : turn.stop]
+    sentences = split_sentences(body)
+    begins = [turn.body + begin for begin in unit_starts(body, sentences)]
+    stops = [*(begin + len(document[begin:end].rstrip()) for begin, end in pairwise(begins)), turn.stop]
+    units = [
+        replace(whole, text=visible(sentence), start=begin, stop=stop)
+        for sentence, begin, stop in zip(sentences, begins, stops, strict=True)
+    ]
+    named = f"{turn.speaker}: {units[0].text}" if turn.speaker else units[0].text
+    return [replace(units[0], text=named, start=turn.start), *units[1:]]
+
+
+def _units_of_lines(document: str) -> list[TextUnit]:
+    """Split a text without stamps."""
+    speakers = dialogue_speakers(document.split("\n"))
+    asides = Asides()
     found = []
     for block in _BLOCK.finditer(document):
-        units = [unit for start, text in _runs(block) for unit in _cut(text, start)]
-        found += [replace(unit, heading=True) for unit in units] if _is_heading(units) else units
-    return [replace(unit, heading=False) for unit in found] if all(unit.heading for unit in found) else found
+        units = [unit for start, text in _runs(block) for unit in _cut(text, start, speakers, asides)]
+        is_heading = _is_heading(units)
+        asides.after(block.group(), is_heading=is_heading)
+        found += [replace(unit, heading=True) for unit in units] if is_heading else units
+    return [replace(unit, heading=False) for unit in found] if _is_speech(found) else found
+
+
+def _is_speech(units: list[TextUnit]) -> bool:
+    """Check whether blocks without full stops are text, not headings: nothing else is there, or nothing has any."""
+    if any(_CLOSED.search(unit.text) for unit in units):
+        return all(unit.heading for unit in units)
+    words = sum(len(unit.text.split()) for unit in units)
+    return sum(len(unit.text.split()) for unit in units if unit.heading) >= _SPOKEN * words
 
 
 def _is_heading(units: list[TextUnit]) -> bool:
     """Check whether a block is a heading, a title or a signature: few words and no sentence end."""
     return len(units) <= _HEADING_LINES and all(
-        not ENDED.search(unit.text) and not TURN.match(unit.text) and len(unit.text.split()) <= _HEADING_WORDS
+        not ENDED.search(unit.text) and not unit.speaker and len(unit.text.split()) <= _HEADING_WORDS
         for unit in units
     )
+
+
+def visible(text: str) -> str:
+    """Return a text without invisible characters. In Thai and Khmer the space of no width parts words."""
+    return _INVISIBLE.sub("", text) if not text.isascii() else text
 
 
 def _runs(block: re.Match[str]) -> Iterator[tuple[int, str]]:
@@ -87,7 +153,7 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
         return False
     if following.lstrip()[:1].islower() and not ENDED.search(line):
         return True
-    return not (TURN.match(following) or _ITEM.match(following))
+    return not (NAMED.match(following) or _ITEM.match(following))
 
 
 def _was_cut(line: str, following: str) -> bool:
@@ -96,7 +162,7 @@ def _was_cut(line: str, following: str) -> bool:
         _IN_A_SENTENCE.search(line) is not None
         and following.lstrip()[:1].islower()
         and len(line.split()) >= _FEWEST_WORDS
-        and not TURN.match(following)
+        and not NAMED.match(following)
         and _indent(line) == _indent(following)
     )
 
@@ -105,13 +171,19 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _cut(text: str, start: int) -> Iterator[TextUnit]:
+def _cut(text: str, start: int, speakers: frozenset[str], asides: Asides) -> Iterator[TextUnit]:
     """Yield the units of a piece that starts at `start` in the document."""
     words = text.split()
     if not words:
         return
-    is_turn = TURN.match(text.lstrip()) and len(words) <= _LONG_TURN
+    named = speaker_of(text)
+    speaker = named if named in speakers else ""
+    is_turn = speaker and len(words) <= _LONG_TURN
     sentences = [" ".join(words)] if is_turn else split_sentences(text)
     begins = unit_starts(text, sentences)
+    is_aside = not speaker and asides.has(text)
     for sentence, begin, end in zip(sentences, begins, (*begins[1:], len(text)), strict=True):
-        yield TextUnit(sentence, start + begin, start + begin + len(text[begin:end].rstrip()))
+        shown = visible(sentence)
+        unit = TextUnit(shown, start + begin, start + begin + len(text[begin:end].rstrip()), speaker=speaker)
+        if shown.strip():
+            yield replace(unit, aside=is_aside or (not speaker and asides.has_sentence(shown)))

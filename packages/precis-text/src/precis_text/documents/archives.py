@@ -1,9 +1,14 @@
-"""Document archives (.docx, .epub), with limits on the number of files and on their unpacked size."""
+"""Document archives (.docx, .odt, .pptx, .epub), with limits on the number of files and on their unpacked size."""
 
 from __future__ import annotations
 
+import posixpath
 import zipfile
 from io import BytesIO
+from typing import Any
+from urllib.parse import unquote
+
+from lxml import etree
 
 from precis_text.bounded_io import MIB, size
 from precis_text.errors import UserError
@@ -32,3 +37,67 @@ def open_archive(content: bytes, *, what: str) -> zipfile.ZipFile:
     if any(file.flag_bits & 1 for file in files):
         raise UserError("is password-protected; save it without a password")
     return archive
+
+
+def refuse_document_types(archive: zipfile.ZipFile, *, what: str, remedy: str) -> None:
+    """Refuse document types, which an entity expansion bomb needs and office formats forbid.
+
+    Raises:
+        UserError: a part has one.
+    """
+    for name in archive.namelist():
+        if name.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(name):
+            raise UserError(f"has a document type in {name}, which {what} forbids; {remedy}")
+
+
+def part_of(archive: zipfile.ZipFile, name: str, *, what: str) -> Any:
+    """Parse a part of an archive as XML, without entities and the network.
+
+    Raises:
+        UserError: it is missing or damaged.
+    """
+    try:
+        return etree.fromstring(archive.read(name), _parser())
+    except (KeyError, etree.XMLSyntaxError) as error:
+        raise UserError(f"is damaged or not {what}: {name}: {error}; save or download it again") from None
+
+
+def optional_part(archive: zipfile.ZipFile, name: str, *, what: str) -> Any:
+    """Parse a part as `part_of` does; None if the archive lacks it."""
+    return part_of(archive, name, what=what) if name in archive.namelist() else None
+
+
+def _parser() -> etree.XMLParser:
+    return etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_pis=True
+    )
+
+
+def local(element: Any) -> str:
+    """Return an element's name without its namespace; "" for comments."""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def attribute(element: Any, name: str) -> str:
+    """Return the attribute of this local name, whatever its namespace; "" if there is none."""
+    for key, value in element.attrib.items():
+        if key.rpartition("}")[2] == name:
+            return value
+    return ""
+
+
+def related(archive: zipfile.ZipFile, part: str, *, what: str) -> dict[str, tuple[str, str]]:
+    """Return the parts of an office file that a part refers to, by their id: the last word of the kind, the name."""
+    folder, name = posixpath.split(part)
+    root = optional_part(archive, posixpath.join(folder, "_rels", f"{name}.rels"), what=what)
+    found = {}
+    for each in root if root is not None else ():
+        if local(each) == "Relationship" and each.get("TargetMode") != "External":
+            target = unquote(each.get("Target", ""))
+            place = (
+                target.lstrip("/")
+                if target.startswith("/")
+                else posixpath.normpath(posixpath.join(folder, target))
+            )
+            found[each.get("Id", "")] = (each.get("Type", "").rpartition("/")[2], place)
+    return found

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import posixpath
+import re
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote
-from xml.etree import ElementTree
-from zipfile import ZipFile
+from zipfile import BadZipFile, ZipFile
 
-from precis_text.documents.archives import open_archive
-from precis_text.documents.html_text import write_page
+from lxml import etree
+
+from precis_text.documents.archives import attribute, local, open_archive
+from precis_text.documents.character_sets import decode
+from precis_text.documents.html_text import parse_page, tag_of, words_in, write_tree
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # of obfuscated fonts
-_PAGES = ("application/xhtml+xml", "text/html")
+_PAGES = frozenset(
+    ("application/xhtml+xml", "text/html", "application/xml", "text/xml", "text/x-oeb1-document", "")
+)
+_PICTURES = ("image/", "audio/", "video/")
+_DECLARED = re.compile(
+    rb"""<\?xml[^>]{0,100}encoding\s*=\s*["']([\w.-]{1,40})|<meta[^>]{0,200}charset\s*=\s*["']?([\w.-]{1,40})"""
+)
+_DECLARED_WITHIN = 4096  # bytes
+_LONGEST_CHAIN = 10  # fallbacks of fallbacks
 
 
 def read(content: bytes) -> Passages:
@@ -24,49 +38,119 @@ def read(content: bytes) -> Passages:
     Raises:
         UserError: it is locked, damaged, too large, or contains no text.
     """
-    writer, missing = Writer(), 0
     with open_archive(content, what="an EPUB") as archive:
         _refuse_locked(archive)
+        book = _Book.open(archive)
+        for reference in book.package.iterfind(".//{*}spine/{*}itemref"):
+            book.add(book.items.get(reference.get("idref", "")))
+        return book.finished()
+
+
+@dataclass
+class _Book:
+    """A book that is being read."""
+
+    archive: ZipFile
+    folder: str
+    package: Any
+    items: dict[str, Any]
+    names: dict[str, str]  # names of files, in small letters too
+    writer: Writer = field(default_factory=Writer)
+    missing: int = 0
+    damaged: int = 0
+    others: int = 0
+
+    @classmethod
+    def open(cls, archive: ZipFile) -> _Book:
+        """Find the package file, which lists the chapters."""
         rootfile = _xml(archive, _CONTAINER).find(".//{*}rootfile")
         place = "" if rootfile is None else rootfile.get("full-path", "")
         package = _xml(archive, place)
-        items = {item.get("id"): item for item in package.iterfind(".//{*}manifest/{*}item")}
-        for reference in package.iterfind(".//{*}spine/{*}itemref"):
-            item = items.get(reference.get("idref"))
-            if (
-                item is None
-                or item.get("media-type") not in _PAGES
-                or "nav" in item.get("properties", "").split()
-            ):
-                continue
-            name = posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(item.get("href", ""))))
-            try:
-                page = archive.read(name)
-            except KeyError:
-                missing += 1
-                continue
-            write_page(page.decode("utf-8", "replace"), writer)
-    if missing:
-        writer.notes.append(f"{missing:,} of its chapters are missing from the file")
-    return writer.finished()
+        items = {item.get("id", ""): item for item in package.iterfind(".//{*}manifest/{*}item")}
+        names = {name.lower(): name for name in archive.namelist()} | {
+            name: name for name in archive.namelist()
+        }
+        return cls(archive, posixpath.dirname(place), package, items, names)
+
+    def add(self, item: Any) -> None:
+        """Write a chapter, or count why it is not written."""
+        page = self._readable(item)
+        if page is None:
+            self.missing += item is None
+            self.others += item is not None and not item.get("media-type", "").startswith(_PICTURES)
+            return
+        content = self._content(page)
+        if content is None:
+            return
+        declared = _DECLARED.search(content[:_DECLARED_WITHIN])
+        name = (declared[1] or declared[2]).decode() if declared else ""
+        root = parse_page(decode(content, name, self.writer))
+        if root is None:
+            return
+        if "nav" in page.get("properties", "").split():
+            self.writer.leave_out("table of contents", words_in(root))
+            return
+        write_tree(root, self.writer, leave=_leave)
+
+    def _readable(self, item: Any) -> Any:
+        """Return the item, or what the book gives in its place for readers that do not know its format."""
+        for _ in range(_LONGEST_CHAIN):
+            if item is None or item.get("media-type", "").lower() in _PAGES:
+                return item
+            item = self.items.get(item.get("fallback", ""))
+        return None
+
+    def _content(self, item: Any) -> bytes | None:
+        name = posixpath.normpath(posixpath.join(self.folder, unquote(item.get("href", ""))))
+        known = self.names.get(name) or self.names.get(name.lower())
+        if known is None:
+            self.missing += 1
+            return None
+        try:
+            return self.archive.read(known)
+        except (BadZipFile, zlib.error, EOFError, NotImplementedError):
+            self.damaged += 1
+            return None
+
+    def finished(self) -> Passages:
+        """Return the text of the book and say which chapters are not in it."""
+        for count, why in (
+            (self.missing, "missing from the file"),
+            (self.damaged, "damaged and not read; download the book again"),
+            (self.others, "in a format that is not read"),
+        ):
+            if count:
+                self.writer.notes.append(f"{count:,} of its chapters {'is' if count == 1 else 'are'} {why}")
+        return self.writer.finished()
+
+
+def _leave(element: Any) -> str | None:
+    """Leave out page numbers and lists of contents within chapters."""
+    kind = attribute(element, "type") or element.get("epub:type") or ""
+    if kind == "pagebreak" or element.get("role") == "doc-pagebreak":
+        return "page numbers"
+    return "table of contents" if tag_of(element) == "nav" else None
 
 
 def _refuse_locked(archive: ZipFile) -> None:
     if _ENCRYPTION in archive.namelist():
         methods = (
-            method.get("Algorithm", "")
-            for method in _xml(archive, _ENCRYPTION).iterfind(".//{*}EncryptionMethod")
+            attribute(each, "Algorithm")
+            for each in _xml(archive, _ENCRYPTION).iter()
+            if local(each) == "EncryptionMethod"
         )
         if any(method not in _FONTS for method in methods):
             raise UserError("is locked by its seller's copy protection; use a copy without it")
 
 
-def _xml(archive: ZipFile, name: str) -> ElementTree.Element:
+def _xml(archive: ZipFile, name: str) -> Any:
     """Parse a file as XML. Entity declarations, which an expansion bomb needs, are refused."""
     try:
         content = archive.read(name)
         if b"<!ENTITY" in content:
             raise UserError(f"declares entities in {name}, which may be malicious; use a copy without them")
-        return ElementTree.fromstring(content)
-    except (KeyError, ElementTree.ParseError) as error:
+        return etree.fromstring(
+            content, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+        )
+    except (KeyError, BadZipFile, etree.XMLSyntaxError) as error:
         raise UserError(f"is damaged or not an EPUB: {name or 'its package file'}: {error}") from None

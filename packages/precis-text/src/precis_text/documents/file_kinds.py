@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from precis_text.bounded_io import MIB
@@ -18,6 +19,8 @@ class DocumentFormat:
         most: the size limit of a file in bytes; pictures in it count, although they are not read.
         seconds: processor time for each MiB, in addition to that for any file.
         needs: packages of the extra `documents` that its reader imports.
+        has_rows: it usually holds a document in each row, and is one document only when asked.
+        has_many: it usually holds several documents.
     """
 
     name: str
@@ -26,6 +29,8 @@ class DocumentFormat:
     most: int
     seconds: float
     needs: tuple[str, ...] = ()
+    has_rows: bool = False
+    has_many: bool = False
 
 
 PDF = DocumentFormat(
@@ -33,11 +38,43 @@ PDF = DocumentFormat(
 )
 WORD = DocumentFormat(
     name="a Word document",
-    endings=(".docx",),
+    endings=(".docx", ".docm", ".dotx", ".dotm"),
     module="word_file",
     most=128 * MIB,
     seconds=20,
-    needs=("mammoth",),
+)
+OPEN_DOCUMENT = DocumentFormat(
+    name="an OpenDocument file",
+    endings=(".odt", ".ott", ".fodt", ".odp"),
+    module="open_document",
+    most=128 * MIB,
+    seconds=20,
+)
+PRESENTATION = DocumentFormat(
+    name="a presentation",
+    endings=(".pptx", ".pptm", ".ppsx"),
+    module="presentation",
+    most=128 * MIB,
+    seconds=20,
+)
+SPREADSHEET = DocumentFormat(
+    name="a spreadsheet",
+    endings=(".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"),
+    module="spreadsheet",
+    most=64 * MIB,
+    seconds=10,
+    needs=("python_calamine",),
+)
+TABLE = DocumentFormat(
+    name="a table",
+    endings=(".csv", ".tsv"),
+    module="delimited_table",
+    most=64 * MIB,
+    seconds=2,
+    has_rows=True,
+)
+RICH_TEXT = DocumentFormat(
+    name="rich text", endings=(".rtf",), module="rich_text", most=64 * MIB, seconds=10, needs=("striprtf",)
 )
 EPUB = DocumentFormat(name="an EPUB", endings=(".epub",), module="epub", most=128 * MIB, seconds=10)
 WEB = DocumentFormat(
@@ -45,18 +82,66 @@ WEB = DocumentFormat(
     endings=(".html", ".htm", ".xhtml"),
     module="web_page",
     most=8 * MIB,
+    seconds=8,
+    needs=("trafilatura",),
+)
+MAIL = DocumentFormat(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=4)
+MAILBOX = DocumentFormat(
+    name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=4, has_many=True
+)
+SAVED_PAGE = DocumentFormat(
+    name="a saved page",
+    endings=(".mht", ".mhtml"),
+    module="mail",
+    most=64 * MIB,
     seconds=4,
     needs=("trafilatura",),
 )
-MAIL = DocumentFormat(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=1)
 MARKDOWN = DocumentFormat(
-    name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4
+    name="Markdown",
+    endings=(".md", ".markdown"),
+    module="markdown",
+    most=8 * MIB,
+    seconds=4,
+)
+NOTEBOOK = DocumentFormat(
+    name="a notebook",
+    endings=(".ipynb",),
+    module="notebook",
+    most=64 * MIB,
+    seconds=2,
+)
+LATEX = DocumentFormat(
+    name="LaTeX", endings=(".tex", ".ltx"), module="latex", most=8 * MIB, seconds=10, needs=("pylatexenc",)
 )
 SUBTITLES = DocumentFormat(
-    name="subtitles", endings=(".srt", ".vtt"), module="subtitles", most=8 * MIB, seconds=2
+    name="subtitles",
+    endings=(".srt", ".vtt", ".sbv", ".ttml", ".dfxp", ".ass", ".ssa"),
+    module="subtitles",
+    most=8 * MIB,
+    seconds=2,
 )
-KINDS = (PDF, WORD, EPUB, WEB, MAIL, MARKDOWN, SUBTITLES)
-ENDINGS = tuple(ending for kind in KINDS for ending in kind.endings)
+KINDS = (
+    PDF,
+    WORD,
+    OPEN_DOCUMENT,
+    PRESENTATION,
+    SPREADSHEET,
+    TABLE,
+    RICH_TEXT,
+    EPUB,
+    WEB,
+    MAIL,
+    MAILBOX,
+    SAVED_PAGE,
+    MARKDOWN,
+    NOTEBOOK,
+    LATEX,
+    SUBTITLES,
+)
+ENDINGS = tuple(ending for kind in KINDS if not kind.has_rows for ending in kind.endings)
+MANY = tuple(ending for kind in KINDS if kind.has_many for ending in kind.endings)
+"""Endings of files that hold several documents."""
 
 BEGINNING = 4096
 _ZIP = b"PK\x03\x04"
@@ -66,7 +151,15 @@ _BEGINNINGS = (
     (b"<!doctype html", WEB),
     (b"<html", WEB),
     (b"webvtt", SUBTITLES),
+    (b"[script info]", SUBTITLES),
+    (b"<tt ", SUBTITLES),
+    (b"{\\rtf", RICH_TEXT),
 )
+_FIRST_CUE = re.compile(rb"\d+\s*\r?\n\d{1,2}:\d{1,2}:\d{1,2}[.,]\d{1,3}\s*-->")  # of SubRip
+_MAIN_PARTS = ((b"word/", WORD), (b"ppt/", PRESENTATION), (b"xl/", SPREADSHEET))
+_OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument."
+_MAILBOX = re.compile(rb"From [^\n]*\d\d:\d\d[^\n]*\n[!-9;-~]+: ")
+_SAVED = (b"from: <saved by", b"snapshot-content-location:")
 
 
 def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
@@ -82,7 +175,14 @@ def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
     if beginning.startswith(_ZIP):
         if _EPUB in beginning:
             return EPUB
-        return WORD if not ending and b"word/" in beginning else named
-    if named in (MAIL, MARKDOWN):  # they may quote a page
+        if _OPEN_DOCUMENT in beginning:
+            return SPREADSHEET if _OPEN_DOCUMENT + b"spreadsheet" in beginning else OPEN_DOCUMENT
+        main = next((kind for mark, kind in _MAIN_PARTS if mark in beginning), None)
+        return main if not ending else named
+    if named in (MAIL, MARKDOWN, LATEX, TABLE):  # they may quote a page
         return named
+    if named is None and _FIRST_CUE.match(start):
+        return SUBTITLES
+    if named is None and (start.startswith(_SAVED) or _MAILBOX.match(beginning)):
+        return SAVED_PAGE if start.startswith(_SAVED) else MAILBOX
     return next((kind for mark, kind in _BEGINNINGS if start.startswith(mark)), named)

@@ -1,115 +1,480 @@
-"""Text of HTML, without the network, scripts or recursion: headings, paragraphs, lists and tables."""
+"""Text of HTML, without the network, scripts or recursion: headings, paragraphs, lists and tables.
+
+lxml parses the page. A tag that this module does not know keeps its text; what is left out is listed in `_LEFT_OUT`
+and named.
+
+    ordinary table    the cells of a row on one line, between bars
+    table for layout  it holds tables, headings or several paragraphs: its cells one after the other
+"""
 
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lxml import etree, html
 
 from precis_text.documents.passages import Writer
+from precis_text.documents.superscripts import power, raised_text
+from precis_text.errors import UserError
 
-_BLOCK = re.compile(
-    "address|article|aside|blockquote|body|caption|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form|header"
-    "|h[1-6]|hr|html|li|main|nav|ol|p|pre|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul"
+#: Says what an element that is left out with all of its content is called; "" if it is no text; None to keep it.
+Leave = Callable[[Any], str | None]
+
+CUT = "\ue000"
+"""A line of a mail behind which all is quoted."""
+
+_BLOCKS = frozenset(
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "caption",
+        "center",
+        "dd",
+        "details",
+        "dialog",
+        "dir",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "frameset",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hgroup",
+        "hr",
+        "html",
+        "legend",
+        "li",
+        "main",
+        "menu",
+        "nav",
+        "noframes",
+        "ol",
+        "option",
+        "p",
+        "pre",
+        "search",
+        "section",
+        "summary",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "title",
+        "tr",
+        "ul",
+    ]
 )
-_SKIPPED = re.compile("head|script|style|template|noscript|svg|math|iframe|object|select|textarea|button")
-FRAME = frozenset({"nav", "header", "footer", "aside"})  # of a page, around its content
-_BOX = re.compile("div|section|dialog|form")
-# Names of consent boxes. A page may use a similar name to say that it has one, so the end of the name must match
-_CONSENT = re.compile(
-    r"(?:cookies?|consent|gdpr)[\w-]*(?:banner|notice|popup|bar|box|modal|overlay|dialog|message)(?:\s|$)",
-    re.IGNORECASE,
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+_FILMS = "text in place of films, sound and frames"
+_LEFT_OUT = {
+    **dict.fromkeys(
+        ("head", "script", "style", "template", "annotation", "annotation-xml", "meta", "link"), ""
+    ),
+    **dict.fromkeys(("video", "audio", "canvas", "iframe", "embed", "applet"), _FILMS),
+    **dict.fromkeys(("optgroup", "datalist", "textarea"), "controls of forms"),
+    **dict.fromkeys(("rt", "rp", "rtc"), "readings above the text"),
+    "noscript": "text for browsers without scripts",
+    "svg": "labels of drawings",
+}
+_LONGEST_CONTROL = 8  # words on a button
+_HIDDEN = re.compile(
+    r"display:none|visibility:hidden|mso-hide:all|font-size:0(?:px|pt|em|;|$)|max-height:0(?:px|;|$)"
 )
-_HEADING = re.compile(r"h[1-6]")
-_SPACE = re.compile(r"\s+")
+_APART = frozenset(("span", "a", "label"))  # elements that a page places side by side without a space
+_CELL_PROSE = 40  # words: a cell of several paragraphs with more is no value of a table
+_SPACE = re.compile(r"[ \t\n\r\f\v]+")
+_NUMBERED = {"a": "abcdefghijklmnopqrstuvwxyz", "A": "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+_ROMAN = ((100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+_SELF_CLOSED = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
+_VOID = frozenset(
+    [
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    ]
+)
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 
-def write_page(page: str, writer: Writer, *, skipped: frozenset[str] = frozenset()) -> None:
-    """Add the text of a page, or of a part of one.
+def parse_page(page: str) -> Any:
+    """Parse HTML or XHTML.
+
+    Returns:
+        The root element; None if the page holds nothing.
+
+    Raises:
+        UserError: it is nested too deeply.
+    """
+    if page.lstrip().startswith("<?xml") or "http://www.w3.org/1999/xhtml" in page[:2000]:
+        page = _as_html(page)
+    page = re.sub(r"\A\s*<\?xml[^>]*>", "", page)
+    parser = html.HTMLParser(huge_tree=True, encoding="utf-8", remove_pis=True)
+    try:
+        root = etree.fromstring(page.encode("utf-8", "replace"), parser)
+    except etree.ParserError:
+        return None
+    except etree.XMLSyntaxError as error:
+        if "Document is empty" in str(error):
+            return None
+        raise
+    if any("Excessive depth" in error.message for error in parser.error_log):
+        raise UserError("is nested too deeply to read; it is damaged or malicious")
+    return root
+
+
+def _as_html(page: str) -> str:
+    """Rewrite what XHTML has and HTML reads otherwise: elements closed at once, and character data."""
+    page = _CDATA.sub(lambda found: found.group(1).replace("&", "&amp;").replace("<", "&lt;"), page)
+    return _SELF_CLOSED.sub(
+        lambda found: (
+            found.group() if found.group(1).lower() in _VOID else f"<{found[1]}{found[2]}></{found[1]}>"
+        ),
+        page,
+    )
+
+
+def write_page(page: str, writer: Writer, *, leave: Leave | None = None, quotes: bool = False) -> None:
+    """Add the text of a page, or of a part of one; the other arguments are those of `write_tree`."""
+    root = parse_page(page)
+    if root is not None:
+        write_tree(root, writer, leave=leave, quotes=quotes)
+
+
+def write_tree(root: Any, writer: Writer, *, leave: Leave | None = None, quotes: bool = False) -> None:
+    """Add the text of an element.
 
     Args:
-        skipped: names of elements to leave out, as well as scripts, styles and forms; if there are any, consent boxes
-            are left out too.
+        leave: further elements to leave out.
+        quotes: begin each line of a quotation with "> ", and write `CUT` where a mail program begins the old mail.
     """
-    parser = _Page(writer, skipped)
-    parser.feed(page)
-    parser.close()
-    parser.end_block()
+    _Page(writer, leave or (lambda _: None), quotes).write(root)
 
 
-def _asks_consent(tag: str, attrs: list[tuple[str, str | None]]) -> bool:
-    names = (value or "" for name, value in attrs if name in ("id", "class"))
-    return bool(_BOX.fullmatch(tag)) and any(_CONSENT.search(name) for name in names)
+def tag_of(element: Any) -> str:
+    """Return the local name of an element in small letters; "" for comments."""
+    return element.tag.rpartition("}")[2].lower() if isinstance(element.tag, str) else ""
 
 
-class _Page(HTMLParser):
-    """An HTML parser that writes each block when it ends, in one pass."""
+def words_in(element: Any) -> str:
+    """Return all text of an element on one line."""
+    return " ".join(" ".join(element.itertext()).split())
 
-    def __init__(self, writer: Writer, skipped: frozenset[str]) -> None:
-        super().__init__(convert_charrefs=True)
-        self._writer, self._frame = writer, skipped
-        self._text: list[str] = []
-        self._row: list[str] | None = None  # cells of the current table row
-        self._skipping = ""  # the element that is left out, and its nesting depth
-        self._open = 0
-        self._before = "\n\n"
-        self._item = ""
-        self._pre = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self._skipping:
-            self._open += tag == self._skipping
-        elif tag in self._frame or _SKIPPED.fullmatch(tag) or (self._frame and _asks_consent(tag, attrs)):
-            self._skipping, self._open = tag, 1
-        elif tag == "br":
-            self._text.append("\n")
-        elif tag == "tr":
-            self.end_block()
-            self._row = []
-        elif _BLOCK.fullmatch(tag):
-            self.end_block()
-            self._item = "- " if tag == "li" else self._item
-            self._pre += tag == "pre"
+def _left_out(element: Any, tag: str) -> str | None:
+    if tag in _LEFT_OUT:
+        return _LEFT_OUT[tag]
+    if tag == "option" and element.getparent() is not None and tag_of(element.getparent()) == "select":
+        return "controls of forms"
+    if tag == "button" and len(words_in(element).split()) <= _LONGEST_CONTROL:
+        return "controls of forms"
+    if tag == "object" and (element.get("data") or element.get("type") or element.get("classid")):
+        return _FILMS
+    if element.get("hidden") is not None or _HIDDEN.search(
+        (element.get("style") or "").replace(" ", "").lower()
+    ):
+        return "hidden text"
+    return "links to edit" if "mw-editsection" in (element.get("class") or "") else None
 
-    def handle_endtag(self, tag: str) -> None:
-        if self._skipping:
-            self._open -= tag == self._skipping
-            self._skipping = self._skipping if self._open else ""
-        elif _HEADING.fullmatch(tag):
-            self._writer.heading(self._taken())
-            self._before = "\n\n"
-        elif tag in ("td", "th") and self._row is not None:
-            self._row.append(" ".join(self._taken().split()))
-        elif tag == "tr" and self._row is not None:
-            cells, self._row = self._row, None
-            self._write(" | ".join(cells) if any(cells) else "", before="\n")
-        elif tag in ("ul", "ol", "table"):
-            self.end_block()
-            self._before, self._item = "\n\n", ""
-        elif _BLOCK.fullmatch(tag):
-            self.end_block()
-            self._pre -= tag == "pre" and self._pre > 0
 
-    def handle_data(self, data: str) -> None:
-        if not self._skipping:
-            self._text.append(data if self._pre else _SPACE.sub(" ", data))
+def _is_layout(table: Any) -> bool:
+    """Check whether a table arranges text rather than values."""
+    if table.get("role") in ("presentation", "none"):
+        return True
+    if any(tag_of(each) in _HEADINGS or tag_of(each) == "table" for each in table.iterdescendants()):
+        return True
+    rows = [sum(tag_of(cell) in ("td", "th") for cell in row) for row in table.iter("tr", "{*}tr")]
+    if max(rows, default=0) < 2:
+        return True
+    return any(
+        sum(tag_of(part) == "p" for part in cell) > 1 and len(words_in(cell).split()) > _CELL_PROSE
+        for cell in table.iter("td", "th")
+    )
 
-    def end_block(self) -> None:
+
+@dataclass
+class _Table:
+    """A table that is being read."""
+
+    is_layout: bool
+    row: list[str] | None = None  # its finished cells
+
+
+@dataclass
+class _List:
+    """A list that is being read: its kind of numbers ("" for bullets) and the next number."""
+
+    kind: str
+    number: int = 1
+    step: int = 1
+
+
+@dataclass
+class _Page:
+    """A writer of blocks, each when it ends, in one pass."""
+
+    writer: Writer
+    leave: Leave
+    quotes: bool
+    text: list[str] = field(default_factory=list)
+    tables: list[_Table] = field(default_factory=list)
+    lists: list[_List] = field(default_factory=list)
+    before: str = "\n\n"
+    item: str = ""
+    pre: int = 0
+    quoted: int = 0
+    marks: int = 0
+
+    def write(self, root: Any) -> None:
+        left: Any = None
+        walker = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
+        for event, element in walker:
+            if event in ("comment", "pi"):
+                self._data(element.tail)
+            elif event == "end":
+                if element is left:
+                    left = None
+                else:
+                    self._end(element, tag_of(element))
+                self._data(element.tail if element is not root else None)
+            elif self._is_kept(element, tag_of(element)):
+                self._start(element, tag_of(element))
+                self._data(element.text)
+            else:
+                left = element
+                walker.skip_subtree()
+        self._end_block()
+        if self.marks:
+            self.writer.notes.append(
+                f"{self.marks:,} {'mark' if self.marks == 1 else 'marks'} of footnotes left out"
+            )
+
+    def _is_kept(self, element: Any, tag: str) -> bool:
+        if tag == "sup":
+            return self._raise(element)
+        parent = element.getparent()
+        if parent is not None and tag_of(parent) in ("msup", "msubsup") and element.getnext() is None:
+            self.text.append(power(words_in(element)))
+            return False
+        if tag == "a" and (is_mark := _of_a_note(element)):
+            self.marks += is_mark == "noteref"
+            self.writer.leave_out("", words_in(element))
+            return False
+        what = _left_out(element, tag)
+        what = self.leave(element) if what is None else what
+        if what:
+            self.writer.leave_out(what, words_in(element))
+        if what is not None and tag in _BLOCKS:
+            self._end_block()
+        return what is None
+
+    def _raise(self, element: Any) -> bool:
+        """Write a raised text, unless its element is read like any other; return whether it is."""
+        links = [link.get("href") or "" for link in element.iter("a")]
+        is_linked = (
+            bool(links) or tag_of(element.getparent()) == "a" if element.getparent() is not None else False
+        )
+        is_mark = "reference" in (element.get("class") or "") or "footnote" in (element.get("class") or "")
+        shown = words_in(element)
+        if element.get("data-power"):
+            self.text.append(power(shown))
+            return False
+        text = raised_text(shown, "".join(self.text[-4:]), is_linked=is_linked or is_mark)
+        if text == shown:
+            return True
+        if text is None:
+            self.marks += 1
+            self.writer.leave_out("", shown)
+        else:
+            self.text.append(text)
+        return False
+
+    def _start(self, element: Any, tag: str) -> None:
+        if tag == "br":
+            self.text.append("\n")
+        elif tag in _BLOCKS:
+            self._end_block()
+            self._open(element, tag)
+        elif tag in _APART and self._meets(element):
+            self.text.append(" ")
+        if self.quotes and _begins_old_mail(element):
+            self._end_block()
+            self._put(CUT, before="\n\n")
+
+    def _open(self, element: Any, tag: str) -> None:
+        if tag == "table":
+            self.before = "\n\n" if self._cells is None else self.before
+            self.tables.append(_Table(_is_layout(element)))
+        elif tag == "tr" and self.tables:
+            self.tables[-1].row = []
+        elif tag in ("ol", "ul", "menu", "dir"):
+            self.lists.append(_list_of(element, tag))
+            if len(self.lists) == 1 and self._cells is None:
+                self.before = "\n\n"
+        elif tag == "li":
+            self.item = element.get("data-label") or self._label(element)
+        elif tag == "blockquote":
+            self.quoted += 1
+        self.pre += tag == "pre"
+
+    def _end(self, element: Any, tag: str) -> None:
+        if tag in _HEADINGS and not (self._cells or self.quoted):
+            self._heading()
+        elif tag in ("td", "th") and self._cells is not None:
+            self._cells.append(" ".join(self._taken().split()).rstrip("; "))
+        elif tag == "tr" and self._cells is not None:
+            cells, self.tables[-1].row = self._cells, None
+            self._put(" | ".join(cells) if any(cells) else "", before="\n")
+        elif tag in _BLOCKS:
+            self._end_block()
+            self._close(tag)
+
+    def _close(self, tag: str) -> None:
+        if tag == "table" and self.tables:
+            self.tables.pop()
+            self.before = "\n\n"
+        elif tag in ("ol", "ul", "menu", "dir") and self.lists:
+            self.lists.pop()
+            self.item = ""
+            if not self.lists and self._cells is None:
+                self.before = "\n\n"
+        elif tag == "blockquote":
+            self.quoted -= 1
+        self.pre -= tag == "pre" and self.pre > 0
+
+    @property
+    def _cells(self) -> list[str] | None:
+        """The cells of the row of values that is being read."""
+        return self.tables[-1].row if self.tables and not self.tables[-1].is_layout else None
+
+    def _data(self, text: str | None) -> None:
+        if text:
+            self.text.append(text if self.pre else _SPACE.sub(" ", text))
+
+    def _heading(self) -> None:
+        text, self.item = self._taken(), ""
+        if text:
+            self.writer.heading(text)
+            self.before = "\n\n"
+
+    def _meets(self, element: Any) -> bool:
+        """Check whether this element follows another one of its kind without a space, as words of their own do."""
+        previous = element.getprevious()
+        if previous is None or previous.tag != element.tag or (previous.tail or "") or self.pre:
+            return False
+        ends, begins = "".join(self.text[-2:])[-1:], words_in(element)[:1]
+        return (ends.islower() and (begins.isupper() or begins.isdigit())) or (
+            ends.isdigit() and begins.isalpha()
+        )
+
+    def _label(self, element: Any) -> str:
+        if not self.lists or not self.lists[-1].kind:
+            return "- "
+        found = self.lists[-1]
+        with_value = (element.get("value") or "").strip()
+        if with_value.isdecimal():
+            found.number = int(with_value[:9])
+        label = numbered(found.number, found.kind) + ". "
+        found.number += found.step
+        return label
+
+    def _end_block(self) -> None:
         """Write the collected text as a paragraph, a list item or a part of a cell."""
         text = self._taken()
-        if self._row is not None:
-            self._text = [text, " "] if text else []
+        if self._cells is not None:
+            item, self.item = self.item, ""
+            ends = "; " if item or self.lists else " "
+            self.text = [item.removeprefix("- ") + text.rstrip("; "), ends] if text else []
         elif text:
-            item, self._item = self._item, ""
-            self._write(item + text, before="\n" if item else "\n\n")
+            item, self.item = self.item, ""
+            self._put(item + text, before="\n" if item else "\n\n")
 
-    def _write(self, text: str, *, before: str) -> None:
+    def _put(self, text: str, *, before: str) -> None:
         """Write consecutive items and rows as lines, and everything else as paragraphs."""
+        if text and self.quoted and self.quotes:
+            text = "\n".join("> " * self.quoted + line for line in text.split("\n"))
         if text:
-            self._writer.add(text, between="\n" if self._before == before == "\n" else "\n\n")
-            self._before = before
+            self.writer.add(text, between="\n" if self.before == before == "\n" else "\n\n")
+            self.before = before
 
     def _taken(self) -> str:
-        text, self._text = "".join(self._text), []
-        if self._pre:
+        text, self.text = "".join(self.text), []
+        if self.pre:
             return text.rstrip()
         return "\n".join(" ".join(line.split()) for line in text.split("\n")).strip()
+
+
+def _of_a_note(link: Any) -> str:
+    """Say what a link is to a footnote: "noteref" for its mark, "backlink" for the way back, "" for neither."""
+    names = f"{link.get('role') or ''} {link.get('epub:type') or ''} {link.get('class') or ''}".split()
+    if {"doc-backlink", "backlink", "footnote-back", "footnote-backref"} & {*names} or words_in(link).strip(
+        "\ufe0e\ufe0f "
+    ) in ("↩", "↵", "⤴"):
+        return "backlink"
+    is_mark = {"doc-noteref", "noteref", "footnote-ref"} & {*names} and len(words_in(link)) <= 6
+    return "noteref" if is_mark else ""
+
+
+def _begins_old_mail(element: Any) -> bool:
+    name = f"{element.get('id') or ''} {element.get('class') or ''}"
+    return any(
+        mark in name
+        for mark in (
+            "divRplyFwdMsg",
+            "appendonsend",
+            "OutlookMessageHeader",
+            "mail-editor-reference-message",
+            "yahoo_quoted",
+        )
+    )
+
+
+def _list_of(element: Any, tag: str) -> _List:
+    if tag != "ol":
+        return _List("")
+    kind = element.get("type") or "1"
+    start, count = (element.get("start") or "").strip(), sum(tag_of(each) == "li" for each in element)
+    is_reversed = element.get("reversed") is not None
+    first = int(start[:9]) if start.isdecimal() else count if is_reversed else 1
+    return _List(kind if kind in "1aAiI" else "1", first, -1 if is_reversed else 1)
+
+
+def numbered(number: int, kind: str) -> str:
+    """Write a number of a list as digits ("1"), letters ("a", "A") or Roman ("i", "I")."""
+    if kind in ("i", "I") and 0 < number < 400:
+        text = ""
+        for value, letters in _ROMAN:
+            text, number = text + letters * (number // value), number % value
+        return text if kind == "i" else text.upper()
+    if kind in _NUMBERED and number > 0:
+        letters, times = _NUMBERED[kind], (number - 1) // 26 + 1
+        return letters[(number - 1) % 26] * min(times, 9)
+    return str(number)

@@ -1,4 +1,8 @@
-"""E-mails (.eml): subject and body; quoted replies, signatures and attachments are left out and noted."""
+"""E-mails (.eml), mailboxes (.mbox), digests and saved pages (.mht).
+
+Subject and body are read; quotations, signatures and attachments are left out and noted. A mailbox and a digest are
+several documents, each with its subject.
+"""
 
 from __future__ import annotations
 
@@ -6,159 +10,289 @@ import re
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
+from typing import Any
 
+from precis_text.documents.character_sets import decode
 from precis_text.documents.html_text import write_page
+from precis_text.documents.mail_quotes import (
+    described,
+    foreign_lines,
+    is_forward,
+    is_reply,
+    is_stub,
+    plain_subject,
+)
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
 
-_QUOTED_PAGE = re.compile(
-    r"<(blockquote\b|div[^>]{0,2000}\b(?:class|id)=[\"']?(?:gmail_quote|divRplyFwdMsg|appendonsend|OutlookMessageHeader))",
-    re.IGNORECASE,
-)
-_FORWARDED = re.compile(
-    r"^\s*-{3,} ?(?:Original Message|Urspr.ngliche Nachricht|Message d.origine) ?-{3,}\s*$", re.I
-)
-_FORWARDS = re.compile(
-    r"(?:fwd?|wg|tr|rv|enc|vb|doorst)\s*:", re.I
-)  # at the start of a forwarded mail's subject
-_REPLIES = re.compile(r"\A\s*(?:(?:re|aw|sv|antw|rif|odp|vs|fwd?|wg|tr|rv)\s*(?:\[\d+\])?\s*:\s*)+", re.I)
-# Outlook puts the header of the answered mail above it, in the language of the person who answers.
-_FROM = r"(?:From|Von|De|Da|Van|Från|Fra|Od|От)"
-_SENT = (
-    r"(?:Sent|Date|Gesendet|Datum|Envoyé|Enviado(?: el)?|Enviada|Fecha|Inviato|Data|Verzonden|Skickat|Sendt|Wysłano"
-    r"|Отправлено)"
-)
-_HEADER = re.compile(rf"^[* \t]*{_FROM}\s?:.+(?:\n.*){{0,2}}\n[* \t]*{_SENT}\s?:", re.MULTILINE)
-_TAG = r"<[^>]{0,2000}>"
-_HEADER_PAGE = re.compile(
-    rf"<(?:p|div|table)\b[^>]{{0,2000}}>(?:\s|{_TAG}){{0,40}}{_FROM}\s*:(?:[^<]|{_TAG}){{1,600}}?{_SENT}\s*:",
-    re.IGNORECASE,
-)
-_RULE = re.compile(r"^\s*_{5,}\s*$")
-_SAYS = re.compile(  # "On Monday Ann wrote:", perhaps on two or three lines
-    r"(?:\b(?:wrote|writes|schrieb|écrit|escribió|escreveu|scritto|schreef|skrev|napisał\w*|kirjoitti|написал\w*)\b.{0,80}"
-    r"|\d.{0,200}@.{0,120}|@.{0,160}\d.{0,80}|写道|写信给.{0,80})[:：]\s*$",
-    re.IGNORECASE,
-)
-_MOST_SAYS = 3  # lines
+_HEADER = ("from", "to", "subject", "date", "received")
+_HEADER_LINES = re.compile(rb"^content-type:[^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE)
+_BOUNDARY = re.compile(rb"(boundary\s*=\s*)([^\s\";][^\s;]*)", re.IGNORECASE)
+_BEGINS = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\r\n\r\n))From [^\n]*\d\d:\d\d[^\n]*\r?\n(?=[!-9;-~]+:)")
+_KEPT_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_TEXTS = ("plain", "html", "markdown", "enriched", "richtext", "x-markdown", "x-amp-html")
+_STUB_SHARE = 0.4  # of the words of the HTML part
+_MOST_DOCUMENTS = 20_000
+_MOST_NESTED = 20
 
 
-def read(content: bytes) -> Passages:
-    """Read an e-mail.
+def read(content: bytes) -> Passages | list[Passages]:
+    """Read an e-mail, a saved page, or the mails of a mailbox or digest.
 
     Raises:
         UserError: it lacks a header, is encrypted, or its body contains no text.
     """
-    message = BytesParser(policy=policy.default).parsebytes(content)
-    if not any(name in message for name in ("from", "to", "subject", "date", "received")):
+    starts = [found.start() for found in _BEGINS.finditer(content)] if content.startswith(b"From ") else []
+    if starts:
+        mails = [content[start:stop] for start, stop in zip(starts, [*starts[1:], len(content)], strict=True)]
+        return _read_all([_parsed(_KEPT_FROM.sub(rb"\1", mail.partition(b"\n")[2])) for mail in mails])
+    message = _parsed(content)
+    if not any(name in message for name in _HEADER) and "snapshot-content-location" not in message:
         raise UserError("lacks an e-mail header (From, To, Subject, Date); it is damaged or not an e-mail")
-    if message.get_content_type() == "multipart/encrypted" or "pkcs7-mime" in message.get_content_type():
+    if message.get_content_type() == "multipart/digest":
+        return _read_all([mail for part in _parts(message) if (mail := _embedded(part)) is not None])
+    if "snapshot-content-location" in message or str(message.get("from", "")).startswith("<Saved by"):
+        return _read_saved_page(message)
+    return _read_mail(message)
+
+
+def _parsed(content: bytes) -> EmailMessage:
+    """Parse a mail; boundaries that lack their quotation marks get them."""
+    quoted = _HEADER_LINES.sub(lambda found: _BOUNDARY.sub(rb'\1"\2"', found.group()), content)
+    return BytesParser(policy=policy.default).parsebytes(quoted)
+
+
+def _read_all(mails: list[EmailMessage]) -> list[Passages]:
+    """Read several mails; those without text are counted in the notes of the first one."""
+    if len(mails) > _MOST_DOCUMENTS:
+        raise UserError(f"contains {len(mails):,} mails; the limit is {_MOST_DOCUMENTS:,}, so split it")
+    found: list[Passages] = []
+    problems = []
+    for number, mail in enumerate(mails, start=1):
+        try:
+            found.append(_read_mail(mail, number=number))
+        except UserError as error:
+            problems.append(f"mail {number:,} not read: {error}")
+    if not found:
+        raise UserError("contains no mail with text" + (f"; {problems[0]}" if problems else ""))
+    more = f"; so {len(problems) - 1:,} more" if len(problems) > 1 else ""
+    found[0].notes[len(found[0].notes) :] = [problems[0] + more] if problems else []  # type: ignore[index]
+    return found
+
+
+def _read_mail(message: EmailMessage, *, number: int = 0) -> Passages:
+    """Read one mail; `number` is its place in a mailbox, or 0."""
+    if message.get_content_type() == "multipart/encrypted" or "enveloped-data" in str(
+        message.get("content-type", "")
+    ):
         raise UserError("is encrypted; decrypt it in your mail program and save it again")
-    body = message.get_body(preferencelist=("plain", "html"))
-    writer = Writer()
-    subject = str(message.get("subject", ""))
-    writer.heading(_REPLIES.sub("", subject))
-    if isinstance(body, EmailMessage):
-        add = _add_page if body.get_content_subtype() == "html" else _add_text
-        add(body, writer, is_forward=bool(_FORWARDS.match(subject.strip())))
-    _name_attachments(message, writer)
-    if not isinstance(body, EmailMessage) or len(writer.finished().text.strip()) == 0:
-        raise UserError("its body contains no text" + "".join(f"; {note}" for note in writer.notes))
-    return writer.finished()
+    reader = _Mail(message)
+    found = reader.finished(f"mail {number:,}: {reader.subject}".rstrip(": ") if number else "")
+    if not reader.has_body:
+        raise UserError("its body contains no text" + "".join(f"; {note}" for note in found.notes))
+    return found
 
 
-def _add_text(body: EmailMessage, writer: Writer, *, is_forward: bool) -> None:
-    lines = _decoded(body, writer).replace("\r\n", "\n").split("\n")
-    if body.get_param("format") == "flowed":
-        lines = _flowed(lines)
-    own, left = _own_lines(lines, is_forward=is_forward)
-    if any(line.strip() for line in own) and left:
-        writer.notes.append(f"{left:,} quoted lines left out")
-    else:
-        own = [line.lstrip("> ") for line in lines]
-    writer.add("\n".join(own))
+def _read_saved_page(message: EmailMessage) -> Passages:
+    """Read a page that a browser saved with its pictures."""
+    from precis_text.documents.web_page import read_page
+
+    for part in message.walk():
+        if part.get_content_type() in ("text/html", "application/xhtml+xml") and isinstance(
+            part, EmailMessage
+        ):
+            writer = Writer()
+            return read_page(_decoded(part, writer), writer)
+    raise UserError("contains no page; save it again in the browser, as a single file")
 
 
-def _add_page(body: EmailMessage, writer: Writer, *, is_forward: bool) -> None:
-    page = _decoded(body, writer)
-    marks = (_QUOTED_PAGE,) if is_forward else (_QUOTED_PAGE, _HEADER_PAGE)
-    quoted = min((found.start() for mark in marks if (found := mark.search(page))), default=None)
-    own = Writer()
-    write_page(page[:quoted], own)
-    if quoted is not None and own.finished().text.strip():
-        writer.notes.append("quoted message left out")
-        page = page[:quoted]
-    write_page(page, writer)
+class _Mail:
+    """A reader of one mail."""
+
+    def __init__(self, message: EmailMessage, depth: int = 0) -> None:
+        self.writer, self.attached = Writer(), list[str]()
+        self.has_body = False
+        self._depth = depth
+        self._message = message
+        full = " ".join(str(message.get("subject", "")).split())
+        self.subject = plain_subject(full)
+        self._forward = is_forward(full)
+        self._newsletter = any(name in message for name in ("list-unsubscribe", "list-id"))
+        self._answers = is_reply(full) or "in-reply-to" in message
+        self.writer.heading(self.subject)
+        self._read(message)
+
+    def finished(self, title: str = "") -> Passages:
+        """Return the text, with a note that names the attachments."""
+        if names := self.attached:
+            more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+            self.writer.notes.append(f"attachments not read: {', '.join(names[:3])}{more}")
+        return self.writer.finished(title)
+
+    def _read(self, part: EmailMessage) -> None:
+        kind, main = part.get_content_type(), part.get_content_maintype()
+        if kind == "multipart/alternative":
+            self._read_best(_parts(part))
+        elif kind == "multipart/related":
+            parts = _parts(part)
+            for first in parts[:1]:
+                self._read(first)
+            self.attached += [_name(each) for each in parts[1:] if each.get_content_maintype() != "image"]
+        elif main == "multipart":
+            for each in _parts(part):
+                self._read(each)
+        elif kind == "message/rfc822":
+            self._read_embedded(part)
+        elif main == "text" and part.get_content_subtype() in _TEXTS and not part.is_attachment():
+            self._read_text(part)
+        elif kind not in (
+            "application/pgp-signature",
+            "application/pkcs7-signature",
+            "message/delivery-status",
+        ):
+            self.attached.append(_name(part))
+
+    def _read_best(self, parts: list[EmailMessage]) -> None:
+        """Read one of several forms of the same text: the plain one, unless it is a stub."""
+        texts = {part.get_content_subtype(): part for part in parts if part.get_content_maintype() == "text"}
+        holders = [part for part in parts if part.is_multipart()]  # pages with their pictures
+        plain, page = texts.get("plain"), texts.get("html")
+        inner = [each for part in holders for each in part.walk() if each.get_content_type() == "text/html"]
+        shown = page if page is not None else next(iter(inner), None)
+        if plain is not None and shown is not None and _is_stub(text := _decoded(plain, Writer()), shown):
+            self.writer.leave_out("a shorter plain form of the mail", text)
+            plain = None
+        chosen = next((each for each in (plain, page, *holders, *texts.values()) if each is not None), None)
+        if chosen is not None:
+            self._read(chosen)
+        for part in parts:
+            for each in part.walk() if part is not chosen else ():
+                if each.get_content_maintype() not in ("text", "multipart", "image"):
+                    self.attached.append(_name(each))
+
+    def _read_embedded(self, part: EmailMessage) -> None:
+        """Read a mail that is a part of this one."""
+        mail = _embedded(part)
+        if mail is None or self._depth > _MOST_NESTED:
+            self.attached.append(_name(part))
+            return
+        inner = _Mail(mail, self._depth + 1)
+        self.has_body = self.has_body or inner.has_body
+        inner.finished()
+        self.writer.take(inner.writer)
+
+    def _read_text(self, part: EmailMessage) -> None:
+        text = _decoded(part, self.writer).replace("\r\n", "\n").replace("\r", "\n")
+        body = Writer()
+        if part.get_content_subtype() in ("html", "x-amp-html") or _is_page(text):
+            write_page(text, body, quotes=True)
+        else:
+            flowed = str(part.get_param("format", "")).lower() == "flowed"
+            lines = text.split("\n")
+            text = "\n".join(_flowed(lines, joined=_param(part, "delsp") == "yes") if flowed else lines)
+            body.add(text.replace("\f", "\n"))
+        found = body.finished()
+        self.has_body = self.has_body or bool(found.text.strip())
+        self.writer.notes += found.notes
+        for _, left in found.left:
+            self.writer.leave_out("", left)
+        self._write_own(found)
+
+    def _write_own(self, body: Passages) -> None:
+        """Write the lines that are the sender's own; all lines if the sender wrote none."""
+        lines = body.text.split("\n")
+        kinds = foreign_lines(
+            lines,
+            forward=self._forward,
+            subject=self.subject if self._answers else "",
+            newsletter=self._newsletter
+            or bool(re.search("unsubscribe|abmelden|abbestellen|désabonner", body.text, re.I)),
+        )
+        if not any(line.strip() and not kind for line, kind in zip(lines, kinds, strict=True)):
+            self.writer.add("\n".join(re.sub(r"^(?:\s{0,3}>)+ ?", "", line) for line in lines))
+            return
+        start = 0
+        block: list[tuple[int, int]] = []
+        for line, kind in zip([*lines, ""], [*kinds, ""], strict=True):
+            stop = start + len(line)
+            if kind:
+                self.writer.leave_out("", line)
+            if kind or not line.strip():
+                if block:
+                    self.writer.add_from(body, block[0][0], block[-1][1])
+                block = []
+            else:
+                block.append((start, stop))
+            start = stop + 1
+        self.writer.notes += [note for note in described(kinds) if note not in self.writer.notes]
+
+
+def _parts(part: EmailMessage) -> list[EmailMessage]:
+    return (
+        [each for each in part.iter_parts() if isinstance(each, EmailMessage)] if part.is_multipart() else []
+    )
+
+
+def _embedded(part: EmailMessage) -> EmailMessage | None:
+    """Return the mail that a part holds."""
+    if part.get_content_type() != "message/rfc822":
+        return None
+    inner: Any = part.get_payload()
+    mail = inner[0] if isinstance(inner, list) and inner else None
+    return mail if isinstance(mail, EmailMessage) else None
+
+
+def _name(part: Any) -> str:
+    return part.get_filename() or part.get_content_type()
+
+
+def _param(part: EmailMessage, name: str) -> str:
+    return str(part.get_param(name, "")).lower()
+
+
+def _is_page(text: str) -> bool:
+    return text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))
+
+
+def _is_stub(plain: str, page: Any) -> bool:
+    """Check whether a plain text says less than the page of the same mail."""
+    shown = Writer()
+    write_page(_decoded(page, Writer()), shown)
+    words, full = len(plain.split()), len(shown.finished().text.split())
+    return (is_stub(plain) and full > 2 * words) or words < _STUB_SHARE * full
 
 
 def _decoded(part: EmailMessage, writer: Writer) -> str:
-    """Decode a part; note an unknown character set and the characters that it lacks."""
+    """Decode a part by the character set that it names."""
     content = part.get_payload(decode=True)
-    assert isinstance(content, bytes)
-    charset = part.get_content_charset("utf-8")
-    try:
-        text = content.decode(charset, "replace")
-    except LookupError:
-        text = content.decode("utf-8", "replace")
-        writer.notes.append(f"its character set {charset!r} is unknown and was read as UTF-8")
-    if lost := text.count("�"):
-        writer.notes.append(f"{lost:,} characters are not in its character set")
-    return text
+    if not isinstance(content, bytes):
+        return ""
+    declared = part.get_content_charset("") or ""
+    if not declared and part.get_content_subtype() == "html":
+        found = re.search(
+            rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.-]{1,40})", content[:4096], re.IGNORECASE
+        )
+        declared = found[1].decode() if found else ""
+    return decode(content, declared, writer)
 
 
-def _own_lines(lines: list[str], *, is_forward: bool) -> tuple[list[str], int]:
-    """Return the sender's own lines and the number left out: quotations, their attributions, the signature."""
-    end = next(
-        (place for place, line in enumerate(lines) if line == "-- " or _FORWARDED.match(line)), len(lines)
-    )
-    header = None if is_forward else _HEADER.search("\n".join(lines[:end]))
-    if header is not None:
-        end = "\n".join(lines[:end]).count("\n", 0, header.start())
-        while end and (_RULE.match(lines[end - 1]) or not lines[end - 1].strip()):
-            end -= 1
-    own: list[str] = []
-    for line in lines[:end]:
-        if not line.startswith(">"):
-            own.append(line)
-            continue
-        _drop_blank_end(own)
-        if said := _says(own):
-            del own[-said:]
-            _drop_blank_end(own)
-    return own, sum(bool(line.strip()) for line in lines) - sum(bool(line.strip()) for line in own)
+def _flowed(lines: list[str], *, joined: bool) -> list[str]:
+    """Join each line that ends in a space with the next one, if both are quoted alike (RFC 3676).
 
-
-def _drop_blank_end(lines: list[str]) -> None:
-    while lines and not lines[-1].strip():
-        lines.pop()
-
-
-def _says(own: list[str]) -> int:
-    """Count the last lines that name the author of the quotation after them."""
-    for count in range(1, min(_MOST_SAYS, len(own)) + 1):
-        is_whole = len(own) == count or not own[-count - 1].strip()
-        if not own[-count].strip():
-            return 0
-        if is_whole and _SAYS.search(" ".join(own[-count:])):
-            return count
-    return 0
-
-
-def _flowed(lines: list[str]) -> list[str]:
-    """Join each line that ends in a space with the next one (RFC 3676)."""
-    joined: list[str] = []
-    goes_on = False
+    Args:
+        joined: whether the space at the end is a mark only (DelSp=yes).
+    """
+    found: list[str] = []
+    depth, goes_on = -1, False
     for line in lines:
-        if goes_on and joined and not line.startswith(">"):
-            joined[-1] += line
+        bare = line.lstrip(">")
+        marks = len(line) - len(bare)
+        text = bare[1:] if bare.startswith(" ") and (marks or bare[1:2] in (" ", ">", "F")) else bare
+        if goes_on and marks == depth and text != "-- ":
+            found[-1] += text
         else:
-            joined.append(line)
-        goes_on = line.endswith(" ") and line != "-- "
-    return joined
-
-
-def _name_attachments(message: EmailMessage, writer: Writer) -> None:
-    names = [part.get_filename() or part.get_content_type() for part in message.iter_attachments()]
-    if names:
-        more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-        writer.notes.append(f"attachments not read: {', '.join(names[:3])}{more}")
+            found.append(">" * marks + (" " if marks else "") + text)
+        goes_on, depth = text.endswith(" ") and text != "-- ", marks
+        if goes_on and joined:
+            found[-1] = found[-1][:-1]
+    return found

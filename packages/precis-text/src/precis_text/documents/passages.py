@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 # Ligatures of PDFs, and characters that are not text. Both would make equal words differ.
@@ -41,6 +41,38 @@ class Place:
         return ", ".join(part for part in (page, heading, self.time) if part)
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of a file's words that came out of its reader.
+
+    Attributes:
+        words: words of the file, by another way than the reader's.
+        read: those that are in the text.
+        named: those that are not, in parts that the notes name.
+    """
+
+    words: int
+    read: int
+    named: int
+
+    @property
+    def kept(self) -> float:
+        """Return the share of the words that were read or named, from 0 to 1."""
+        return (self.read + self.named) / self.words if self.words else 1.0
+
+    def __str__(self) -> str:
+        lost = self.words - self.read - self.named
+        return (
+            f"{self.kept:.1%} of {self.words:,} words: {self.read:,} read, {self.named:,} left out and named, "
+            f"{lost:,} lost"
+        )
+
+
+def added(shares: Sequence[Share]) -> Share:
+    """Return the share of several documents together."""
+    return Share(*(sum(getattr(share, name) for share in shares) for name in ("words", "read", "named")))
+
+
 @dataclass(frozen=True)
 class Passages:
     """A text with its places.
@@ -49,12 +81,18 @@ class Passages:
         text: lines end in a line feed; a blank line separates paragraphs.
         starts: offsets in `text`, increasing; `places[i]` holds from `starts[i]` up to the next one.
         notes: parts of the file that are not in the text, each in a few words.
+        title: its name among several documents in one file; "" if the file holds one.
+        left: what was left out and named, as pairs of name and text; not sent between processes.
+        share: words of the file against words of the text; None if they were not counted.
     """
 
     text: str = ""
     starts: Sequence[int] = ()
     places: Sequence[Place] = ()
     notes: Sequence[str] = ()
+    title: str = ""
+    left: Sequence[tuple[str, str]] = ()
+    share: Share | None = None
 
     def at(self, offset: int) -> Place:
         """Return the place of the character at `offset`."""
@@ -69,13 +107,24 @@ class Passages:
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready fields, which `from_dict` reads."""
         places = [place.to_dict() for place in self.places]
-        return {"text": self.text, "starts": [*self.starts], "places": places, "notes": [*self.notes]}
+        share = asdict(self.share) if self.share else None
+        return {
+            "text": self.text,
+            "starts": [*self.starts],
+            "places": places,
+            "notes": [*self.notes],
+            "title": self.title,
+            "share": share,
+        }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Passages:
         """Rebuild passages from the fields of `to_dict`."""
         places = [Place(**place) for place in fields["places"]]
-        return cls(fields["text"], fields["starts"], places, fields["notes"])
+        share = Share(**fields["share"]) if fields["share"] else None
+        return cls(
+            fields["text"], fields["starts"], places, fields["notes"], title=fields["title"], share=share
+        )
 
 
 NOWHERE = Passages()
@@ -91,6 +140,7 @@ class Writer:
         self._starts: list[int] = []
         self._places: list[Place] = []
         self.notes: list[str] = []
+        self._left: list[tuple[str, str]] = []
 
     def at(self, **place: Any) -> None:
         """Set the place of the parts that follow: `page`, `heading`, `time`."""
@@ -119,9 +169,31 @@ class Writer:
             self.at(heading=words[:200])
             self.add(words)
 
-    def finished(self) -> Passages:
+    def leave_out(self, what: str, text: str) -> None:
+        """Note once that `what` is left out, and count its text; with "" count a text that a note names already."""
+        if text.strip():
+            self._left.append((what, text))
+        if what and text.strip() and (note := f"{what} left out") not in self.notes:
+            self.notes.append(note)
+
+    def add_from(self, other: Passages, start: int, stop: int, *, between: str = "\n\n") -> None:
+        """Add a part of a finished document at its place."""
+        self.at(**other.at(start).to_dict())
+        self.add(other.text[start:stop], between=between)
+
+    def take(self, other: Writer) -> None:
+        """Add all of another builder."""
+        found = other.finished()
+        for start, stop in zip(found.starts, [*found.starts[1:], len(found.text)], strict=True):
+            self.add_from(found, start, stop)
+        self.notes += [note for note in found.notes if note not in self.notes]
+        self._left += found.left
+
+    def finished(self, title: str = "") -> Passages:
         """Return the assembled document."""
-        return Passages("".join(self._parts), self._starts, self._places, self.notes)
+        return Passages(
+            "".join(self._parts), self._starts, self._places, self.notes, title=title, left=self._left
+        )
 
     def _put(self, text: str) -> None:
         self._parts.append(text)

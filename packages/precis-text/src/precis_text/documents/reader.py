@@ -10,15 +10,19 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from precis_text.bounded_io import MIB, size
 from precis_text.documents.file_kinds import BEGINNING, KINDS, DocumentFormat, kind_of
-from precis_text.documents.passages import Passages
+from precis_text.documents.line_ends import with_words_joined
+from precis_text.documents.passages import Passages, Writer, added
+from precis_text.documents.transcript import passages_of
 from precis_text.errors import UserError, missing_extra
-from precis_text.text_files import NotTextError, decode_text, other_kind
+from precis_text.row import UTF16
+from precis_text.text_files import NOT_TEXT, NotTextError, decode_marked, decode_text, other_kind
 from precis_text.text_lines import MAX_LINE
 
 MOST_BYTES = max(kind.most for kind in KINDS)
@@ -27,7 +31,24 @@ _WAIT = 20  # wall-clock limit as a multiple of it, since other work may use the
 
 
 def read_content(content: bytes, *, name: str = "") -> Passages:
-    """Read a document: a text in UTF-8, or a file of a kind in `kinds.KINDS`.
+    """Read a file as one document, its documents one behind the other if it holds several; see `read_contents`."""
+    documents = read_contents(content, name=name)
+    if len(documents) == 1:
+        return documents[0]
+    writer = Writer()
+    for passages in documents:
+        part = Writer()
+        part.add_from(passages, 0, len(passages.text))
+        part.notes += passages.notes
+        writer.take(part)
+    shares = [passages.share for passages in documents if passages.share]
+    return replace(writer.finished(), share=added(shares) if shares else None)
+
+
+def read_contents(content: bytes, *, name: str = "") -> list[Passages]:
+    """Read the documents of a file: a text in UTF-8 or marked UTF-16, or a file of a kind in `file_kinds.KINDS`.
+
+    A mailbox and a digest hold several, each with its title; every other file holds one.
 
     Args:
         name: the file's name, or "" if it has none.
@@ -38,7 +59,7 @@ def read_content(content: bytes, *, name: str = "") -> Passages:
     """
     kind = kind_of(name, content[:BEGINNING])
     if kind is None:
-        return Passages(_plain_text(content, name))
+        return [_plain_text(content, name)]
     if not content:
         raise UserError("is empty")
     if len(content) > kind.most:
@@ -51,16 +72,19 @@ def read_content(content: bytes, *, name: str = "") -> Passages:
     return _WORKER.read(kind, content)
 
 
-def _plain_text(content: bytes, name: str) -> str:
+def _plain_text(content: bytes, name: str) -> Passages:
     kind = other_kind(name, content[:BEGINNING])
-    if kind:
+    if kind and not (content.startswith(UTF16) and kind == NOT_TEXT):
         raise UserError(kind)
     if len(content) > MAX_LINE:
         raise UserError(f"is larger than {size(MAX_LINE)}, the limit for one text; split it")
     try:
-        return decode_text(content)
+        text, joined = with_words_joined(decode_marked(content) or decode_text(content))
     except NotTextError as error:
         raise UserError(str(error)) from None
+    passages = passages_of(text)
+    notes = [f"{joined:,} words joined that were divided at line ends"] if joined else []
+    return replace(passages, notes=[*passages.notes, *notes])
 
 
 class _Worker:
@@ -71,7 +95,7 @@ class _Worker:
         self._owner = 0
         self._one_at_a_time = threading.Lock()
 
-    def read(self, kind: DocumentFormat, content: bytes) -> Passages:
+    def read(self, kind: DocumentFormat, content: bytes) -> list[Passages]:
         seconds = min(_MOST_SECONDS, _SECONDS + kind.seconds * len(content) / MIB)
         request = {"module": kind.module, "size": len(content), "seconds": seconds}
         with self._one_at_a_time:
@@ -89,7 +113,7 @@ class _Worker:
                 raise UserError(_why_ended(self.end(), seconds))
         if "problem" in answer:
             raise UserError(answer["problem"])
-        return Passages.from_dict(answer["passages"])
+        return [Passages.from_dict(fields) for fields in answer["passages"]]
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:

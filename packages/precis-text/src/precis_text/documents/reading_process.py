@@ -1,7 +1,7 @@
 """The process that reads documents. It uses no network, starts no process, writes no file, and ends with its input.
 
     precis -> worker:  a line of JSON {"module": ..., "size": bytes, "seconds": processor time}, then the bytes
-    worker -> precis:  a line of JSON: {"passages": ...} or {"problem": ...}
+    worker -> precis:  a line of JSON: {"passages": [...]} or {"problem": ...}
 
 A malicious document may crash its reader, so it is read here, where the system limits time and memory.
 """
@@ -17,6 +17,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from precis_text.documents.conservation import counted
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError, first_line
 
@@ -62,7 +63,8 @@ def _bound_time(seconds: float) -> None:
 
 def _answer(module: str, content: bytes) -> dict[str, Any]:
     try:
-        passages: Passages = import_module(f"precis_text.documents.{module}").read(content)
+        read: Passages | list[Passages] = import_module(f"precis_text.documents.{module}").read(content)
+        documents = counted(module, content, read if isinstance(read, list) else [read])
     except UserError as error:
         return {"problem": str(error)}
     except MemoryError:
@@ -73,9 +75,9 @@ def _answer(module: str, content: bytes) -> dict[str, Any]:
         return {"problem": "is nested too deeply to read; it is damaged or malicious"}
     except Exception as error:
         return {"problem": f"is damaged: {first_line(error)}; save or download it again"}
-    if not passages.text.strip():
+    if not any(passages.text.strip() for passages in documents):
         return {"problem": "contains no text"}
-    return {"passages": passages.to_dict()}
+    return {"passages": [passages.to_dict() for passages in documents]}
 
 
 def main() -> None:

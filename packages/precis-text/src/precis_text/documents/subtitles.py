@@ -1,58 +1,130 @@
-"""Subtitles (.srt, .vtt): the spoken text in paragraphs, with the time of each cue."""
+"""Subtitles and captions: the spoken text in paragraphs, with the time of each cue."""
 
 from __future__ import annotations
 
 import re
-from html import unescape
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
+from precis_text.documents.cues import Cue, cues_of
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
-from precis_text.text_files import NotTextError, decode_text
+from precis_text.text_files import NotTextError, decode_marked, decode_text
 
-_TIMES = re.compile(r"^\s*(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})\s*-->\s*(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})")
-_VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
-_TAG = re.compile(r"<[^<>]*>|\{\\[^{}]*\}|[♪♫]")
 _SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")  # [applause]
 _CHANGE = re.compile(r"^\s*>{2,}\s*")  # ">> " marks another speaker
 _NAME = re.compile(r"([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}): ")
 _PAUSE = 4.0  # seconds without words that start a paragraph
+_BREATH = 0.7  # seconds between two pieces of speech without full stops
+_FEWEST, _PIECE = 8, 24  # words of such a piece: least before a breath, and enough without one
+_STOPS = re.compile(r"[.?!。？！।]")
+_WORDS_A_STOP = 60  # at most, where full stops are written
+_GROWING = 0.25  # least share of cues that repeat the beginning of their line
+
+Line = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The lines that a cue adds to those before it."""
+
+    begins: float
+    ends: float
+    lines: list[Line]
 
 
 def read(content: bytes) -> Passages:
-    """Read subtitles. A line that a cue repeats from the previous cue, as in rolling captions, is written once.
+    """Read subtitles. What a cue repeats of the one before it, as in rolling and live captions, is written once.
 
     Raises:
-        UserError: it is not UTF-8, or contains no cue.
+        UserError: it contains no cue.
     """
-    try:
-        lines = decode_text(content).split("\n")
-    except NotTextError as error:
-        raise UserError(str(error)) from None
-    writer, ended, before, voice, sounds = Writer(), 0.0, "", "", 0
-    starts = [number for number, line in enumerate(lines) if _TIMES.match(line)]
-    if not starts:
-        raise UserError("lacks cues (00:01:02,000 --> 00:01:04,000); it is damaged or not subtitles")
-    for start in starts:
-        found = _TIMES.match(lines[start])
-        assert found is not None
-        begins, ends = _seconds(found.groups()[:4]), _seconds(found.groups()[4:])
-        shown = _text_lines(lines, start + 1)
-        said = [(_voice(line), text) for line in shown if (text := _plain(line))]
-        said = said[1:] if said and said[0][1] == before else said
-        sounds += sum(bool(_SOUND.fullmatch(text)) for _, text in said)
-        said = [(name, text) for name, text in said if not _SOUND.fullmatch(text)]
-        if not said:
-            continue
-        before = said[-1][1]
-        is_new = begins - ended > _PAUSE or _begins_turn(said[0][1]) or said[0][0] not in ("", voice)
-        text, voice = _joined(said, voice)
-        hours, minutes, seconds = int(begins // 3600), int(begins // 60 % 60), int(begins % 60)
-        writer.at(time=f"{hours}:{minutes:02}:{seconds:02}")
-        writer.add(text, between="\n" if is_new else " ")
-        ended = ends
+    text, note = _decoded(content)
+    said, sounds = _without_sounds([*_added(cues_of(text))])
+    writer = Writer()
+    words = sum(len(line.split()) for cue in said for _, line in cue.lines)
+    stops = sum(len(_STOPS.findall(line)) for cue in said for _, line in cue.lines)
+    _write(writer, said, is_marked=stops * _WORDS_A_STOP >= words)
+    if note:
+        writer.notes.append(note)
     if sounds:
         writer.notes.append(f"{sounds:,} {'sound' if sounds == 1 else 'sounds'} in brackets left out")
     return writer.finished()
+
+
+def _decoded(content: bytes) -> tuple[str, str]:
+    """Return the text and a note on a guess. Old subtitles are rarely UTF-8.
+
+    Raises:
+        UserError: it is marked as UTF-16 but is not.
+    """
+    try:
+        return decode_marked(content) or decode_text(content), ""
+    except NotTextError as error:
+        if b"\0" in content:
+            raise UserError(str(error)) from None
+    text = content.decode("cp1252", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return text, "not UTF-8; read as Western European (cp1252)"
+
+
+def _added(cues: Sequence[Cue]) -> Iterator[_Said]:
+    """Yield what each cue adds to the lines of the one before it."""
+    shown = [[line for line in cue.lines if line[1]] for cue in cues]
+    grown = sum(_grows(before, after) for before, after in pairwise(shown))
+    is_growing = grown >= _GROWING * len(cues)
+    before: list[Line] = []
+    for cue, lines in zip(cues, shown, strict=True):
+        if lines:
+            yield _Said(cue.begins, cue.ends, _new(before, lines, is_growing=is_growing))
+            before = lines
+
+
+def _grows(before: Sequence[Line], after: Sequence[Line]) -> bool:
+    return bool(before and after) and any(line.startswith(f"{before[-1][1]} ") for _, line in after)
+
+
+def _new(before: list[Line], lines: list[Line], *, is_growing: bool) -> list[Line]:
+    """Return the lines without those, and without the beginning of that, with which the last cue ended."""
+    old, texts = [line for _, line in before], [line for _, line in lines]
+    for count in range(min(len(old), len(texts)), 0, -1):
+        if texts[:count] == old[-count:]:
+            return lines[count:]
+        rest = texts[count - 1].removeprefix(f"{old[-1]} ")
+        if is_growing and texts[: count - 1] == old[-count:-1] and rest != texts[count - 1]:
+            return [(lines[count - 1][0], rest), *lines[count:]]
+    return lines
+
+
+def _without_sounds(said: list[_Said]) -> tuple[list[_Said], int]:
+    """Leave out sounds and cues that add nothing; return the number of sounds too."""
+    kept = [
+        _Said(cue.begins, cue.ends, [line for line in cue.lines if not _SOUND.fullmatch(line[1])])
+        for cue in said
+    ]
+    sounds = sum(len(cue.lines) for cue in said) - sum(len(cue.lines) for cue in kept)
+    return [cue for cue in kept if cue.lines], sounds
+
+
+def _write(writer: Writer, said: list[_Said], *, is_marked: bool) -> None:
+    """Write the cues: a pause or another speaker begins a line.
+
+    Args:
+        is_marked: whether sentences end in full stops; else a breath, or enough words, ends a piece.
+    """
+    ended, voice, words = 0.0, "", 0
+    for cue in said:
+        pause, first = cue.begins - ended, cue.lines[0]
+        is_new = pause > _PAUSE or _begins_turn(first[1]) or first[0] not in ("", voice)
+        between = "\n" if is_new else " "
+        if not is_marked and (words >= _PIECE or (words >= _FEWEST and (pause > _BREATH or is_new))):
+            between = "\n\n"
+        text, voice = _joined(cue.lines, voice)
+        hours, minutes, seconds = int(cue.begins // 3600), int(cue.begins // 60 % 60), int(cue.begins % 60)
+        writer.at(time=f"{hours}:{minutes:02}:{seconds:02}")
+        writer.add(text, between=between)
+        words = len(text.split()) + (words if between == " " else 0)
+        ended = cue.ends
 
 
 def _begins_turn(line: str) -> bool:
@@ -65,27 +137,7 @@ def _begins_turn(line: str) -> bool:
     )
 
 
-def _text_lines(lines: list[str], start: int) -> list[str]:
-    """Return the lines of a cue, up to a blank one; rolling captions start with a line of spaces."""
-    while start < len(lines) and lines[start].isspace():
-        start += 1
-    end = start
-    while end < len(lines) and lines[end].strip() and not _TIMES.match(lines[end]):
-        end += 1
-    return lines[start:end]
-
-
-def _plain(line: str) -> str:
-    return " ".join(unescape(_TAG.sub("", line)).split())
-
-
-def _voice(line: str) -> str:
-    """Return the speaker that the tag names, or "" without a tag."""
-    found = _VOICE.search(line)
-    return found.group(1).strip() if found else ""
-
-
-def _joined(said: list[tuple[str, str]], voice: str) -> tuple[str, str]:
+def _joined(said: list[Line], voice: str) -> tuple[str, str]:
     """Join the lines of a cue and return the last speaker too; a dash or a voice starts another person's words.
 
     Args:
@@ -99,8 +151,3 @@ def _joined(said: list[tuple[str, str]], voice: str) -> tuple[str, str]:
         between = ("\n" if is_other or line.startswith("-") else " ") if joined else ""
         joined += between + (f"{voice}: " if is_other else "") + _CHANGE.sub("", line)
     return joined, voice
-
-
-def _seconds(parts: tuple[str | None, ...]) -> float:
-    hours, minutes, seconds, milliseconds = (int(part or 0) for part in parts)
-    return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000

@@ -35,6 +35,7 @@ from precis.phases.output_folders import writing_to
 from precis.phases.use.input_documents import Reading
 from precis.phases.use.summary_job import SummaryJob
 from precis.storage.atomic import replacing, write_file
+from precis.storage.settings_change import refuse_change
 from precis_text.bounded_io import read_json, stat_or_none
 from precis_text.errors import RunError, UserError, first_line
 
@@ -95,13 +96,8 @@ class BatchRun:
 def _agree(file: Path, made_by: dict[str, Any]) -> None:
     if stat_or_none(file) is None:
         write_file(file, json.dumps(made_by, indent=2) + "\n")
-    began = read_json(file)
-    for name in sorted({*began, *made_by}):
-        if began.get(name) != made_by.get(name):
-            was = f"was started with {name}={began.get(name)!r}, but now it is {made_by.get(name)!r}"
-            raise UserError(
-                f"{file.parent} {was}; resume with the same setting, or name another folder with --out"
-            )
+    remedy = "resume with the same setting, or name another folder with --out"
+    refuse_change(file.parent, read_json(file), made_by, remedy=remedy)
 
 
 @contextmanager

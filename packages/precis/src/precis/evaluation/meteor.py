@@ -108,7 +108,7 @@ class Meteor(Settings):
         return "|".join(["meteor", *(f"{key}:{value}" for key, value in fields.items())])
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
-        """Score a test set, in the form that `precis.evaluation.scoring.evaluate` needs.
+        """Score a test set, in the form that `precis.evaluation.scoring.score` needs.
 
         Raises:
             UserError: the predictions are empty; or as for `score`.

@@ -1,36 +1,27 @@
 """Predictions on disk, one JSON line each, written one by one: an interrupted evaluation resumes from them.
 
-The first line records how they were made; each further line names its example and a digest of its document. Both
-are checked before any append, so summaries of two models or of two test sets never mix.
-
-Each line ends with a seal: a digest of this line and of the seal before it. Every read checks the seals, so it finds a
-line that was changed, removed or inserted. Lines without a seal (an earlier version's) are read unchecked.
+They are a journal (`precis.storage.journal`). Its first line records how they were made; each further line names its
+example and a digest of its document. Both are checked before any append, so summaries of two models or of two test
+sets never mix.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import xxhash
-
 from precis.data.pairs.pair import Pair
-from precis.storage.atomic import appending, refuse_link, write_whole
-from precis_text.bounded_io import MIB, JsonError, open_regular, parse_json, stat_or_none
+from precis.storage.journal import Journal, JournalFormat, is_journal, read_journal
+from precis_text.bounded_io import stat_or_none
 from precis_text.control_characters import unmarked
 from precis_text.errors import UserError
 from precis_text.row import invalid_text, kind_of, named
-from precis_text.text_lines import numbered_lines
 
-_FORMAT = "precis-predictions-2"
-_UNSEALED = "precis-predictions-1"  # the same without seals
-_BEGINNING = b'{"format": "precis-predictions-'
-_NO_SEAL = ""
+FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file or choose another one")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +47,7 @@ class PredictionWriter:
 
     Raises:
         UserError: the file has other settings or other examples, or is not a predictions file.
+        HeldError: another process is writing it.
     """
 
     def __init__(
@@ -63,19 +55,19 @@ class PredictionWriter:
     ) -> None:
         self.path = Path(path)
         self._keys = [_key(pair, row) for row, pair in enumerate(pairs)]
-        self._made_by = json.loads(json.dumps(dict(made_by or {})))
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._seal: str | None = _NO_SEAL
-        self.done = self._resume()
-        self._file = appending(self.path)
-        if self.path.stat().st_size == 0:
-            self._write({"format": _FORMAT, "made_by": self._made_by})
+        self._journal = Journal(self.path, FORMAT, made_by=made_by or {}, replay=self._check)
+
+    @property
+    def done(self) -> int:
+        """Pairs that have a prediction."""
+        return self._journal.count
 
     def append(self, prediction: str, *, document_tokens: int = 0, tokens_read: int = 0) -> None:
         """Write the prediction for the next pair.
 
         Raises:
             UserError: every pair already has a prediction.
+            RunError: another program has replaced, deleted or changed the file.
         """
         if self.done == len(self._keys):
             raise UserError(f"{self.path} already holds all {self.done} predictions")
@@ -83,11 +75,10 @@ class PredictionWriter:
         fields = Prediction(
             id=identity, prediction=prediction, document_tokens=document_tokens, tokens_read=tokens_read
         )
-        self._write({**asdict(fields), "document": digest})
-        self.done += 1
+        self._journal.append({**asdict(fields), "document": digest})
 
     def close(self) -> None:
-        self._file.close()
+        self._journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -95,44 +86,17 @@ class PredictionWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._journal.__exit__(kind, error, trace)
 
-    def _write(self, record: Mapping[str, Any]) -> None:
-        if self._seal is not None:
-            self._seal = _seal(self._seal, record)
-            record = {**record, "seal": self._seal}
-        line = (json.dumps(record, ensure_ascii=False) + "\n").encode()
-        write_whole(self.path, self._file, line)  # the next resume cuts off a torn line
-
-    def _resume(self) -> int:
-        """Check the contents of the file, cut off a torn last line, and count the predictions."""
-        refuse_link(self.path)
-        if stat_or_none(self.path) is None:
-            return 0
-        try:
-            header, records = _read(self.path)
-            if header is None and not is_predictions(self.path):
-                raise UserError(f"{self.path}, row 1: not a {_FORMAT} file")
-            if header is not None:
-                self._seal = [header, *records][-1].get("seal")
-                self._check_made_by(header["made_by"])
-                if len(records) > len(self._keys):
-                    raise UserError(
-                        f"{self.path} holds {len(records)} predictions for {len(self._keys)} examples"
-                    )
-                _check_examples(self.path, records, self._keys)
-        except UserError as error:
-            raise UserError(f"{error}; delete the file or choose another one") from None
-        truncate_partial_line(self.path)
-        return len(records)
-
-    def _check_made_by(self, found: Mapping[str, Any]) -> None:
-        wanted = self._made_by
-        for name in sorted({*found, *wanted}):
-            if found.get(name) != wanted.get(name):
-                raise UserError(
-                    f"{self.path} was made with {name}={found.get(name)!r}, but now it is {wanted.get(name)!r}"
-                )
+    def _check(self, line: int, record: Mapping[str, Any]) -> None:
+        """Check an existing prediction."""
+        _check_types(self.path, line, record)
+        if line - 1 > len(self._keys):
+            count = len(self._keys)
+            raise UserError(
+                f"{self.path} holds more than {count:,} predictions, but there are {count:,} examples"
+            )
+        _check_example(self.path, line, record, self._keys[line - 2])
 
 
 def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> list[Prediction]:
@@ -143,25 +107,26 @@ def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> l
 
     Raises:
         UserError: the file is missing, is not a predictions file, or belongs to other examples; the message
-            names the row.
+            names the line.
     """
-    if stat_or_none(Path(path)) is None:
+    path = Path(path)
+    if stat_or_none(path) is None:
         raise UserError(f"{path}: no such predictions file")
-    _, records = _read(Path(path))
+    found = list(read_journal(path, FORMAT))
+    for line, record in found:
+        _check_types(path, line, record)
     if pairs is not None:
-        if len(records) != len(pairs):
-            raise UserError(f"{path}: has {len(records)} predictions for {len(pairs)} examples")
-        _check_examples(Path(path), records, [_key(pair, row) for row, pair in enumerate(pairs)])
+        if len(found) != len(pairs):
+            raise UserError(f"{path}: has {len(found)} predictions for {len(pairs)} examples")
+        for (line, record), (row, pair) in zip(found, enumerate(pairs), strict=True):
+            _check_example(path, line, record, _key(pair, row))
     names = Prediction.__dataclass_fields__
-    return [Prediction(**{name: record[name] for name in names}) for record in records]
+    return [Prediction(**{name: record[name] for name in names}) for _, record in found]
 
 
 def is_predictions(path: Path) -> bool:
     """Check for the header of `PredictionWriter`; a file that a kill left empty or torn also counts."""
-    if path.is_symlink() or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return _BEGINNING.startswith(file.read(len(_BEGINNING)))
+    return is_journal(path, FORMAT)
 
 
 def _key(pair: Pair, row: int) -> tuple[str, str]:
@@ -169,78 +134,23 @@ def _key(pair: Pair, row: int) -> tuple[str, str]:
     return pair.id or f"row-{row + 1}", digest
 
 
-def _check_examples(
-    path: Path, records: Sequence[Mapping[str, Any]], keys: Sequence[tuple[str, str]]
-) -> None:
-    """Check that each record was made for the example at its position."""
-    for row, (record, (identity, digest)) in enumerate(zip(records, keys, strict=False), start=2):
-        if (record["id"], record["document"]) != (identity, digest):
-            found, wanted = named([record["id"]]), named([identity])
-            raise UserError(
-                f"{path}, row {row}: made for example {found}, not for {wanted} with this document"
-            )
-
-
-def truncate_partial_line(path: Path) -> None:
-    """Cut off the text after the last line break: a line that a kill left unfinished."""
-    whole = place = 0
-    with open_regular(path) as file:
-        while chunk := file.read(MIB):
-            if (last := chunk.rfind(b"\n")) >= 0:
-                whole = place + last + 1
-            place += len(chunk)
-    if whole < place:
-        with path.open("r+b") as file:
-            file.truncate(whole)
-
-
-def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    # text after the last line break is torn
-    lines = ((row, line) for row, line in numbered_lines(path) if line.endswith(b"\n"))
-    rows = [_parse(path, row, line) for row, line in lines]
-    if not rows:
-        return None, []
-    if rows[0].get("format") not in (_FORMAT, _UNSEALED) or not isinstance(rows[0].get("made_by"), dict):
-        raise UserError(f"{path}, row 1: not a {_FORMAT} file")
-    for row, record in enumerate(rows[1:], start=2):
-        for name, kind in _KINDS.items():
-            if name not in record:
-                raise UserError(f"{path}, row {row}: {name!r} is missing")
-            value = record[name]
-            if not isinstance(value, kind) or isinstance(value, bool):
-                raise UserError(f"{path}, row {row}: {name!r} must be {_CALLED[kind]}, not {kind_of(value)}")
-            if isinstance(value, str) and (problem := invalid_text(value)):
-                raise UserError(f"{path}, row {row}: {name!r}: {problem}")
-    if rows[0]["format"] == _FORMAT:
-        _check_seals(path, rows)
-    return rows[0], rows[1:]
+def _check_example(path: Path, line: int, record: Mapping[str, Any], key: tuple[str, str]) -> None:
+    """Check that a record was made for the example at its position."""
+    if (record["id"], record["document"]) != key:
+        found, wanted = named([record["id"]]), named([key[0]])
+        raise UserError(f"{path}, line {line}: made for example {found}, not for {wanted} with this document")
 
 
 _KINDS = {"id": str, "prediction": str, "document_tokens": int, "tokens_read": int, "document": str}
 _CALLED = {str: "text", int: "a whole number"}
 
 
-def _check_seals(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    seal = _NO_SEAL
-    for row, record in enumerate(rows, start=1):
-        seal = _seal(seal, {name: value for name, value in record.items() if name != "seal"})
-        if record.get("seal") != seal:
-            raise UserError(
-                f"{path}, row {row}: has changed since it was written, or an earlier row is missing"
-            )
-
-
-def _seal(before: str, record: Mapping[str, Any]) -> str:
-    """Return the digest of a record and of all before it."""
-    text = json.dumps([before, record], ensure_ascii=True, sort_keys=True)
-    return xxhash.xxh3_128(text.encode()).hexdigest()
-
-
-def _parse(path: Path, row: int, line: bytes) -> dict[str, Any]:
-    try:
-        record = parse_json(line)
-    except JsonError as error:
-        raise UserError(f"{path}, row {row}: not JSON ({error})") from None
-    if not isinstance(record, dict):
-        raise UserError(f"{path}, row {row}: not a JSON object")
-    return record
+def _check_types(path: Path, line: int, record: Mapping[str, Any]) -> None:
+    for name, kind in _KINDS.items():
+        if name not in record:
+            raise UserError(f"{path}, line {line}: {name!r} is missing")
+        value = record[name]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise UserError(f"{path}, line {line}: {name!r} must be {_CALLED[kind]}, not {kind_of(value)}")
+        if isinstance(value, str) and (problem := invalid_text(value)):
+            raise UserError(f"{path}, line {line}: {name!r}: {problem}")

@@ -26,7 +26,7 @@ _ABOUT_MARKS = f"Names, numbers, negations: marks per summary. {HINT[0].upper()}
 _NO_SCORERS: Mapping[str, Scorer] = MappingProxyType({})
 
 
-def evaluate(
+def score(
     systems: Mapping[str, Sequence[str]],
     pairs: Sequence[Pair],
     *,
@@ -56,7 +56,7 @@ def evaluate(
 
     Examples:
         >>> pairs = list(precis.read_pairs("pairs", split="test"))
-        >>> report = evaluate({"mine": ["Ann sings." for _ in pairs]}, pairs)
+        >>> report = score({"mine": ["Ann sings." for _ in pairs]}, pairs)
         >>> report.system("mine").metrics["rougeL"].mean
         100.0
     """

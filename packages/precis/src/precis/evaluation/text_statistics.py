@@ -30,7 +30,7 @@ STATISTICS = (
 
 
 def shape_statistics(systems: Mapping[str, Sequence[str]], documents: Sequence[str]) -> dict[str, Shape]:
-    """Compute arrays (n,) for each system's summaries of the same documents; each document is read once:
+    """Compute arrays (n,) for each system's summaries of the same documents; each document is read once.
 
     - `length`: words in the usual sense (`count_words`).
     - `novelty_1`, `novelty_2`, `novelty_3`: percent of the summary's n-grams that are not in the document.

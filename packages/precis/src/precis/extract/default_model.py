@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Unpack
 
 from precis.extract.extractor import Extractor
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer
+from precis_text.length import LengthOptions, make_length
 
 
 def summarize(
     text: str,
     *,
-    words: int | None = None,
-    sentences: int | None = None,
     model: str | Path | None = None,
     mode: Mode | None = None,
+    **lengths: Unpack[LengthOptions],
 ) -> str:
     """Return a summary of a text.
 
     Args:
-        words: at most this many words.
-        sentences: at most this many sentences; give one of the two, or neither for a length that suits the text.
         model: `default`, the model that comes with precis; a run folder, a Hugging Face folder or a hub name.
         mode: "abstract" writes, "extract" chooses sentences of the text; if None, the mode the model was trained for.
+        lengths: `words`, `sentences` or `tokens`, `min_words` and `short`; without a cap the length suits the text.
+            See `precis_text.length.LengthOptions`.
 
     Raises:
-        UserError: if the text is empty, the model cannot be loaded, or it was not trained for the mode.
+        UserError: if the text is empty, a length is invalid, or the model cannot be loaded or lacks the mode.
 
     Examples:
         >>> text = "Ann sings in the hall. Bob listens to her song for a long time. It rains."
@@ -36,8 +37,9 @@ def summarize(
         >>> len(summary.split()) <= 12
         True
     """
+    length = make_length(**lengths)
     maker = _maker(DEFAULT if model is None else str(model), mode)
-    (summary,) = maker.summarize([text], words=words, sentences=sentences)
+    (summary,) = maker.summarize([text], length=length)
     return summary.text
 
 

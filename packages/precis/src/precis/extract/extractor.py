@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -29,7 +29,7 @@ from precis.generation.summarizer import NOTHING, Summary, kept
 from precis.models.unit_scorer import UnitScorer
 from precis_text.control_characters import main_part, unmarked
 from precis_text.errors import UserError
-from precis_text.length import Length, Short, Tokens, make_length, trim
+from precis_text.length import Length, LengthOptions, Tokens, chosen_length, trim
 from precis_text.selection import TOGETHER, WINDOW, choose, expected_words, joined
 from precis_text.unit_features import unit_facts
 
@@ -39,14 +39,10 @@ AHEAD = 8 * TOGETHER
 _UNITS = 4 * WINDOW  # units in a pass of the scorer, padding included
 
 
-class ExtractOptions(TypedDict, total=False):
+class ExtractOptions(LengthOptions, total=False):
     """The options of `Extractor.stream`."""
 
-    words: int | None
-    sentences: int | None
-    tokens: int | None
-    min_words: int | None
-    short: Short
+    length: Length | None
     skip_empty: bool
     watch: Watch | None
 
@@ -117,22 +113,17 @@ class Extractor:
         self,
         documents: Iterable[str],
         *,
-        words: int | None = None,
-        sentences: int | None = None,
-        tokens: int | None = None,
-        min_words: int | None = None,
-        short: Short = "keep",
+        length: Length | None = None,
         skip_empty: bool = False,
         watch: Watch | None = None,
+        **lengths: Unpack[LengthOptions],
     ) -> Iterator[Summary]:
         """Yield the extracts in the order of the documents. Options are those of `Summarizer.stream`.
 
         Raises:
             UserError: if a document lacks tokens (the error gives its number), or an option is invalid.
         """
-        length = make_length(
-            words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
-        )
+        wanted = chosen_length(length, lengths)
         done = 0
         for window in portions(_own_texts(documents), len, most=AHEAD):
             found = self._read.tokenize(window)
@@ -140,7 +131,7 @@ class Extractor:
                 place = found.index(None)
                 problem = "contains no tokens that the model knows" if window[place].strip() else "is empty"
                 raise UserError(f"document {done + place + 1} {problem}: there is nothing to summarize")
-            yield from self._together(window, found, length, watch)
+            yield from self._together(window, found, wanted, watch)
             done += len(window)
 
     def _together(

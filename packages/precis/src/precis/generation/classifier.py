@@ -27,7 +27,7 @@ from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import ModelUse
 from precis.generation.summarizer import Summary
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
-from precis.storage.sealed_folder import checking_sealed
+from precis.storage.seal import checking_sealed
 from precis_text.errors import UserError, first_line
 
 _WINDOW = 16  # batches sorted by length together

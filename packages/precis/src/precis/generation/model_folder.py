@@ -19,7 +19,6 @@ from transformers.initialization import no_init_weights
 
 from precis.generation.int8_weights import COMPACT, compact_headers
 from precis.models import FAMILIES
-from precis.storage.atomic import has_seal
 from precis.storage.model_files import (
     CONFIG,
     DECODING,
@@ -30,6 +29,7 @@ from precis.storage.model_files import (
     plain_settings,
     read_headers,
 )
+from precis.storage.seal import has_seal
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
 

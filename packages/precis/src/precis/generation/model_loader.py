@@ -41,7 +41,7 @@ from precis.generation.model_location import PICKLES, SAFE, ModelLocation, is_cl
 from precis.generation.model_metadata import ModelUse
 from precis.models.family import FamilyConfig
 from precis.storage.model_files import check_decoding
-from precis.storage.sealed_folder import check_sealed, checking_sealed
+from precis.storage.seal import check_sealed, checking_sealed
 from precis.tuning.adapter_folder import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 from precis_text.bounded_io import read_json

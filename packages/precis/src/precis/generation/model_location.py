@@ -27,8 +27,8 @@ from precis.generation.model_folder import CheckedSettings, config_from, look_th
 from precis.generation.model_metadata import DEFAULT, USE_FILE, ModelUse, load_use
 from precis.models import CONVERTED
 from precis.models.family import read_settings
-from precis.storage.atomic import has_seal, sealed_digests
 from precis.storage.model_files import CONFIG, check_sizes, plain_settings
+from precis.storage.seal import has_seal, sealed_digests
 from precis.tuning.adapter_folder import is_adapter
 from precis_text.bounded_io import check_inside
 from precis_text.errors import UserError, first_line

@@ -97,9 +97,6 @@ def load_use(place: Path | str) -> ModelUse:
     if file is None or not file.is_file():
         return ModelUse()
     try:
-        values = read_json(file)
-        if values.pop("units", None) is not None:  # old files have it, mostly as null
-            raise UserError("the units of segments are now in adapter.json; tune the adapter again")
-        return ModelUse.from_dict(values)
+        return ModelUse.from_dict(read_json(file))
     except UserError as error:
         raise UserError(f"{file}: cannot be used: {str(error).removeprefix(f'{file}: ')}") from error

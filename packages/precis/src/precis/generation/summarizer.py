@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -39,7 +39,15 @@ from precis.generation.partial_summaries import Beginnings
 from precis_text.control_characters import UNIT_MARK, main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
-from precis_text.length import Length, Short, Words, decoding_window, make_length, tokens_per_word, trim
+from precis_text.length import (
+    Length,
+    LengthOptions,
+    Words,
+    chosen_length,
+    decoding_window,
+    tokens_per_word,
+    trim,
+)
 from precis_text.words import length_in_words
 
 _LARGEST_BATCH = 4096
@@ -80,21 +88,12 @@ class Summary:
         return self.tokens_read < self.document_tokens
 
 
-class SummaryOptions(TypedDict, total=False):
-    """Options of a summary; see `Summarizer.stream`."""
-
-    words: int | None
-    sentences: int | None
-    tokens: int | None
-    min_words: int | None
-    short: Short
-    instruction: str | None
-    long: Long | None
-
-
-class StreamOptions(SummaryOptions, total=False):
+class StreamOptions(LengthOptions, total=False):
     """The options of `Summarizer.stream`."""
 
+    length: Length | None
+    instruction: str | None
+    long: Long | None
     settings: GenerationSettings | None
     batch_size: int
     skip_empty: bool
@@ -205,31 +204,21 @@ class Summarizer:
         documents: Iterable[str],
         *,
         settings: GenerationSettings | None = None,
-        words: int | None = None,
-        sentences: int | None = None,
-        tokens: int | None = None,
-        min_words: int | None = None,
-        short: Short = "keep",
+        length: Length | None = None,
         instruction: str | None = None,
         batch_size: int = 8,
         long: Long | None = None,
         skip_empty: bool = False,
         watch: Watch | None = None,
         hear: Hear | None = None,
+        **lengths: Unpack[LengthOptions],
     ) -> Iterator[Summary]:
         """Yield the summaries in the order of the documents, as soon as they are written.
 
         Args:
             documents: read in windows of `16 * batch_size`.
             settings: decoding settings; if None, the summarizer's own.
-            words: at most this many words, in whole sentences if the first one fits; see
-                `precis_text.words.word_ends`.
-            sentences: at most this many sentences.
-            tokens: at most this many tokens of the model.
-            min_words: at least about this many words; the model then may not repeat itself to reach it.
-            short: the summary of a document that is within the cap, or shorter than the model's summary of it. "keep"
-                returns the document itself (`Summary.kept`); "write" returns the model's summary, as tables,
-                questions and scores need.
+            length: the requested length; if None, that of `lengths`.
             instruction: text before each document; if None, the summarizer's own.
             batch_size: documents at a time. It changes speed and memory, not the summaries (except with `Int8` weights,
                 where a batch shares the scale of its hidden states).
@@ -242,6 +231,8 @@ class Summarizer:
                 written in the current batch.
             hear: called with the index of a document, from 0, and the first sentences of its summary, once they are
                 final. Only greedy search on a CPU calls it before the end; beams and GPUs do not.
+            lengths: the length as `words`, `sentences`, `tokens`, `min_words` and `short`; see
+                `precis_text.length.LengthOptions`.
 
         Raises:
             UserError: if a document lacks tokens (the error gives its number), or an option does not fit the model.
@@ -252,9 +243,7 @@ class Summarizer:
         request = _Request(
             encode=DocumentEncoder(self.tokenizer, before, units=units_of_prefix(self.model)),
             settings=settings or self.settings,
-            length=make_length(
-                words=words, sentences=sentences, tokens=tokens, min_words=min_words, short=short
-            ),
+            length=chosen_length(length, lengths),
             batch_size=batch_size,
             long=long,
             skip_empty=skip_empty,

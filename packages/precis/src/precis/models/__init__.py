@@ -24,6 +24,20 @@ from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration, ZCodePPModel
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
 
+__all__ = [
+    "CONVERTED",
+    "FAMILIES",
+    "PREDICTS_FUTURE",
+    "Family",
+    "ProphetNetConfig",
+    "ProphetNetForConditionalGeneration",
+    "ProphetNetModel",
+    "ZCodePPConfig",
+    "ZCodePPForConditionalGeneration",
+    "ZCodePPForSequenceClassification",
+    "ZCodePPModel",
+]
+
 
 @dataclass(frozen=True)
 class Family:

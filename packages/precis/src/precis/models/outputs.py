@@ -75,7 +75,7 @@ def shifted_right(labels: Int[Tensor, "b t"], *, start: int | None, padding: int
     return shifted.masked_fill(shifted == IGNORE_LABEL, padding)
 
 
-def as_output(encoded: BaseModelOutput | tuple[Tensor, ...]) -> BaseModelOutput:
+def as_output(encoded: BaseModelOutput | tuple[Tensor, ...] | list[Tensor]) -> BaseModelOutput:
     """Return the output of an encoder; a caller may have stored it as a tuple."""
     return BaseModelOutput(*encoded) if isinstance(encoded, tuple | list) else encoded
 

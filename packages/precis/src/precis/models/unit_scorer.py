@@ -73,7 +73,7 @@ class UnitScorer(nn.Module):
 
     def forward(
         self,
-        vectors: Float[Tensor, "b u 2d"],
+        vectors: Float[Tensor, "b u dd"],
         facts: Float[Tensor, "b u f"],
         valid: Bool[Tensor, "b u"],
     ) -> tuple[Float[Tensor, "b u"], Float[Tensor, " b"]]:

@@ -34,7 +34,7 @@ def attend(
     values: Float[Tensor, "b h j e"],
     *,
     bias: ScoreBias | None = None,
-    mask: Bool[Tensor, "#b #h #i j"] | None = None,
+    mask: Bool[Tensor, "#b #h #i #jo"] | None = None,
     own: OwnKeys | None = None,
     prefix: PrefixColumns | None = None,
     normalize: Normalizer = SOFTMAX,
@@ -130,7 +130,7 @@ class HeadedAttention(nn.Module):
     def mix(
         self,
         *states: Float[Tensor, "b h _ e"],
-        mask: Bool[Tensor, "#b #h #i j"] | None,
+        mask: Bool[Tensor, "#b #h #i #jo"] | None,
         bias: ScoreBias | None,
         own: OwnKeys | None = None,
         prefix: PrefixColumns | None,
@@ -186,7 +186,7 @@ class MultiHeadAttention(HeadedAttention):
         values: Float[Tensor, "b h j e"],
         *,
         bias: ScoreBias | None,
-        mask: Bool[Tensor, "#b #h #i j"] | None,
+        mask: Bool[Tensor, "#b #h #i #jo"] | None,
         own: OwnKeys | None = None,
         prefix: PrefixColumns | None = None,
     ) -> Float[Tensor, "b i d"]:

@@ -133,10 +133,10 @@ def _must_align(device: torch.device) -> bool:
 
 def _additive(
     scores: Float[Tensor, "#b #h i j"] | None,
-    mask: Bool[Tensor, "#b #h #i j"] | None,
+    mask: Bool[Tensor, "#b #h #i #j"] | None,
     columns: int,
     queries: Float[Tensor, "b h i e"],
-) -> Float[Tensor, "#b #h #i p+j"] | None:
+) -> Float[Tensor, "#b #h #i pj"] | None:
     """Combine bias and mask in the additive tensor of the fused kernels, zero in the first columns: a prefix's."""
     if scores is None and mask is None:
         return None

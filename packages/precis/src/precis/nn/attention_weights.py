@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +18,7 @@ View = Callable[[Tensor], tuple[Tensor, Tensor]]
 """A function of one attention's weights: returns (the recorded weights, the same numbers to continue with)."""
 
 
+@runtime_checkable
 class Attentions(Protocol):
     """The attentions of a stack, by layer."""
 
@@ -107,8 +108,8 @@ def in_order(weights: ByLayer) -> tuple[Tensor, ...] | None:
 
 
 def watched(
-    states: Float[Tensor, "b t+p d"], length: int, observe: Callable[[Tensor], None] | None
-) -> Float[Tensor, "b t+p d"]:
+    states: Float[Tensor, "b tp d"], length: int, observe: Callable[[Tensor], None] | None
+) -> Float[Tensor, "b tp d"]:
     """Call `observe` with the first `length` states of each row; return states that depend on the observed ones."""
     if observe is None:
         return states

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -23,6 +23,7 @@ from precis.nn.streams import StreamLayout, beside, sight
 GAP = 0
 
 
+@runtime_checkable
 class Cache(Protocol):
     """The interface of a cache; Hugging Face's `EncoderDecoderCache` implements it."""
 
@@ -85,7 +86,7 @@ class DecoderStack(LayerStack):
 
     def run_over(
         self,
-        states: Float[Tensor, "b t+p d"],
+        states: Float[Tensor, "b tp d"],
         source: tuple[Float[Tensor, "b s d"], Bool[Tensor, "b 1 1 s"] | None],
         *shared: Any,
         predicting: int,
@@ -93,7 +94,7 @@ class DecoderStack(LayerStack):
         prefix: StackPrefix | None,
         weights: AttentionWeights | None,
         after: Callable[[int, Tensor, Tensor], Tensor],
-    ) -> Float[Tensor, "b t+p d"]:
+    ) -> Float[Tensor, "b tp d"]:
         """Run all layers, which attend to a source.
 
         Args:

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -127,7 +127,7 @@ class Chunks:
         """Call `work(*states, group=self)`, as `Packing.each` does for each of its groups."""
         return work(*states, group=self)
 
-    def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "c l d"]:
+    def split(self, states: Shaped[Tensor, "b s *rest"]) -> Shaped[Tensor, "c l *rest"]:
         if self.kept is None:
             return states
         return _fold(states, self.valid.shape[-1])[self.kept]
@@ -149,8 +149,8 @@ class Chunks:
         return kept.new_zeros(count, *kept.shape[1:]).index_copy(0, self.kept, kept)
 
     def whole_weights(
-        self, weights: Float[Tensor, "c h l p+l"]
-    ) -> tuple[Float[Tensor, "b h s p+s"], Float[Tensor, "c h l p+l"]]:
+        self, weights: Float[Tensor, "c h l pl"]
+    ) -> tuple[Float[Tensor, "b h s ps"], Float[Tensor, "c h l pl"]]:
         """Return the weights of whole sequences, and the chunks' own weights derived from them.
 
         Between chunks, and in chunks of padding, the weights are zero.

@@ -43,7 +43,7 @@ class Normalizer(ABC):
             training: whether to draw noise, if the normalizer uses it.
         """
 
-    def bound(self, *, mask: Bool[Tensor, "#b #h #i j"] | None, training: bool) -> "Normalizer":
+    def bound(self, *, mask: Bool[Tensor, "#b #h #i #j"] | None, training: bool) -> "Normalizer":
         """Return the normalizer for one call of self-attention.
 
         Args:

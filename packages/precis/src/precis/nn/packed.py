@@ -12,7 +12,7 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -135,7 +135,7 @@ class Packing:
             documents=_documents(groups, device) if at_once else None,
         )
 
-    def split(self, states: Float[Tensor, "b s d"]) -> Float[Tensor, "1 k d"]:
+    def split(self, states: Shaped[Tensor, "b s *rest"]) -> Shaped[Tensor, "1 k *rest"]:
         """Return the batch's tokens, group by group; zero where a sequence is shorter than its group."""
         tokens = states.flatten(0, 1).index_select(0, self.source)
         if self.real is not None:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-Observe = Callable[[Float[Tensor, "b h i p+j"]], Tensor | None]
+Observe = Callable[[Float[Tensor, "b h i pj"]], Tensor | None]
 """A function that receives attention weights; a tensor that it returns replaces them."""
 
 # Added to the score of a column that a query may not see, before scaling: its weight is zero in any dtype, and
@@ -98,7 +98,7 @@ def before(
     queries: Float[Tensor, "b h i e"],
     keys: Float[Tensor, "b h j e"],
     values: Float[Tensor, "b h j e"],
-) -> tuple[Float[Tensor, "b h i f"], Float[Tensor, "b h p+j f"], Float[Tensor, "b h p+j f"]]:
+) -> tuple[Float[Tensor, "b h i f"], Float[Tensor, "b h pj f"], Float[Tensor, "b h pj f"]]:
     """Join prefix and input for a fused kernel; only the first e entries of its result are used.
 
     Extra entries of each head encode the blocks, instead of a mask. A query has a 1 at its segment's entry. A column

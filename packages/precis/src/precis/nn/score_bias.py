@@ -31,7 +31,7 @@ class ScoreBias(ABC):
         keys: Float[Tensor, "b h j e"],
         values: Float[Tensor, "b h j e"],
         *,
-        mask: Bool[Tensor, "#b #h #i j"] | None,
+        mask: Bool[Tensor, "#b #h #i #j"] | None,
         scale: float,
         dropout: float,
         documents: Documents | None = None,

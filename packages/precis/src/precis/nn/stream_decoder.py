@@ -44,8 +44,8 @@ class StreamDecoderLayer(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, states: Float[Tensor, "b t+p d"], memory: Memory, seen: Sight
-    ) -> Float[Tensor, "b t+p d"]:
+        self, states: Float[Tensor, "b tp d"], memory: Memory, seen: Sight
+    ) -> Float[Tensor, "b tp d"]:
         mixed = memory.of_target(
             self.self_attention, states, bias=self._bias(states, seen), mask=seen.mask
         )  # Eqs. 7-9: main keys (+) the state's own
@@ -53,7 +53,7 @@ class StreamDecoderLayer(nn.Module):
         states = self.cross_norm(states + self.dropout(memory.of_source(self.cross_attention, states)))
         return self.feed_forward_norm(states + self.feed_forward(states))
 
-    def _bias(self, states: Float[Tensor, "b t+p d"], seen: Sight) -> StateBucketBias:
+    def _bias(self, states: Float[Tensor, "b tp d"], seen: Sight) -> StateBucketBias:
         scores = self.position_scores(states).unflatten(-1, (-1, self.self_attention.heads))
         return StateBucketBias(scores.permute(0, 3, 1, 2), seen.buckets)  # (b i r h) -> (b h i r)
 
@@ -149,7 +149,7 @@ class StreamDecoder(DecoderStack):
         layout: StreamLayout,
         past: int,
         positions: Int[Tensor, "#b t"] | None,
-    ) -> Float[Tensor, "b t+p d"]:
+    ) -> Float[Tensor, "b tp d"]:
         """Embed main states (token + position) and predicting ones (stream vector + the position after their place).
 
         As the released weights require, stream k has row k - 1, so stream 0 has the last row.

@@ -72,8 +72,8 @@ class Sight:
     Computed once and shared by all layers.
     """
 
-    mask: Bool[Tensor, "#b 1 t+p j+1"]
-    buckets: Int[Tensor, "#b t+p j+1"]
+    mask: Bool[Tensor, "#b 1 tp jo"]
+    buckets: Int[Tensor, "#b tp jo"]
 
 
 def sight(
@@ -118,7 +118,7 @@ def sight(
 
 def _of_all(
     valid: Bool[Tensor, "#b 1 #t j"], first: int, length: int, layout: StreamLayout
-) -> Bool[Tensor, "#b 1 #t+p j"]:
+) -> Bool[Tensor, "#b 1 #tp j"]:
     """Extend a mask of main states to predicting states: each has the row of the last place it sees."""
     if valid.shape[-2] == 1:
         return valid

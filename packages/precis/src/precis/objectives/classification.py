@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from precis.objectives.losses import Loss, smoothed_cross_entropy
 from precis_text.config import Settings
 
 
+@runtime_checkable
 class LabelBatch(Protocol):
     """The tensors of a batch of labelled texts: see `precis.data.batches.labelled_texts.LabelledBatch`."""
 

@@ -9,7 +9,7 @@ them in fine-tuning. We follow the paper, since drafting never uses these places
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -63,6 +63,7 @@ class Alphas(Settings):
         return [*self.values]
 
 
+@runtime_checkable
 class SpanBatch(PairBatch, Protocol):
     """A batch whose target consists of spans of a longer text; see `MassBatch` in `precis.data`.
 

@@ -11,7 +11,7 @@ their sums are kept. The loss is a weighted sum whose weights are known beforeha
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -43,12 +43,14 @@ class Loss:
     carried: Any = None
 
 
+@runtime_checkable
 class TrainingBatch(Protocol):
     """A batch that can move to a device; the source and the objective agree on the rest of its contents."""
 
     def to(self, device: Any) -> Self: ...
 
 
+@runtime_checkable
 class BatchSource(Protocol):
     """Micro-batches by index since the start of training, as a pure function of the index."""
 
@@ -57,12 +59,14 @@ class BatchSource(Protocol):
     def batch(self, step: int) -> TrainingBatch: ...
 
 
+@runtime_checkable
 class Objective(Protocol):
     """A callable that computes a `Loss` from a model and a batch."""
 
     def __call__(self, model: nn.Module, batch: Any) -> Loss: ...
 
 
+@runtime_checkable
 class Stage(Protocol):
     """One of several objectives in a step; it also receives the `carried` of the previous one, at first None."""
 

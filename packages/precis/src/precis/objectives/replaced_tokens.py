@@ -12,7 +12,7 @@ through the updated E_G.
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, Unpack, cast, final
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, Unpack, cast, final, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -38,6 +38,7 @@ from precis_text.config import Settings
 from precis_text.errors import UserError
 
 
+@runtime_checkable
 class PreTrainingBatch(MaskedTokens, CorruptedSpans, Protocol):
     """A batch of blocks: the model's inputs, and the (b t) targets of span recovery."""
 

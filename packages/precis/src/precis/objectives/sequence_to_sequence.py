@@ -7,7 +7,7 @@ the logits. Every other model computes its logits.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,7 @@ _BIAS_FOLLOWS = frozenset(
 )  # fmt: skip
 
 
+@runtime_checkable
 class PairBatch(Protocol):
     """The tensors of a batch of pairs: see `precis.data.batches.length_buckets.Batch`."""
 

@@ -7,7 +7,7 @@ SummaRuNNer (Nallapati et al. 2017, section 3) and BertSum (Liu & Lapata 2019, s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -17,11 +17,12 @@ from precis.objectives.losses import Loss
 from precis_text.config import Settings
 
 
+@runtime_checkable
 class UnitBatch(Protocol):
     """The tensors of a batch of documents; see `precis.data.batches.unit_batches.UnitBatch`."""
 
     @property
-    def vectors(self) -> Float[Tensor, "b u 2d"]: ...
+    def vectors(self) -> Float[Tensor, "b u dd"]: ...
     @property
     def facts(self) -> Float[Tensor, "b u f"]: ...
     @property

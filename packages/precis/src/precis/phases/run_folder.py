@@ -5,8 +5,8 @@
     OUT/tokenizer/       the tokenizer, if the run trained one
     OUT/model/           the best model as a Hugging Face folder; precis.json records how to use it
 
-`precis.storage.atomic` writes and seals folders: a kill never leaves half a model, and files that precis did not write
-are never replaced.
+`precis.storage.seal` writes and seals folders: a kill never leaves half a model, and files that precis did
+not write are never replaced.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from precis.data.packs.packed_text import PACK_FILE, PackedText
 from precis.generation.generation_settings import generation_config
 from precis.generation.model_metadata import ModelUse
-from precis.storage import atomic
-from precis.storage import checkpoint_folder as checkpoints
-from precis.storage.atomic import DamagedError, write_file
+from precis.storage.atomic import write_file
+from precis.storage.seal import DamagedError, check_seal, has_seal, write_folder
 from precis.training.callbacks import Callback, StartInfo
 from precis.version import __version__
 from precis_text.bounded_io import read_json
@@ -88,13 +87,13 @@ def export_model(
         model.generation_config = generation_config(generation, model, tokenizer)
         save_model(model, tokenizer, place, use)
 
-    write_folder(folder, write)
+    export_folder(folder, write)
 
 
 def save_model(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, place: Path, use: ModelUse | None = None
 ) -> None:
-    """Save weights, tokenizer and, if given, the model's use, in a folder that `write_folder` made."""
+    """Save weights, tokenizer and, if given, the model's use, in a folder that `export_folder` made."""
     model.save_pretrained(place)
     tokenizer.save_pretrained(place)
     if use is not None:
@@ -107,10 +106,10 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     Raises:
         UserError: `folder` contains something that precis did not write.
     """
-    write_folder(folder, lambda place: tokenizer.save_pretrained(place))
+    export_folder(folder, lambda place: tokenizer.save_pretrained(place))
 
 
-def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
+def export_folder(folder: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a new folder, seal it, and replace `folder` with it.
 
     Raises:
@@ -118,7 +117,7 @@ def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
         RunError: it cannot be written, for example because the disk is full; the old folder is kept.
     """
     try:
-        atomic.write_folder(folder, write)
+        write_folder(folder, write)
     except PermissionError:
         raise  # free space would not help
     except Exception as error:
@@ -261,14 +260,13 @@ def damaged(checked: list[CheckedFolder]) -> str:
 
 def _folders(place: Path) -> list[Path]:
     """Return the folders that have a seal, or could have one."""
-    written = (place / PACK_FILE, place / checkpoints.MANIFEST)
-    if atomic.has_seal(place) or _is_loaded(place) or any(file.is_file() for file in written):
+    if has_seal(place) or _is_loaded(place) or (place / PACK_FILE).is_file():
         return [place]
     if not (place / SETTINGS_FILE).is_file():
         return []
     inside = [path for path in sorted(place.iterdir()) if path.name != _CHECKPOINTS and path.is_dir()]
     steps = (place / _CHECKPOINTS).glob("*/") if (place / _CHECKPOINTS).is_dir() else ()
-    return [path for path in inside if atomic.has_seal(path) or _is_loaded(path)] + sorted(steps)
+    return [path for path in inside if has_seal(path) or _is_loaded(path)] + sorted(steps)
 
 
 def _is_loaded(folder: Path) -> bool:
@@ -277,17 +275,12 @@ def _is_loaded(folder: Path) -> bool:
 
 
 def _check(folder: Path) -> CheckedFolder:
-    has_seal = atomic.has_seal(folder)
-    is_checkpoint = not has_seal and (
-        (folder / checkpoints.MANIFEST).is_file() or folder.parent.name == _CHECKPOINTS
-    )
+    state: Literal["sealed and whole", "no seal"] = "sealed and whole" if has_seal(folder) else "no seal"
     try:
-        if has_seal:
-            atomic.check_seal(folder, thorough=True)
-        elif is_checkpoint:
-            checkpoints.check_seal(folder)
-        if (folder / PACK_FILE).is_file():  # packs had digests of their own before they had seals
+        if has_seal(folder) or folder.parent.name == _CHECKPOINTS:  # precis seals every checkpoint
+            check_seal(folder, thorough=True)
+        if (folder / PACK_FILE).is_file():
             PackedText.open(folder, verify=True)
     except (DamagedError, UserError) as damage:
-        return CheckedFolder(folder, "sealed and whole" if has_seal else "no seal", str(damage))
-    return CheckedFolder(folder, "sealed and whole" if has_seal or is_checkpoint else "no seal")
+        return CheckedFolder(folder, state, str(damage))
+    return CheckedFolder(folder, state)

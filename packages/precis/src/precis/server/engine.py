@@ -21,7 +21,7 @@ from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.server.limits import ApiError, Limits, server_failed
 from precis_text.errors import RunError, UserError
-from precis_text.length import Short
+from precis_text.length import ANY_LENGTH, Length
 
 _ALIKE = 2  # the longest document of a batch has at most this many times the tokens of the shortest
 
@@ -32,11 +32,7 @@ class Ask:
 
     model: str
     mode: Mode
-    words: int | None = None
-    sentences: int | None = None
-    tokens: int | None = None
-    min_words: int | None = None
-    short: Short = "keep"
+    length: Length = ANY_LENGTH
     instruction: str | None = None
 
 

@@ -141,12 +141,18 @@ def _parts(items: list[InputItem], param: str) -> tuple[str, str]:
 def _ask(service: Service, body: _Common, system: str, tokens: int | None) -> Ask:
     """Build the options: extraction ignores the instruction, and words or sentences override tokens."""
     mode = body.mode or service.models.modes(service.model(body.model))[0]
-    length = {"words": body.words, "sentences": body.sentences}
     capped = tokens if body.words is None and body.sentences is None else None
     if len(system) > 2000:
         raise ApiError(400, "bad_option", "an instruction has at most 2,000 characters")
     instruction = system if system and mode == "abstract" else None
-    return service.ask(model=body.model, mode=mode, instruction=instruction, tokens=capped, **length)
+    return service.ask(
+        model=body.model,
+        mode=mode,
+        instruction=instruction,
+        words=body.words,
+        sentences=body.sentences,
+        tokens=capped,
+    )
 
 
 async def _summary(service: Service, request: Request, document: str, ask: Ask) -> Summary:

@@ -6,6 +6,7 @@ from typing import Any
 
 from precis.generation.summarizer import Summary
 from precis_text.control_characters import SEPARATOR, UNIT_MARK
+from precis_text.selection import shown_texts
 from precis_text.support.marks import SourceText
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
@@ -85,7 +86,8 @@ def sentences_of(text: str, source: SourceText | None) -> dict[str, Any]:
 def _chosen(document: str, summary: Summary) -> list[dict[str, Any]]:
     """Return the sentences that the model chose: each is its own passage, word for word."""
     sentences = []
-    texts = [" ".join(document[start:stop].split()) for start, stop in summary.places]
+    known = {(unit.start, unit.stop): unit for unit in extraction_units(document)}
+    texts = shown_texts([known[place] for place in summary.places])
     end = 0
     for (start, stop), text in zip(summary.places, texts, strict=True):
         begin = end + summary.text[end : end + 1].isspace()

@@ -79,21 +79,13 @@ class ServedModel:
         Raises:
             UserError: if a document cannot be summarized with these options.
         """
-        length: ExtractOptions = {
-            "words": ask.words,
-            "sentences": ask.sentences,
-            "tokens": ask.tokens,
-            "min_words": ask.min_words,
-            "short": ask.short,
-            "skip_empty": True,
-            "watch": watch,
-        }
+        asked: ExtractOptions = {"length": ask.length, "skip_empty": True, "watch": watch}
         if ask.mode == "extract":
             assert self.chooser is not None
-            return self.chooser.summarize(texts, **length)
+            return self.chooser.summarize(texts, **asked)
         assert self.writer is not None
         return self.writer.summarize(
-            texts, **length, instruction=ask.instruction, batch_size=self.batch, hear=hear
+            texts, **asked, instruction=ask.instruction, batch_size=self.batch, hear=hear
         )
 
 

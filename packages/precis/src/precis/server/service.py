@@ -7,10 +7,11 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from fastapi import Request
 
+from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.server.engine import Ask, Engine, QueuedDocument
 from precis.server.limits import ApiError, Limits
@@ -19,7 +20,7 @@ from precis.server.model_pool import ModelPool
 from precis.server.response_body import answer, plain
 from precis.server.served_model import mode_of
 from precis_text.errors import UserError
-from precis_text.length import make_length
+from precis_text.length import LengthOptions, make_length
 
 _PATIENCE = 10.0  # seconds of silence after which a stream sends a keep-alive
 
@@ -46,7 +47,12 @@ class Service:
         return names[0] if name is None else name
 
     def ask(
-        self, *, model: str | None, mode: Any = None, instruction: str | None = None, **length: Any
+        self,
+        *,
+        model: str | None,
+        mode: Mode | None = None,
+        instruction: str | None = None,
+        **lengths: Unpack[LengthOptions],
     ) -> Ask:
         """Return the options of a request as a value.
 
@@ -55,7 +61,7 @@ class Service:
         """
         named = self.model(model)
         try:
-            make_length(**length)
+            length = make_length(**lengths)
             chosen = mode_of(self.models.modes(named), mode)
         except UserError as error:
             raise ApiError(422, "bad_option", str(error)) from None
@@ -67,7 +73,7 @@ class Service:
                 instruction.encode()
             except UnicodeEncodeError:
                 raise ApiError(422, "not_text", "instruction contains half of a character") from None
-        return Ask(model=named, mode=chosen, instruction=instruction, **length)
+        return Ask(model=named, mode=chosen, instruction=instruction, length=length)
 
     @asynccontextmanager
     async def working(

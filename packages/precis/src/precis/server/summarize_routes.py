@@ -18,6 +18,7 @@ from precis.server.limits import ApiError
 from precis.server.response_body import answer, sentences_of
 from precis.server.schemas import SummarizeAnswer, SummarizeRequest
 from precis.server.service import Service, unless_left
+from precis_text.length import LENGTH_OPTIONS
 from precis_text.support.marks import SourceText
 
 WORKING = ": working\n\n"  # a comment, which clients ignore
@@ -36,8 +37,8 @@ def routes(service: Service) -> APIRouter:
     )
     async def summarize(body: SummarizeRequest, request: Request) -> Any:
         """Summarize one or more documents. With `stream`, each sentence is an event."""
-        length = body.model_dump(include={"words", "sentences", "tokens", "min_words", "short"})
-        ask = service.ask(model=body.model, mode=body.mode, instruction=body.instruction, **length)
+        lengths = body.model_dump(include={*LENGTH_OPTIONS})
+        ask = service.ask(model=body.model, mode=body.mode, instruction=body.instruction, **lengths)
         texts = [body.text] if isinstance(body.text, str) else body.text
         if body.stream:
             return await streamed(_events(service, request, texts, ask, support=body.support))

@@ -13,7 +13,7 @@ from pathlib import Path
 from precis_text.errors import UserError
 
 LOCK_FILE = "lock"
-_OURS = re.compile(rb"[0-9]{1,10}( [^\s]{1,255})?\n")  # process and host; an earlier version wrote no host
+_OURS = re.compile(rb"[0-9]{1,10} [^\s]{1,255}\n")  # process and host
 _HELD: set[Path] = set()  # by this process
 _TAKEN = (errno.EACCES, errno.EAGAIN)  # POSIX allows either
 
@@ -95,7 +95,7 @@ def _acquire(file: Path, place: Path, doing: str) -> int:
                 raise UserError(
                     f"{file}: was not written by precis and has the name of its lock file; move it away"
                 )
-            if _is_still(file, descriptor):  # the last holder may have removed it after we opened it
+            if is_file_of(file, descriptor):  # the last holder may have removed it after we opened it
                 os.ftruncate(descriptor, 0)
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 os.write(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode())
@@ -136,16 +136,21 @@ def _lock(descriptor: int, place: Path, doing: str, *, holder: bytes) -> None:
                 f"{place}: cannot be locked ({error.strerror}); use a folder on another disk"
             ) from error
         number, _, host = holder.decode(errors="replace").strip().partition(" ")
-        who = f" ({number}{f' on {host}' if host else ''})" if _OURS.fullmatch(holder) else ""
+        who = f" ({number} on {host})" if _OURS.fullmatch(holder) else ""
         raise HeldError(
             f"another process is {doing} {place}{who}; wait for it, stop it, or use another --out"
         ) from None
 
 
-def _is_still(file: Path, descriptor: int) -> bool:
+def is_file_of(path: Path, descriptor: int) -> bool:
+    """Return whether an open file still has this name: it was neither deleted, renamed nor replaced.
+
+    Raises:
+        OSError: if the path cannot be examined.
+    """
     try:
-        there = file.lstat()
-    except FileNotFoundError:
+        there = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
         return False
     ours = os.fstat(descriptor)
     return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

@@ -1,9 +1,9 @@
 """Checkpoints of one run: saved atomically, verified before use; the newest and the best are kept.
 
     checkpoints/
-      step-00000200/     model.safetensors  optimizer.safetensors  state.json  manifest.json
+      step-00000200/     model.safetensors  optimizer.safetensors  state.json  seal.json
       step-00000400/
-      best-00000180/     model.safetensors  manifest.json: weights only, since no run resumes from here
+      best-00000180/     model.safetensors  seal.json: weights only, since no run resumes from here
       best.json          {"step": 180, "metric": "loss", "value": 2.31}
 
 A validation writes nothing. The best weights so far stay in memory until the next checkpoint, and are written just
@@ -15,7 +15,9 @@ No file is a pickle. Randomness and data order need no saved state, since both a
 """
 
 import dataclasses
+import logging
 import re
+import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,16 +30,16 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn, optim
 
 from precis.messages import Notify
-from precis.storage.atomic import DamagedError, sync_directory, write_file
-from precis.storage.checkpoint_folder import (
-    MANIFEST,
+from precis.storage.atomic import sync_directory, to_json, unfinished_names, write_file
+from precis.storage.model_files import read_header
+from precis.storage.seal import (
+    SEAL,
+    DamagedError,
     check_seal,
     finish_or_remove,
-    remove_sealed,
-    to_json,
-    write_sealed,
+    remove_folder,
+    replace_folder,
 )
-from precis.storage.model_files import read_header
 from precis.training.state_tensors import (
     check_optimizer,
     check_weights,
@@ -51,6 +53,7 @@ from precis.training.state_tensors import (
 from precis_text.bounded_io import parse_json
 from precis_text.errors import RunError, UserError
 
+_logger = logging.getLogger("precis.training")
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
 STATE_FILE = "state.json"
@@ -154,8 +157,9 @@ class Checkpoints:
             if state.best_step != state.step:
                 self._write_held(state)
             self._check_space(size_in_bytes(model), what=f"the checkpoint of step {state.step}")
-            remove_sealed(self._path_of_best(state.step))  # left by a run that stopped before this save
-            write_sealed(folder, write)
+            remove_folder(self._path_of_best(state.step))  # left by a run that stopped before this save
+            _move_foreign(folder)
+            replace_folder(folder, write)
             self._held, self._held_step = {}, None
             self.mark_best(state, settings)
         self.prune(best=state.best_step)
@@ -187,7 +191,8 @@ class Checkpoints:
             needed = sum(tensor.nbytes for tensor in self._held.values())
             self._check_space(needed, what=f"the best checkpoint, of step {step},")
             place = self._path_of_best(step)
-            write_sealed(place, lambda folder: save_file(self._held, folder / MODEL_FILE))
+            _move_foreign(place)
+            replace_folder(place, lambda folder: save_file(self._held, folder / MODEL_FILE))
 
     def hold(self, model: nn.Module, step: int) -> None:
         """Keep the weights of `step`, the best so far, in memory until the next `save` writes them."""
@@ -247,8 +252,8 @@ class Checkpoints:
         """
         with self._reading(step):
             folder = self.best_path(step)
-            if MODEL_FILE not in check_seal(folder):
-                raise DamagedError(f"{MODEL_FILE} is not in its manifest")
+            if MODEL_FILE not in check_seal(folder, thorough=True):
+                raise DamagedError(f"{MODEL_FILE} is not in its seal")
             if model is not None:
                 check_weights(model, folder / MODEL_FILE)
 
@@ -273,12 +278,14 @@ class Checkpoints:
     def _remove(self, kind: str, doomed: Callable[[int], bool]) -> None:
         for step in self._numbers(kind):
             if doomed(step):
-                remove_sealed(self.folder / f"{kind}-{step:08d}")
+                remove_folder(self.folder / f"{kind}-{step:08d}")
 
     def tidy(self) -> None:
         """Remove what a killed save left, or finish the save if only the rename is missing."""
         if self.folder.is_dir():
-            finish_or_remove(self.folder)
+            for name in sorted(unfinished_names(self.folder)):
+                if _NAME.fullmatch(name) or name == BEST_FILE:  # not a user's file
+                    finish_or_remove(self.folder / name)
 
     def check_space_for_run(self, size: int) -> None:
         """Raise `RunError` unless the disk has room for all checkpoints of a run, `size` bytes each.
@@ -300,12 +307,12 @@ class Checkpoints:
     def _read(self, step: int, say: Notify, model: nn.Module | None) -> Saved:
         folder = self.path(step)
         with self._reading(step):
-            sealed = check_seal(folder)
+            sealed = check_seal(folder, thorough=True)
             for name in (STATE_FILE, MODEL_FILE, OPTIMIZER_FILE):
                 if name not in sealed:
-                    raise DamagedError(f"{name} is not in its manifest")
+                    raise DamagedError(f"{name} is not in its seal")
             content = (folder / STATE_FILE).read_bytes()
-            extra = sorted({path.name for path in folder.iterdir()} - sealed - {MANIFEST})
+            extra = sorted({path.name for path in folder.iterdir()} - sealed - {SEAL})
         try:
             record = parse_json(content)
             state = record_from(RunState, record["state"])
@@ -346,6 +353,16 @@ def _is_own_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
+def _move_foreign(path: Path) -> None:
+    """Rename a foreign file or link that has the name of a checkpoint."""
+    if path.is_symlink() or path.is_file():
+        kept = path.with_name(f"{path.name}.moved-{secrets.token_hex(4)}")
+        path.rename(kept)
+        _logger.warning(
+            "%s was a file or a link that precis did not write; renamed it to %s", path, kept.name
+        )
+
+
 def load_weights(model: nn.Module, folder: str | Path) -> None:
     """Verify a checkpoint (``.../checkpoints/step-N``) and load its weights into `model`.
 
@@ -356,8 +373,8 @@ def load_weights(model: nn.Module, folder: str | Path) -> None:
     if not folder.is_dir():
         raise UserError(f"checkpoint {folder} does not exist; check the path")
     try:
-        if MODEL_FILE not in check_seal(folder):
-            raise DamagedError(f"{MODEL_FILE} is not in its manifest")
+        if MODEL_FILE not in check_seal(folder, thorough=True):
+            raise DamagedError(f"{MODEL_FILE} is not in its seal")
         read_header(folder / MODEL_FILE)
     except (DamagedError, UserError) as damage:
         raise UserError(f"checkpoint {folder} is damaged: {damage}; use another one") from None

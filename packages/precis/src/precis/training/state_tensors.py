@@ -18,8 +18,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn, optim
 
-from precis.storage.atomic import DamagedError
 from precis.storage.model_files import TensorHeader, read_header
+from precis.storage.seal import DamagedError
 from precis_text.errors import UserError
 
 _Record = TypeVar("_Record")

@@ -12,8 +12,8 @@ from accelerate.utils import broadcast_object_list
 from torch import nn, optim
 
 from precis.malloc import trim_heap
-from precis.storage.atomic import DamagedError
 from precis.storage.locks import locked
+from precis.storage.seal import DamagedError
 from precis.training.callbacks import (
     METRICS_FILE,
     Callback,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from precis.storage.settings_change import first_change, refuse_change
 from precis.training.schedule import LINEAR, LinearDecay, StableThenDecay, may_differ
 from precis_text.config import Settings
 from precis_text.errors import UserError
@@ -147,37 +148,17 @@ def refuse_other_settings(
     Raises:
         UserError: a setting that the curve depends on has changed; the message names the first one.
     """
-    before = {"schedule": {"type": LinearDecay.__name__}, **before}  # older versions had only this one
     free = FREE_ON_RESUME | may_differ(folder, before, now, step=step)
     old = {name: value for name, value in before.items() if name not in free}
     new = {name: value for name, value in now.items() if name not in free}
     change = first_change(old, new)
-    if change is None:
-        return
-    words = _in_words(*change)
-    if words is not None:
+    if change is not None and (words := _in_words(*change)) is not None:
         raise UserError(
             f"the run in {folder} was started with {words}; use the original ones, or start again with --restart "
             "or another --out"
         )
-    name, value, other = change
-    raise UserError(
-        f"the run in {folder} was started with {name}={value!r} and is now given {other!r}; "
-        f"keep the old value, or start again with --restart or another --out"
-    )
-
-
-def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any] | None:
-    """Return the dotted name, old and new value of the first difference of two JSON values; None counts as absent."""
-    if before == after:
-        return None
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return path, before, after
-    for name in sorted(before.keys() | after.keys()):
-        change = first_change(before.get(name), after.get(name), f"{path}.{name}" if path else name)
-        if change is not None:
-            return change
-    return None
+    remedy = "keep the old value, or start again with --restart or another --out"
+    refuse_change(f"the run in {folder}", old, new, remedy=remedy)
 
 
 def _in_words(name: str, before: Any, after: Any) -> str | None:

@@ -20,9 +20,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from precis.storage.atomic import write_folder
 from precis.storage.model_files import read_header
-from precis.storage.sealed_folder import check_sealed
+from precis.storage.seal import check_sealed, write_folder
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
 from precis_text.bounded_io import MAX_BYTES, check_inside, parse_json, read_bounded
@@ -30,7 +29,6 @@ from precis_text.config import Settings
 from precis_text.errors import UserError
 
 TENSORS, RECORD = "adapter.safetensors", "adapter.json"
-_WRITTEN = (TENSORS, RECORD)  # an earlier version wrote these without checksums
 _FORMAT = 1
 
 
@@ -132,7 +130,7 @@ class Adapter:
             UserError: if `folder` contains anything other than an adapter.
             OSError, SafetensorError: if it cannot be written. The previous content is then unchanged.
         """
-        write_folder(Path(folder), self.write_files, declared=_WRITTEN)
+        write_folder(Path(folder), self.write_files)
 
     def write_files(self, folder: Path) -> None:
         """Write both files into an existing folder; the caller adds the checksums."""

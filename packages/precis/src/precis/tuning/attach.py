@@ -47,7 +47,7 @@ _POSITIONS = (
     "decoder_positions",
 )
 
-Matrices = dict[tuple[Site, int], Float[Tensor, "b h i p+j"]]
+Matrices = dict[tuple[Site, int], Float[Tensor, "b h i pj"]]
 """Attention weights by site and layer, prefix columns first."""
 
 

@@ -198,7 +198,7 @@ def expected_parts(positions: Int[Tensor, "#b t"], segments: int, *, length: int
     return (positions * segments // length).clamp(max=segments - 1)
 
 
-def given_parts(ids: Int[Tensor, "b s"], valid: Bool[Tensor, "b s"], segments: int) -> Int[Tensor, "b s"]:
+def given_parts(ids: Int[Tensor, ...], valid: Bool[Tensor, "b s"], segments: int) -> Int[Tensor, "b s"]:
     """Check the segments that a caller gives.
 
     Raises:

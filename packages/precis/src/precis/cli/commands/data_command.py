@@ -62,10 +62,15 @@ def check(
 ) -> None:
     """Check every row: report bad rows, lengths, empty texts, duplicates, and leaks between splits.
 
-    For a model, adapter, pack or run, verify the checksums of all files.
+    For a document (PDF, Word, e-mail ...), print how much of it is read, and what is left out. For a model, adapter,
+    pack or run, verify the checksums of all files.
     """
     from precis.phases.run_folder import check_seals, damaged
+    from precis_text.documents.file_kinds import ENDINGS
 
+    if source is not None and source.lower().endswith(ENDINGS) and not Path(source).is_dir():
+        _print_documents(source)
+        return
     if (folders := check_seals(source)) is not None:
         for folder in folders:
             print(f"{folder.folder}: {folder.state if folder.damage is None else folder.damage}")
@@ -89,6 +94,21 @@ def check(
     if wrong := _wrong(checked):
         note(f"error: {'; '.join(wrong)}")
         raise typer.Exit(2)
+
+
+def _print_documents(source: str) -> None:
+    """Print what is read of a document file, and what is left out."""
+    from precis.phases.use.input_documents import read_documents
+    from precis_text.words import length_in_words
+
+    for document in read_documents([source]):
+        passages = document.passages
+        print(document.name)
+        print(f"  text        {length_in_words(passages.text):,} words")
+        if passages.share is not None:
+            print(f"  file        {passages.share}")
+        for what in passages.notes:
+            print(f"  note        {what}")
 
 
 def _wrong(checked: DataCheck) -> list[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,10 +24,6 @@ from precis.cli.framework.options import (
     begin,
 )
 from precis.phases.output_folders import folder_to_be
-from precis_text.errors import UserError
-
-if TYPE_CHECKING:
-    from precis_text.decoding_settings import GenerationSettings
 
 
 class DecodingPreset(StrEnum):
@@ -36,9 +31,6 @@ class DecodingPreset(StrEnum):
 
     task = "task"
     prophetnet = "prophetnet"
-
-
-NO_BEAMS: list[int | None] = [None]  # one row, with the model's own beam width
 
 
 Out = Annotated[
@@ -209,66 +201,45 @@ def evaluate(
     there are several rows (models, files, decoding settings), it compares each with the first on the same examples,
     with interval and p-value.
     """
-    from precis.cli.framework.console import ProgressLine, note, show
+    from precis.cli.framework.console import ProgressLine, show
 
-    models = model or []
-    _check_together(models, adapter, predictions)
     begin(threads)
-    from precis.evaluation.meteor import MeteorTool
-    from precis.phases.data.run_pairs import ColumnNames, find_part
-    from precis.phases.measure.model_scores import (
-        Decoding,
-        evaluate_models,
-        given_systems,
-        joined,
-        make_report,
-        read_test_pairs,
-    )
-    from precis.phases.measure.support_models import load_judges, told_cut
-    from precis.phases.measure.task_metrics import scores_for
+    from precis.phases.measure.model_scores import evaluate as evaluate_all
 
-    base = _settings(decoding, task) if decoding is not None else None
-    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
-    part = find_part(task_name=task, data=data, split=split, columns=columns)
-    pairs = read_test_pairs(part, limit=limit, skip_bad=skip_bad, notify=note)
-    scores = scores_for(
-        task,
-        pairs,
-        tokenizer=rouge_tokenizer,
-        stemmer=stemmer,
-        with_bleu=bleu,
-        meteor=MeteorTool(jar=meteor_jar) if meteor_jar is not None else None,
-        with_meteor=meteor,
-        baselines=baselines,
-    )
-    judges = load_judges(likelihood, checker, notify=note)
-    if faithful or judges:
-        scores = replace(scores, faithful=judges)
-    given = given_systems(predictions or [], pairs)
-    written: dict[str, list[str]] = {}
-    if models:
-        with ProgressLine() as progress:
-            written = evaluate_models(
-                models,
-                pairs,
-                out=out,
-                adapter=adapter,
-                mode=None if mode is None else mode.value,
-                decodings=[
-                    Decoding(
-                        base=base, beams=width, length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram
-                    )
-                    for width in beams or NO_BEAMS
-                ],
-                batch_size=batch_size,
-                long=long.value if long is not None else None,
-                task=task,
-                instruction=instruction,
-                notify=progress.note,
-                progress=progress,
-            )
-    report = make_report(joined(written, given), pairs, scores, out=out)
-    told_cut(judges, note)
+    with ProgressLine() as progress:
+        report = evaluate_all(
+            model or (),
+            data,
+            out=out,
+            predictions=predictions or (),
+            adapter=adapter,
+            mode=None if mode is None else mode.value,
+            task=task,
+            split=split,
+            beams=beams or (),
+            length_penalty=length_penalty,
+            no_repeat_ngram=no_repeat_ngram,
+            decoding=None if decoding is None else decoding.value,
+            baselines=baselines,
+            limit=limit,
+            bleu=bleu,
+            meteor=meteor,
+            meteor_jar=meteor_jar,
+            rouge_tokenizer=rouge_tokenizer,
+            stemmer=stemmer,
+            faithful=faithful,
+            likelihood=likelihood,
+            checker=checker,
+            long=None if long is None else long.value,
+            instruction=instruction,
+            batch_size=batch_size,
+            document_column=document_column,
+            summary_column=summary_column,
+            units_column=units_column,
+            skip_bad=skip_bad,
+            notify=progress.note,
+            progress=progress,
+        )
     show(report.table())
     print("", *report.remarks, "", sep="\n")  # not in the table, which would wrap a signature
     if report.faithful:
@@ -276,27 +247,3 @@ def evaluate(
     if report.differences:
         show(report.differences_table())
     print(f"written: {out}/scores.json, {out}/table.md, {out}/examples.jsonl")
-
-
-def _check_together(models: list[str], adapter: str | None, predictions: list[Path] | None) -> None:
-    if not models and not predictions:
-        raise UserError("give something to score: --model M, or --predictions FILE, or both")
-    if adapter is not None and not models:
-        raise UserError(f"--adapter {adapter} needs its base model; add --model")
-    if adapter is not None and len(models) > 1:
-        raise UserError(
-            f"--adapter {adapter} needs exactly one --model, but {len(models)} are given; name the adapter's run "
-            "folder as a separate --model, which includes its base"
-        )
-
-
-def _settings(decoding: DecodingPreset, task_name: str | None) -> GenerationSettings:
-    """Return the settings of a preset."""
-    from precis.data.tasks.tasks import task
-    from precis.recipes.prophetnet_recipes import prophetnet_decoding
-
-    if decoding is DecodingPreset.prophetnet:
-        return prophetnet_decoding(task_name)
-    if task_name is None:
-        raise UserError("--decoding task: name the task with --task (see: precis data list)")
-    return task(task_name).generation

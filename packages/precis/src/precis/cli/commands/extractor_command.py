@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.commands.ground_command import Cap, Data, LeaveOut, mixture_asked
-from precis.cli.framework.command_class import described
+from precis.cli.commands.ground_command import Cap, Data, LeaveOut
+from precis.cli.framework.command_class import described, words_of
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.option_groups import OptionGroup
 from precis.cli.framework.options import (
@@ -22,7 +22,7 @@ from precis.cli.framework.options import (
     SkipBad,
     Threads,
     begin,
-    run_changes,
+    training_options,
 )
 
 Model = Annotated[
@@ -52,7 +52,7 @@ MaxSource = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractSettings(OptionGroup):
-    """The training settings that are also options; `run_changes` reads them from the context."""
+    """The training settings that are also options; `training_options` reads them from the context."""
 
     config: Config = None
     settings: SettingsList = None
@@ -91,14 +91,23 @@ def extractor(
     Trains a small network on the hidden states of the model's encoder, which does not change. The new folder
     contains the unchanged model and the trained network.
     """
-    from precis.cli.framework.console import finish
+    from precis.cli.framework.console import finish, note
 
     begin(training.threads)
-    from precis.phases.train.extractor_training import train_extractor
-    from precis.recipes.overrides import as_asked
-    from precis.recipes.scorer_recipe import ExtractPlan
+    from precis.phases.plans.mixture_plan import train_extractor
 
-    run = as_asked(ExtractPlan(), changes=run_changes(context), assignments=training.settings or [])
-    done = train_extractor(run, **mixture_asked(context))
+    done = train_extractor(
+        model,
+        tasks,
+        out=out,
+        data=data,
+        cap=cap,
+        leave_out=leave_out or (),
+        skip_bad=skip_bad,
+        restart=training.restart,
+        command=words_of(context),
+        notify=note,
+        **training_options(context),
+    )
     commands = [f"precis summarize FILE --model {shlex.quote(str(out))} --words 60"]
     finish(done, restart=training.restart, commands=commands)

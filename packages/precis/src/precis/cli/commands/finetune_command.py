@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from precis.cli.framework.command_class import described, words_of
-from precis.cli.framework.next_steps import NamedPairs, next_commands
+from precis.cli.framework.next_steps import named_pairs_of, next_commands
 from precis.cli.framework.options import (
     ColumnOptions,
     Data,
@@ -20,13 +20,8 @@ from precis.cli.framework.options import (
     TrainingSettings,
     begin,
     recipe_names,
-    run_changes,
+    training_options,
 )
-from precis_text.errors import UserError
-
-if TYPE_CHECKING:
-    from precis.recipes.run_plan import RunPlan
-
 
 Model = Annotated[
     str | None,
@@ -158,133 +153,33 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model to its model/.
     """
-    from precis.cli.framework.console import finish, note
+    from precis.cli.framework.console import finish, finish_search, note
 
-    pairs = NamedPairs.of(context)
-    _check_together(examples=examples, sampling_seed=sampling_seed, search=search, trials=trials, space=space)
-    _check_alone(recipe=recipe, model=model, by_head=answer is AnswerName.head, search=search)
-    if examples == 0:
-        from precis.recipes.planning import zero_shot
-
-        raise zero_shot(model=model, data=pairs.typed, instruction=instruction or "", out=f"{out}/evaluation")
+    pairs = named_pairs_of(context)
     begin(training.threads)
-    from precis.data.tasks.label_schema import answers_of
-    from precis.data.tasks.tasks import task as task_named
-    from precis.evaluation.task_scores import task_scorers
-    from precis.phases.data.run_pairs import ColumnNames, find_sources
-    from precis.phases.search.grid_search import is_search
-    from precis.phases.train.finetuning import finetune as run_finetune
-    from precis.phases.train.starting_point import begin_as_recipe_says, choose_beginning
-    from precis.phases.train.training_session import closing_lines
-    from precis.recipes.overrides import asks_for_shape, check_on_pairs
-    from precis.recipes.planning import in_words, resolve_run
+    from precis.phases.plans.finetuning_plan import plan_finetuning
 
-    if answer is AnswerName.head:
-        answers_of(task)
-    changes = run_changes(context)
-    names = ColumnNames(document=columns.document_column, summary=columns.summary_column)
-    sources = find_sources(task_name=task, data=data, dev=dev, columns=names, skip_bad=columns.skip_bad)
-    test_pairs = pairs.to_test(sources.train.source)
-    asked_for: dict[str, Any] = {
-        "task_name": task,
-        "changes": changes,
-        "assignments": training.assignments,
-        "select": select,
-        "answer": answer.value,
-    }
-    if recipe is None and model is None and not search:
-        # Refuse options that no recipe allows before counting the pairs.
-        resolve_run(None, examples=examples, **asked_for)
-        shape = tokenizer is not None or asks_for_shape(training.assignments)
-        beginning = choose_beginning(
-            sources,
-            examples=examples,
-            begun=None if training.restart else out,
-            asks_for_new=shape or answer is AnswerName.head,
-        )
-        if beginning.why:
-            note(beginning.why)
-        recipe, model = beginning.recipe, beginning.model
-    elif recipe is None and model is not None:
-        recipe = _recipe_for(model)
-    elif recipe is not None and model is None:
-        model = begin_as_recipe_says(recipe).model
-    run = resolve_run(recipe, pretrained=model is not None, examples=examples, **asked_for)
-    if examples is not None:
-        note(in_words(run))
-    scores = task_scorers(task_named(task).metrics) if task is not None else ()
-    check_on_pairs(run, labels=scores, by_head=answer is AnswerName.head)
-    options: dict[str, Any] = {
-        "sources": sources,
-        "out": out,
-        "start": model,
-        "tokenizer": tokenizer,
-        "instruction": instruction,
-        "examples": examples,
-        "sampling_seed": sampling_seed,
-        "answer": answer.value,
-        "restart": training.restart,
-        "command": words_of(context),
-        "notify": note,
-    }
+    planned = plan_finetuning(
+        pairs,
+        out=out,
+        model=model,
+        recipe=recipe,
+        tokenizer=tokenizer,
+        instruction=instruction,
+        answer=answer.value,
+        examples=examples,
+        sampling_seed=sampling_seed,
+        search=search,
+        trials=trials,
+        space=space or (),
+        restart=training.restart,
+        command=words_of(context),
+        notify=note,
+        **training_options(context),
+    )
+    test_pairs = pairs.to_test(planned.request.sources.train.source)
     commands = next_commands(out, test_pairs=test_pairs, writes=answer is not AnswerName.head)
     if search:
-        asked = [*changes, *(text.partition("=")[0].strip() for text in training.assignments)]
-        _search(run, asked=asked, ranges=space or [], trials=trials, options=options)
-        print(*closing_lines(out / "model", commands=commands), sep="\n")
-        return
-    if is_search(out):
-        raise UserError(f"{out}: contains a search; add --search, or use another --out")
-    finish(run_finetune(run, **options), restart=training.restart, commands=commands)
-
-
-def _check_together(
-    *,
-    examples: int | None,
-    sampling_seed: int | None,
-    search: bool,
-    trials: int | None,
-    space: list[str] | None,
-) -> None:
-    if sampling_seed is not None and examples is None:
-        raise UserError("--sampling-seed selects the pairs for --examples; add --examples")
-    for option, value in (("--trials", trials), ("--space", space)):
-        if value is not None and not search:
-            raise UserError(f"{option} is for a search; add --search")
-
-
-def _check_alone(*, recipe: str | None, model: str | None, by_head: bool, search: bool) -> None:
-    """Refuse options that exclude each other, whatever the data."""
-    if by_head and search:
-        raise UserError("--search is for models that write; omit --search or --answer head")
-    if recipe in ("pretrained", "pretrained-small") and model is None:
-        raise UserError(f"--recipe {recipe} is for an existing model; name it with --model, or omit --recipe")
-
-
-def _recipe_for(model: str) -> str:
-    """Return the recipe whose training settings suit a given model, and report the choice."""
-    from precis.cli.framework.console import note
-    from precis.recipes.catalogue import FOR_PRETRAINED, recipe_to_finetune
-
-    chosen = recipe_to_finetune(model)
-    if chosen == FOR_PRETRAINED:
-        note(f"no --recipe: the settings for pre-trained models (--recipe {chosen})")
+        finish_search(planned.search(), restart=training.restart, commands=commands)
     else:
-        note(f"no --recipe: the training settings of {chosen}, the size of this model")
-    return chosen
-
-
-def _search(
-    run: RunPlan, *, asked: list[str], ranges: list[str], trials: int | None, options: dict[str, Any]
-) -> None:
-    from precis.cli.framework.console import leave_unfinished, show
-    from precis.phases.search.grid_search import search
-    from precis.phases.search.search_space import resolve_space
-
-    space = resolve_space(run, examples=options["examples"], asked=asked, ranges=ranges)
-    done = search(run, space=space, trials=trials, **options)
-    for table in done.tables():
-        show(table)
-    if done.model is None:
-        leave_unfinished(is_main=True, restart=options["restart"])
-    print(f"written: {done.folder}/search.json")
+        finish(planned.run(), restart=training.restart, commands=commands)

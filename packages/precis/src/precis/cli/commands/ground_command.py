@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,7 +14,7 @@ from precis.cli.framework.options import (
     Temperature,
     TrainingSettings,
     begin,
-    run_changes,
+    training_options,
 )
 
 Model = Annotated[
@@ -94,18 +94,26 @@ def ground(
     The model then follows instructions, even for tasks that it was not trained on, and needs fewer
     examples of a new task.
     """
-    from precis.cli.framework.console import finish
+    from precis.cli.framework.console import finish, note
 
     begin(training.threads)
-    from precis.phases.train.grounding import ground as run_ground
-    from precis.recipes.overrides import check_on_pairs
-    from precis.recipes.planning import resolve_grounding
+    from precis.phases.plans.mixture_plan import ground as ground_model
 
-    run = resolve_grounding(
-        recipe, start=model, changes=run_changes(context), assignments=training.assignments
+    done = ground_model(
+        model,
+        tasks,
+        out=out,
+        data=data,
+        cap=cap,
+        temperature=temperature,
+        leave_out=leave_out or (),
+        recipe=recipe,
+        skip_bad=skip_bad,
+        restart=training.restart,
+        command=words_of(context),
+        notify=note,
+        **training_options(context),
     )
-    check_on_pairs(run, several_sets=True)
-    done = run_ground(run, **mixture_asked(context), temperature=1.0 if temperature is None else temperature)
     where = f" --data {shlex.quote(data)}" if data is not None else ""
     name = shlex.quote(str(out))
     commands = [
@@ -113,23 +121,3 @@ def ground(
         f'precis summarize FILE --model {name} --instruction "Summarize the following dialogue:"',
     ]
     finish(done, restart=training.restart, commands=commands)
-
-
-def mixture_asked(context: typer.Context) -> dict[str, Any]:
-    """Return a command's arguments for a training run on pairs of many tasks, besides its plan."""
-    from precis.cli.framework.console import note
-
-    asked = {name: context.params[name] for name in ("out", "data", "cap", "skip_bad", "restart")}
-    return {
-        **asked,
-        "start": context.params["model"],
-        "tasks": _split(context.params["tasks"]),
-        "leave_out": _split(context.params["leave_out"] or []),
-        "command": words_of(context),
-        "notify": note,
-    }
-
-
-def _split(values: list[str]) -> list[str]:
-    """Split names at commas and repeated options."""
-    return [part.strip() for value in values for part in value.split(",") if part.strip()]

@@ -21,9 +21,8 @@ from precis.cli.framework.options import (
     Temperature,
     Threads,
     begin,
-    run_changes,
+    training_options,
 )
-from precis_text.errors import UserError
 
 Corpus = Annotated[
     list[str] | None,
@@ -107,54 +106,23 @@ def pretrain(
     from precis.cli.framework.console import finish, note
 
     begin(threads)
-    from precis.data.mixing_shares import BySize
-    from precis.objectives.pretraining_objectives import SpansAlone
-    from precis.phases.train.memory_plan import memory_plan
-    from precis.phases.train.pretraining import pretrain as run_pretrain
-    from precis.phases.train.pretraining import resolve_pretraining
-    from precis.recipes.overrides import refuse_shape, with_changes
+    from precis.phases.plans.pretraining_plan import plan_pretraining
 
-    changes = {**run_changes(context), **({"objective": SpansAlone()} if without_rtd else {})}
-    if model is not None:
-        refuse_shape(settings or [])
-    run = resolve_pretraining(recipe, changes=changes, assignments=settings or [])
-    if plan:
-        # GPUs of that size compute in bf16, whatever this machine supports
-        print(memory_plan(with_changes(run, {} if precision else {"train.precision": "bf16"})))
-        return
-    if not corpus:
-        raise UserError("name a corpus: --corpus with a folder created by `precis data pack`")
-    if out is None:
-        raise UserError("name a folder for the run with --out")
-    done = run_pretrain(
-        run,
-        corpora=_weights(corpus),
-        mixture=None if temperature is None else BySize(temperature=temperature),
+    planned = plan_pretraining(
+        corpus or (),
         out=out,
-        start=model,
+        recipe=recipe,
+        model=model,
+        without_rtd=without_rtd,
+        temperature=temperature,
         restart=restart,
         command=words_of(context),
         notify=note,
+        **training_options(context),
     )
-    name = shlex.quote(str(out))
-    commands = [f"precis finetune --model {name} --data PAIRS --recipe {recipe} --out RUN"]
+    if plan:
+        print(planned.memory())
+        return
+    done = planned.run()
+    commands = [f"precis finetune --model {shlex.quote(str(out))} --data PAIRS --recipe {recipe} --out RUN"]
     finish(done, restart=restart, commands=commands)
-
-
-def _weights(corpora: list[str]) -> dict[str, float]:
-    """Parse FOLDER or FOLDER=WEIGHT; the default weight is 1."""
-    weights: dict[str, float] = {}
-    for text in corpora:
-        folder, equals, weight = text.rpartition("=")
-        if not equals:
-            folder, weight = text, "1"
-        try:
-            value = float(weight)
-        except ValueError:
-            value = 0.0
-        if not (value > 0 and folder) or value == float("inf"):
-            raise UserError(f"--corpus {text}: write FOLDER or FOLDER=WEIGHT with a weight above 0")
-        if folder in weights:
-            raise UserError(f"--corpus {folder}: named twice; give it one weight")
-        weights[folder] = value
-    return weights

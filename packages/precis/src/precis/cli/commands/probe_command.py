@@ -118,7 +118,7 @@ class ProbeOptions(OptionGroup):
         use_threads(self.threads)
         from precis.phases.data.run_pairs import ColumnNames, find_part
         from precis.phases.measure.attention_probe import read_for_probing
-        from precis.phases.measure.model_scores import read_test_pairs
+        from precis.phases.measure.evaluation_inputs import read_test_pairs
 
         columns = ColumnNames(
             document=self.document_column, summary=self.summary_column, units=self.units_column

@@ -65,8 +65,8 @@ Files = Annotated[
     list[str] | None,
     typer.Argument(
         help=(
-            "Texts, PDFs, Word documents, web pages, EPUBs, e-mails, Markdown, subtitles, folders of these, or "
-            ".jsonl, .csv, .tsv, .parquet files with one document per row. If omitted or -: standard input."
+            "Texts, PDFs, office files, web pages, EPUBs, e-mails, Markdown, LaTeX, notebooks, subtitles, folders of "
+            "these, or .jsonl, .csv, .tsv, .parquet files with one document per row. If omitted or -: standard input."
         ),
         show_default=False,
     ),
@@ -139,7 +139,8 @@ Out = Annotated[
     typer.Option(
         "--out",
         help=(
-            "Write to this file: JSON lines if it ends in .jsonl, else text. To resume an interrupted command, repeat "
+            "Write to this file: JSON lines if it ends in .jsonl, else text. To resume an interrupted command, "
+            "repeat "
             "it."
         ),
     ),
@@ -152,6 +153,10 @@ KeepGoing = Annotated[
     ),
 ]
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read subfolders too.")]
+WholeTables = Annotated[
+    bool,
+    typer.Option("--whole-tables", help="Read each .csv and .tsv file as one document, not as one per row."),
+]
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")]
 Device = Annotated[
     str | None, typer.Option("--device", help="cpu, cuda or cuda:1. Default: the GPU if there is one.")
@@ -185,8 +190,13 @@ class MakingOptions(OptionGroup):
         from precis_text.decoding_settings import GenerationSettings
         from precis_text.length import make_length
 
-        length = {name: getattr(self, name) for name in ("words", "sentences", "tokens", "min_words")}
-        make_length(**length)
+        length = make_length(
+            words=self.words,
+            sentences=self.sentences,
+            tokens=self.tokens,
+            min_words=self.min_words,
+            short=self.short.value,
+        )
         GenerationSettings(beams=1 if self.beams is None else self.beams)
         model = model_to_use(self.model, self.adapter)
         writing = {
@@ -201,7 +211,7 @@ class MakingOptions(OptionGroup):
             adapter=self.adapter,
             device=device,
             mode=None if self.mode is None else ModeName(self.mode).value,
-            length={**length, "short": self.short.value},
+            length=length,
             writing=writing,
         )
 
@@ -234,6 +244,7 @@ def summarize(
     document_column: DocumentColumn = None,
     units_column: UnitsColumn = None,
     skip_bad: SkipBad = False,
+    whole_tables: WholeTables = False,
     threads: Threads = None,
 ) -> None:
     """Summarize documents.
@@ -253,6 +264,7 @@ def summarize(
         recursive=recursive,
         skip_bad=skip_bad,
         keep_going=keep_going,
+        whole_tables=whole_tables,
     )
     documents = with_first(read_documents(sources, how, notify=note))
     begin(threads)  # after reading: importing the libraries takes seconds
@@ -265,7 +277,7 @@ def summarize(
     job = asked.making(device, draft=draft).located()
     if job.options.model == DEFAULT:
         documents = telling_others(documents, note)
-    alone = len(sources) == 1 and not holds_many(sources[0])
+    alone = len(sources) == 1 and not holds_many(sources[0], how)
     file = None
     if out is not None:
         made_by = {**job.made_by(), "keep_going": keep_going, **({"support": True} if support else {})}

@@ -11,9 +11,9 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from precis.cli.framework.config_file import with_config
 from precis.cli.framework.option_groups import expanded
-from precis.cli.framework.options import settings_of
 from precis.cli.framework.panels import HelpPage, arranged
 from precis.cli.framework.usage_errors import shortened
+from precis.recipes.run_options import settings_of
 from precis_text.errors import UserError
 
 __all__ = ["CheckedCommand", "Commands", "described", "words_of"]

@@ -14,6 +14,7 @@ from precis_text.errors import UserError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from precis.phases.search.grid_search import Searched
     from precis.training import Trained
 
 
@@ -43,6 +44,22 @@ def finish(done: Trained, *, restart: bool, commands: Sequence[str]) -> None:
 
         kind = "adapter" if done.model is None else "model"
         print(*closing_lines(made, kind=kind, done=done, commands=commands), sep="\n")
+
+
+def finish_search(done: Searched, *, restart: bool, commands: Sequence[str]) -> None:
+    """End a search: print its tables and the closing summary, or how to resume an interrupted one.
+
+    Args:
+        commands: suggestions for the next commands, the most useful first.
+    """
+    from precis.phases.train.training_session import closing_lines
+
+    for table in done.tables():
+        show(table)
+    if done.model is None:
+        leave_unfinished(is_main=True, restart=restart)
+    print(f"written: {done.folder}/search.json")
+    print(*closing_lines(done.model, commands=commands), sep="\n")
 
 
 def writes_unicode() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.option_groups import OptionGroup
+from precis.recipes.run_options import check_seed
 from precis_text.errors import UserError
 
 LikelihoodModel = Annotated[
@@ -194,7 +194,6 @@ MaxTarget = Annotated[
         help="Maximum summary length in tokens. Default: the task's, else the recipe's.",
     ),
 ]
-_HIGHEST_SEED = 2**32 - 1  # the largest that all libraries accept
 
 
 def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | None:
@@ -203,8 +202,7 @@ def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | Non
     Raises:
         UserError: it is negative or too large.
     """
-    if value is not None and not 0 <= value <= _HIGHEST_SEED:
-        raise UserError(f"{parameter.opts[0]} {value}: use 0 to {_HIGHEST_SEED}")
+    check_seed(parameter.opts[0], value)
     return value
 
 
@@ -261,7 +259,7 @@ class ColumnOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(OptionGroup):
-    """The settings for training on pairs that are also options; `run_changes` reads them from the context."""
+    """The settings for training on pairs that are also options; `training_options` reads them from the context."""
 
     config: Config = None
     settings: SettingsList = None
@@ -301,62 +299,13 @@ class PrefixTrainingSettings(TrainingSettings):
     precision: TuningPrecision = None
 
 
-_RUN_SETTINGS = {
-    "epochs": "train.epochs",
-    "steps": "train.steps",
-    "batch_size": "batch_size",
-    "batch_tokens": "batch_tokens",
-    "block_length": "block_length",
-    "learning_rate": "train.learning_rate",
-    "max_source": "max_source",
-    "max_target": "max_target",
-    "seed": "train.seed",
-    "precision": "train.precision",
-    "validate_every": "train.validate_every",
-    "patience": "train.patience",
-}
-"""Parameter of the training commands -> the setting of a run that it changes."""
+def training_options(context: typer.Context) -> dict[str, Any]:
+    """Return the options of a training command that `precis.recipes.run_options` knows, by their names there."""
+    from precis.recipes.run_options import BlockTrainingOptions, PairTrainingOptions
 
-
-_EITHER = {"epochs": "steps", "steps": "epochs", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
-"""Parameters that exclude each other."""
-
-
-def settings_of(parameter: str) -> tuple[str, ...]:
-    """Return the settings of a run that a parameter determines: its own, and the one that excludes it."""
-    names = (parameter, _EITHER.get(parameter, ""))
-    return tuple(_RUN_SETTINGS[name] for name in names if name in _RUN_SETTINGS) + (
-        ("train.select",) if parameter == "select" else ()
-    )
-
-
-def run_changes(context: typer.Context) -> dict[str, Any]:
-    """Return the settings, by dotted name, of the command's options.
-
-    Raises:
-        UserError: `--set` also changes one of them, or one that excludes it.
-    """
-    changes = given({path: context.params.get(name) for name, path in _RUN_SETTINGS.items()})
-    options = {one.name: one.opts[0] for one in context.command.params}
-    by_path = {path: name for name, path in _RUN_SETTINGS.items()}
-    for assignment in context.params.get("settings") or []:
-        path = assignment.partition("=")[0].strip()
-        name = by_path.get(path, "")
-        for other in (name, _EITHER.get(name, "")):
-            if _RUN_SETTINGS.get(other) in changes:
-                raise UserError(
-                    f"{options[other]} and --set {assignment} exclude each other; give one of them"
-                )
-    return changes
-
-
-def given(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the settings that were not given."""
-    return {
-        path: value.value if isinstance(value, StrEnum) else value
-        for path, value in changes.items()
-        if value is not None
-    }
+    names = PairTrainingOptions.__annotations__.keys() | BlockTrainingOptions.__annotations__.keys()
+    found = {name: value for name, value in context.params.items() if name in names}
+    return {name: value.value if isinstance(value, StrEnum) else value for name, value in found.items()}
 
 
 def model_to_use(model: str | None, adapter: str | None) -> str:

@@ -49,7 +49,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "likelihood",
         "checker",
     ),
-    "Data": ("document_column", "summary_column", "units_column", "skip_bad"),
+    "Data": ("document_column", "summary_column", "units_column", "skip_bad", "whole_tables"),
     "Advanced": ("settings", "tokenizer", "restart", "threads", "device"),
 }
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}

@@ -5,7 +5,7 @@ random numbers. The tokens therefore do not depend on processes, micro-batches, 
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, final
+from typing import Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
@@ -54,6 +54,7 @@ class Corruption(Settings):
             raise UserError(f"unit={self.unit!r} is unknown; use 'spans' or 'sentences'")
 
 
+@runtime_checkable
 class Rows(Protocol):
     """Blocks in a keyed order: see `precis.data.packs.mixture.PackedRows`."""
 
@@ -213,7 +214,7 @@ class MassBatch(Moves):
 
     @property
     def source_lengths(self) -> tuple[int, ...]:
-        """n for each row, since rows are not padded."""
+        """The length n for each row, since rows are not padded."""
         rows, length = self.input_ids.shape
         return (length,) * rows
 

@@ -170,21 +170,22 @@ def _chunks(texts: Iterable[tuple[str, bytes]], dev_share: float) -> Iterator[Ch
 
 
 class _ArrayFile:
-    """A growing file of numbers, its size in bytes and its digest."""
+    """A growing file of numbers and its size in bytes."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self.dtype, self.bytes = dtype, 0
-        self.file, self._digest = path.open("wb"), hashlib.sha256()
+        self.file = path.open("wb")
 
-    def write(self, values: NDArray[Any]) -> None:
+    def write(self, values: NDArray[Any]) -> bytes:
+        """Append numbers and return their bytes in the file."""
         content = values.astype(self.dtype).tobytes()
         self.file.write(content)
-        self._digest.update(content)
         self.bytes += len(content)
+        return content
 
     def facts(self) -> dict[str, Any]:
-        """Return type, size and checksum, as in `pack.json`."""
-        return {"dtype": self.dtype.name, "bytes": self.bytes, "sha256": self._digest.hexdigest()}
+        """Return type and size, as in `pack.json`."""
+        return {"dtype": self.dtype.name, "bytes": self.bytes}
 
 
 @final
@@ -194,6 +195,7 @@ class PartWriter:
     def __init__(self, folder: Path, dtype: np.dtype[Any], closing: ExitStack) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.documents = folder, 0
+        self._digest = hashlib.sha256()  # of the tokens: it identifies the text, and the seal finds damage
         self._files: dict[str, _ArrayFile] = {}
         for name in ARRAYS:
             kind = dtype if name == "tokens" else np.dtype(np.int64)
@@ -208,7 +210,7 @@ class PartWriter:
     def add(self, packed: TokenizedDocuments) -> None:
         """Append documents."""
         first = self.tokens
-        self._files["tokens"].write(packed.tokens)
+        self._digest.update(self._files["tokens"].write(packed.tokens))
         self._files["documents"].write(first + np.concatenate([[0], np.cumsum(packed.lengths)[:-1]]))
         self._files["sentences"].write(first + packed.sentences)
         self.documents += len(packed.lengths)
@@ -224,7 +226,13 @@ class PartWriter:
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Write `pack.json`: these facts, and the contents of the part."""
         arrays = {name: file.facts() for name, file in self._files.items()}
-        record = {**facts, "documents": self.documents, "tokens": self.tokens, "arrays": arrays}
+        record = {
+            **facts,
+            "documents": self.documents,
+            "tokens": self.tokens,
+            "digest": self._digest.hexdigest()[:16],
+            "arrays": arrays,
+        }
         write_file(self.folder / PACK_FILE, json.dumps(record, indent=2) + "\n")
 
 

@@ -1,18 +1,18 @@
 """Packed text: token ids in flat files, mapped into memory whatever their size.
 
-    PACK/pack.json       description of the contents: counts, versions and checksums
+    PACK/pack.json       description of the contents: counts, versions and a digest
     PACK/tokens.bin      ids of all documents, concatenated, each closed by [SEP]
     PACK/documents.bin   int64: the start of each document, and the end
     PACK/sentences.bin   int64: the start of each sentence, and the end
     PACK/tokenizer/      the tokenizer of the ids
     PACK/dev/            the same three files and pack.json for the held-out documents
+    PACK/seal.json       sizes and checksums of all files (`precis.storage.seal`)
 
 `precis.data.packs.pack_writer` writes packs.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from precis.storage.sealed_folder import check_sealed
+from precis.storage.seal import check_sealed
 from precis_text.bounded_io import read_json, stat_or_none
 from precis_text.errors import UserError
 
@@ -58,7 +58,7 @@ class PackedText:
         """Map a pack into memory.
 
         Args:
-            verify: read everything once and compare checksums, the tokenizer's too; otherwise compare only sizes.
+            verify: read everything once and compare the checksums of the seal; otherwise compare only sizes.
 
         Raises:
             UserError: the folder is not a pack, the version differs, or files are missing or damaged.
@@ -70,8 +70,6 @@ class PackedText:
             )
         if stat_or_none(place / PACK_FILE) is None:
             raise UserError(f"{folder}: not a pack (it lacks {PACK_FILE}); make one with `precis data pack`")
-        if verify:
-            check_sealed(place)
         try:
             facts = read_json(place / PACK_FILE)
         except UserError as error:
@@ -80,11 +78,13 @@ class PackedText:
         if found != FORMAT:
             raise UserError(f"{folder}: the pack has format {found}, but precis reads {FORMAT}; {_REST}")
         try:
-            tokens, documents, sentences = (_map(place, name, facts, verify=verify) for name in ARRAYS)
+            tokens, documents, sentences = (_map(place, name, facts) for name in ARRAYS)
         except UserError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{place / PACK_FILE}: is damaged (no {error}); {_REST}") from error
+        if verify:
+            check_sealed(place, remedy=_REST)
         if len(documents) == 0 or len(sentences) == 0 or not documents[-1] == sentences[-1] == len(tokens):
             raise UserError(f"{folder}: its files do not belong together; {_REST}")
         words = place / TOKENIZER_FOLDER
@@ -118,7 +118,7 @@ class PackedText:
     @property
     def digest(self) -> str:
         """Digest of the tokens: packs with equal digests train alike."""
-        return str(self.facts["arrays"]["tokens"]["sha256"])[:16]
+        return str(self.facts["digest"])
 
     def blocks(self, length: int = 512) -> Blocks:
         """Split the text into rows of `length` tokens, 16 or more.
@@ -181,21 +181,13 @@ class Blocks:
         return np.searchsorted(self._starts, indices, side="right") - 1
 
 
-def _map(folder: Path, name: str, facts: dict[str, Any], *, verify: bool) -> NDArray[Any]:
+def _map(folder: Path, name: str, facts: dict[str, Any]) -> NDArray[Any]:
     path, told = folder / f"{name}.bin", facts["arrays"][name]
     if not path.exists():
         raise UserError(f"{path}: is missing; {_REST}")
     size = path.stat().st_size
     if size != told["bytes"]:
         raise UserError(f"{path}: has {size:,} bytes instead of {told['bytes']:,}; {_REST}")
-    if verify and sha256(path) != told["sha256"]:
-        raise UserError(f"{path}: is damaged (its checksum differs); {_REST}")
     if not size:
         return np.zeros(0, told["dtype"])
     return np.memmap(path, dtype=told["dtype"], mode="r")
-
-
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

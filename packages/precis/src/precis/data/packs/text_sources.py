@@ -18,7 +18,7 @@ from pathlib import Path
 
 from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, document_of
 from precis.data.rows.row_files import known_endings, read_rows
-from precis.storage.atomic import SEAL
+from precis.storage.seal import SEAL
 from precis_text.bounded_io import is_folder, names_in, open_regular, stat_or_none
 from precis_text.control_characters import unmarked
 from precis_text.errors import UserError

@@ -18,7 +18,7 @@ from transformers.utils.hub import get_checkpoint_shard_files
 
 from precis.models.family import FamilyConfig, HubOptions, find_file, hub_options, read_settings
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
-from precis.storage.atomic import write_folder
+from precis.storage.seal import write_folder
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
 
@@ -264,6 +264,12 @@ def save_for_transformers(model: PreTrainedModel, folder: str | Path) -> None:
 
     Raises:
         UserError: if transformers' ProphetNet does not support the shape, or `folder` contains files not from precis.
+
+    Examples:
+        >>> config = precis.ProphetNetConfig(vocab_size=30, hidden_size=16, encoder_layers=1, decoder_layers=1)
+        >>> save_for_transformers(precis.ProphetNetForConditionalGeneration(config), "plain")
+        >>> Path("plain/model.safetensors").is_file()
+        True
     """
     settings = settings_for_transformers(model.config)
     state = model.state_dict()

@@ -6,6 +6,7 @@ gives 705.6 M parameters without embeddings, the paper's "710M". The encoder is 
 public weights load.
 """
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -77,7 +78,7 @@ class ZCodePPForConditionalGeneration(TiedHead, ZCodePPPreTrainedModel, Generati
         self.post_init()
 
     @classmethod
-    def from_deberta(cls, folder: str, **overrides: Any) -> "ZCodePPForConditionalGeneration":
+    def from_deberta(cls, folder: str | Path, **overrides: Any) -> "ZCodePPForConditionalGeneration":
         """Build a model whose encoder is a DeBERTa-v2/v3 checkpoint and whose decoder is new (fusion layers use the
         encoder's own weights, Z-Code++ section 2.3).
 

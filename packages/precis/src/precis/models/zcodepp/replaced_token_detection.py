@@ -10,7 +10,7 @@ plain model for fine-tuning. For DeBERTa's code, and our differences from it, se
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol, TypedDict, Unpack
+from typing import Protocol, TypedDict, Unpack, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -42,6 +42,7 @@ class GeneratorOptions(TypedDict, total=False):
     generator_positions: int
 
 
+@runtime_checkable
 class MaskedTokens(Protocol):
     """The generator's input; every row is a full block, without padding.
 
@@ -62,6 +63,7 @@ class MaskedTokens(Protocol):
     def draws(self) -> Float[Tensor, "b k"]: ...
 
 
+@runtime_checkable
 class CorruptedSpans(Protocol):
     """The input of span recovery: (b s) ids with sentinels, their mask, and the (b t) decoder ids.
 

@@ -214,7 +214,7 @@ def by_key(offsets: Float[Tensor, "h b j o"], rows: int) -> Float[Tensor, "h b i
 def against_table(
     states: Float[Tensor, "h b n e"],
     table: Float[Tensor, "h o e"],
-    room: Float[Tensor, " numbers"] | None = None,
+    room: Float[Tensor, " room"] | None = None,
 ) -> Float[Tensor, "h b n o"]:
     """Compute dot products of all documents' states with a table, one matmul per head.
 
@@ -238,7 +238,7 @@ def near_scores(
     tables: Tables,
     band: Band,
     out: Float[Tensor, "h b i j"],
-    room: Float[Tensor, " numbers"] | None = None,
+    room: Float[Tensor, " room"] | None = None,
 ) -> None:
     """Write position scores of the band's rows and near keys to `out`.
 
@@ -280,7 +280,7 @@ class DocumentGroup:
     empty: Bool[Tensor, "b 1 1"] | None  # documents without a token: all keys have equal weight
     spans: list[Band]
     scratch: Float[Tensor, " numbers"]
-    room: Float[Tensor, " numbers"]
+    room: Float[Tensor, " room"]
     options: Options
     seed: int
 

@@ -122,8 +122,8 @@ def attend_openly(operands: Operands) -> Float[Tensor, "b h n e"]:
 
 
 def _for_distances(
-    table: Float[Tensor, "h r e"] | None, rows: Int[Tensor, " 2n-1"]
-) -> Float[Tensor, "h o e"] | None:
+    table: Float[Tensor, "h r e"] | None, rows: Int[Tensor, " o"]
+) -> Float[Tensor, "h _ e"] | None:
     """Return a row for each distance, and unused rows up to a multiple of `_COLUMNS`."""
     if table is None:
         return None

@@ -20,8 +20,8 @@ from precis.data.text.unigram_tokenizer import load_tokenizer, train_tokenizer
 from precis.messages import Notify, silent
 from precis.phases.output_folders import folder_to_be
 from precis.phases.run_folder import save_tokenizer, versions
-from precis.storage.atomic import refuse_foreign, write_folder
 from precis.storage.locks import locked_place
+from precis.storage.seal import refuse_foreign, write_folder
 from precis.version import __version__
 from precis_text.errors import RunError, UserError
 

@@ -23,6 +23,7 @@ from precis.phases.data.run_pairs import splits_of
 from precis.phases.output_folders import folder_to_be
 from precis.storage.atomic import is_temporary, refuse_link, remove_leftovers, replacing
 from precis.storage.locks import locked_place
+from precis_text.config import nearest
 from precis_text.control_characters import main_part
 from precis_text.errors import UserError
 from precis_text.row import counted
@@ -178,16 +179,27 @@ def first_pairs(part: Part, count: int, *, notify: Notify = silent) -> list[Pair
     return pairs
 
 
-def write_synthetic(out: Path, counts: Mapping[str, int], *, seed: int) -> list[Path]:
+def write_synthetic(out: str | Path, counts: Mapping[str, int], *, seed: int = 0) -> list[Path]:
     """Write pairs of the synthetic corpus as OUT/train.jsonl, dev.jsonl and test.jsonl; return the files.
 
     The same seed gives the same pairs. The dev and test pairs do not depend on the number of training pairs.
 
+    Args:
+        counts: the number of pairs of each split: train, dev, test.
+
     Raises:
-        UserError: a count is negative, or `out` is a file or holds anything but pairs of this corpus.
+        UserError: a split is unknown, a count is negative, or `out` is a file or holds anything but pairs of this
+            corpus.
+
+    Examples:
+        >>> [file.name for file in write_synthetic("invented", {"train": 20, "test": 5})]
+        ['train.jsonl', 'test.jsonl']
     """
+    out = Path(out)
     folder_to_be(out)
     for split, count in counts.items():
+        if split not in _SPLITS:
+            raise UserError(f"unknown split {split!r}{nearest(split, _SPLITS)}")
         if not 0 <= count <= _APART:
             raise UserError(f"--{split} {count}: use 0 to {_APART:,}")
     rows = {}

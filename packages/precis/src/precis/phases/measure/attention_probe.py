@@ -28,7 +28,8 @@ from precis.messages import Notify, silent
 from precis.models.family import FamilyConfig
 from precis.objectives.sequence_to_sequence import segments_of
 from precis.phases.data.run_pairs import percent
-from precis.phases.measure.model_scores import Progress, names_apart
+from precis.phases.measure.evaluation_inputs import Progress
+from precis.phases.measure.model_scores import names_apart
 from precis.tuning.attach import Attachment, attach, load_adapter
 from precis.tuning.discourse import Tuning, most_segments
 from precis.tuning.prefix import NoPrefix, Site

@@ -10,17 +10,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from precis.data.batches.token_arrays import pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.label_schema import answers_of
-from precis.data.tasks.tasks import Part
+from precis.data.tasks.tasks import task as task_named
+from precis.evaluation.meteor import MeteorTool
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.score_report import Report
-from precis.evaluation.scoring import evaluate as score
+from precis.evaluation.scoring import score
 from precis.extract.extractor import Extractor
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
@@ -29,18 +29,26 @@ from precis.generation.model_location import ModelLocation, default_model, locat
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.messages import Notify, silent
-from precis.phases.data.run_pairs import PairReader, percent
-from precis.phases.measure.task_metrics import Scores
+from precis.phases.data.run_pairs import named_pairs, percent
+from precis.phases.measure.evaluation_inputs import (
+    EvaluationOptions,
+    Preset,
+    Progress,
+    given_systems,
+    joined,
+    read_test_pairs,
+)
+from precis.phases.measure.support_models import load_judges, told_cut
+from precis.phases.measure.task_metrics import Scores, scores_for
 from precis.phases.output_folders import writing_to
-from precis_text.bounded_io import read_json, stat_or_none
+from precis.recipes.prophetnet_recipes import prophetnet_decoding
+from precis.recipes.run_options import refuse_unknown
+from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
-from precis_text.text_files import NotTextError, read_text
 
 _WRITTEN = {"scores.json", "examples.jsonl", "table.md", "predictions"}
 _IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder contains one of them
-
-Progress = Callable[[str, int, int], None]  # system, done, total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,30 +66,64 @@ class Decoding:
         return replace(self.base or settings, **changes)
 
 
-def read_test_pairs(
-    part: Part, *, limit: int | None = None, skip_bad: bool = False, notify: Notify = silent
-) -> list[Pair]:
-    """Read the pairs to score on, or the first `limit` of them, and report which.
-
-    Raises:
-        UserError: they cannot be read.
-    """
-    if limit is not None and limit < 1:
-        raise UserError(f"--limit {limit}: use 1 or more")
-    reader = PairReader(part, skip_bad=skip_bad)
-    pairs = list(islice(reader, limit))
-    first = f"the first {len(pairs):,} pairs of {part}{reader.told_skipped()}"
-    notify(reader.told() if limit is None else first)
-    return pairs
-
-
 def _was_evaluated(folder: Path) -> bool:
-    """Return whether the folder holds scores, or only predictions: copied or from an earlier version, unlocked."""
+    """Return whether the folder holds scores, or only predictions: a copy, without a lock."""
     if (folder / "scores.json").is_file() and (folder / "examples.jsonl").is_file():
         foreign = {path.name for path in folder.iterdir()} - _WRITTEN
         return not foreign and {"systems", "signatures"} <= read_json(folder / "scores.json").keys()
-    inside = list((folder / "predictions").glob("*"))
+    inside = [path for path in (folder / "predictions").glob("*") if path.suffix != ".lock"]  # left by a kill
     return {path.name for path in folder.iterdir()} == {"predictions"} and all(map(is_predictions, inside))
+
+
+def evaluate(
+    models: str | Path | Sequence[str | Path] = (),
+    data: str | Path | None = None,
+    *,
+    out: str | Path,
+    **options: Unpack[EvaluationOptions],
+) -> Report:
+    """Score models, or files of predictions, as `precis evaluate` does; a repeated call resumes an interrupted one.
+
+    The table has a 95% bootstrap interval for each score. Every row is compared with the first on the same examples.
+
+    Args:
+        models: run folders, Hugging Face folders or hub names.
+        data: a file of pairs, a folder with a test file, or `hub:owner/name`; with `task`, the folder of its files.
+        out: the folder for predictions, scores and tables.
+        options: see `EvaluationOptions`.
+
+    Raises:
+        UserError: there is nothing to score, options exclude each other, the pairs cannot be read, or a model or a
+            file of predictions does not fit them.
+
+    Examples:
+        >>> report = evaluate("runs/news", "pairs", out="scores", beams=[1])
+        >>> report.systems[0].name, Path("scores/table.md").is_file()
+        ('news greedy', True)
+    """
+    refuse_unknown(options, EvaluationOptions, of="evaluate")
+    named = [str(models)] if isinstance(models, str | Path) else [str(model) for model in models]
+    predictions = [Path(file) for file in options.get("predictions") or ()]
+    _check_together(named, options.get("adapter"), predictions)
+    folder, notify = Path(out), options.get("notify", silent)
+    decodings = _decodings(options)
+    wanted, others = named_pairs(data, options)
+    part = wanted.part(options.get("split"))
+    pairs = read_test_pairs(part, limit=options.get("limit"), skip_bad=wanted.skip_bad, notify=notify)
+    scores = _scores(wanted.task, pairs, options)
+    checker = options.get("checker")
+    judges = load_judges(options.get("likelihood"), None if checker is None else Path(checker), notify=notify)
+    if options.get("faithful") or judges:
+        scores = replace(scores, faithful=judges)
+    given = given_systems(predictions, pairs)
+    written: dict[str, list[str]] = {}
+    if named:
+        names = ("adapter", "mode", "long", "instruction", "batch_size", "notify", "progress")
+        asked = {name: value for name, value in others.items() if name in names}
+        written = evaluate_models(named, pairs, out=folder, decodings=decodings, task=wanted.task, **asked)
+    report = make_report(joined(written, given), pairs, scores, out=folder)
+    told_cut(judges, notify)
+    return report
 
 
 def evaluate_models(
@@ -142,7 +184,7 @@ def evaluate_models(
                         notify(f"{way.system}: {done}")
                     for _ in _written(writer, pairs, way.summarize):
                         progress(way.system, writer.done, len(pairs))
-                systems[way.system] = [prediction.prediction for prediction in read_predictions(file)]
+                systems[way.system] = [prediction.prediction for prediction in read_predictions(file, pairs)]
                 _tell_cut(way.system, file, notify)
     return systems
 
@@ -247,53 +289,6 @@ def _tell_cut(system: str, file: Path, notify: Notify) -> None:
         notify(f"{system}: {cut:,} documents ({share}) were truncated (--long truncate)")
 
 
-def given_systems(files: Sequence[Path], pairs: Sequence[Pair]) -> dict[str, list[str]]:
-    """Read predictions from several files, each a system named after its file without the ending.
-
-    Raises:
-        UserError: two files have the same name, or one is unusable.
-    """
-    systems: dict[str, list[str]] = {}
-    for file in files:
-        if file.stem in systems:
-            raise UserError(f"{file}: two files of predictions are named {file.stem!r}; rename one")
-        systems[file.stem] = given_predictions(file, pairs)
-    return systems
-
-
-def joined(written: dict[str, list[str]], given: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return the model's rows, then the files' rows.
-
-    Raises:
-        UserError: a file has the name of one of the model's rows.
-    """
-    for name in written.keys() & given.keys():
-        raise UserError(f"{name!r} names a row of the model and a file of predictions; rename the file")
-    return {**written, **given}
-
-
-def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
-    """Read predictions for `pairs` from a file: one that precis wrote, or plain text with one summary per line.
-
-    A precis file records its documents, which are checked. Plain text is checked only for the number of lines.
-
-    Raises:
-        UserError: the file cannot be read, its number of rows differs from the number of pairs, or it was made for
-            other pairs.
-    """
-    if stat_or_none(file) is None:
-        raise UserError(f"{file}: no such file; give a file of predictions")
-    if file.suffix == ".jsonl":
-        return [prediction.prediction for prediction in read_predictions(file, pairs)]
-    try:
-        texts = read_text(file).removesuffix("\n").split("\n")
-    except NotTextError as error:
-        raise UserError(f"{file}: {error}") from None
-    if len(texts) != len(pairs):
-        raise UserError(f"{file}: has {len(texts)} predictions, but there are {len(pairs)} pairs to score on")
-    return texts
-
-
 def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Scores, *, out: Path) -> Report:
     """Score the systems and the baselines, and write the files."""
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
@@ -353,3 +348,53 @@ def _place(model: str | Path) -> Path:
 
 def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-")
+
+
+def _check_together(models: list[str], adapter: str | None, predictions: list[Path]) -> None:
+    if not models and not predictions:
+        raise UserError("give something to score: --model M, or --predictions FILE, or both")
+    if adapter is not None and not models:
+        raise UserError(f"--adapter {adapter} needs its base model; add --model")
+    if adapter is not None and len(models) > 1:
+        raise UserError(
+            f"--adapter {adapter} needs exactly one --model, but {len(models)} are given; name the adapter's run "
+            "folder as a separate --model, which includes its base"
+        )
+
+
+def _decodings(options: EvaluationOptions) -> list[Decoding]:
+    """Return one way of decoding per beam width; without widths one, with the model's own."""
+    preset = options.get("decoding")
+    base = None if preset is None else _preset(preset, options.get("task"))
+    widths: Sequence[int | None] = options.get("beams") or (None,)
+    return [
+        Decoding(
+            base=base,
+            beams=width,
+            length_penalty=options.get("length_penalty"),
+            no_repeat_ngram=options.get("no_repeat_ngram"),
+        )
+        for width in widths
+    ]
+
+
+def _preset(decoding: Preset, task_name: str | None) -> GenerationSettings:
+    if decoding == "prophetnet":
+        return prophetnet_decoding(task_name)
+    if task_name is None:
+        raise UserError("--decoding task: name the task with --task (see: precis data list)")
+    return task_named(task_name).generation
+
+
+def _scores(task: str | None, pairs: Sequence[Pair], options: EvaluationOptions) -> Scores:
+    jar = options.get("meteor_jar")
+    return scores_for(
+        task,
+        pairs,
+        tokenizer=options.get("rouge_tokenizer"),
+        stemmer=options.get("stemmer"),
+        with_bleu=options.get("bleu", False),
+        meteor=None if jar is None else MeteorTool(jar=Path(jar)),
+        with_meteor=options.get("meteor", False),
+        baselines=options.get("baselines"),
+    )

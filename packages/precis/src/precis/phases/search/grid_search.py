@@ -32,9 +32,9 @@ from precis.messages import Notify, silent
 from precis.phases.output_folders import claim_folder
 from precis.phases.run_folder import (
     SETTINGS_FILE,
+    export_folder,
     export_model,
     has_checkpoints,
-    write_folder,
 )
 from precis.phases.search.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.phases.search.search_space import SearchSpace, at_point, decoding_at_point, points
@@ -44,8 +44,9 @@ from precis.phases.train.training_pairs import read_pairs_of
 from precis.phases.train.training_session import MODEL_FOLDER
 from precis.phases.train.validation_scores import evenly_spaced
 from precis.recipes.run_plan import RunPlan
-from precis.storage.atomic import refuse_foreign, write_file
+from precis.storage.atomic import write_file
 from precis.storage.locks import locked
+from precis.storage.seal import refuse_foreign
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.training_settings import FREE_ON_RESUME
@@ -93,6 +94,18 @@ def search(
         RunError: training failed without diverging (a diverged trial counts as failed), or no trial succeeded.
     """
     request = PairRequest(start=start, tokenizer=tokenizer, **asked)
+    return search_as(run, request, space=space, trials=trials, callbacks=callbacks)
+
+
+def search_as(
+    run: RunPlan,
+    request: PairRequest,
+    *,
+    space: SearchSpace,
+    trials: int | None = None,
+    callbacks: Callable[[], Sequence[Callback]] = standard_callbacks,
+) -> Searched:
+    """Search as a request describes; see `search`."""
     folder = claim_folder(request.out)
     _refuse(run, space, folder, trials=trials)
     folder.mkdir(parents=True, exist_ok=True)
@@ -207,7 +220,7 @@ class _Search:
             request = replace(request, tokenizer=str(shared))
         done = finetune_as(at_point(self._base, trial.values), request)
         if not shared.is_dir() and (own := place / TOKENIZER_FOLDER).is_dir():  # trained once for all trials
-            write_folder(shared, lambda new: shutil.copytree(own, new, dirs_exist_ok=True))
+            export_folder(shared, lambda new: shutil.copytree(own, new, dirs_exist_ok=True))
         return done.result
 
     def _decode(self, best: Trial) -> GenerationSettings:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from precis.phases.search.search_space import Grid, points
-from precis.training.training_settings import first_change
-from precis_text.errors import UserError, missing_extra
+from precis.storage.settings_change import refuse_change
+from precis_text.errors import missing_extra
 
 STUDY_FILE = "search.sqlite3"
 _ASKED = "asked"
@@ -137,13 +137,8 @@ class GridStudy:
         if before is None:
             self._study.set_user_attr(_ASKED, asked)
             return
-        change = first_change(before, asked)
-        if change is not None:
-            name, old, new = change
-            raise UserError(
-                f"the search in {file.parent} was started with {name}={old!r}, but now it is {new!r}; "
-                f"keep the old value, start over with --restart, or use another --out"
-            )
+        remedy = "keep the old value, start over with --restart, or use another --out"
+        refuse_change(f"the search in {file.parent}", before, asked, remedy=remedy)
 
 
 def load_optuna() -> Any:

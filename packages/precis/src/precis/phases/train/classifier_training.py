@@ -25,7 +25,7 @@ from precis.generation.model_location import locate
 from precis.generation.model_metadata import ModelUse
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
-from precis.phases.run_folder import save_model, write_folder
+from precis.phases.run_folder import export_folder, save_model
 from precis.phases.train.pair_training import (
     PairRequest,
     PreparedPairs,
@@ -38,7 +38,7 @@ from precis.phases.train.training_pairs import TrainingPairs, tell_cut, tokenize
 from precis.phases.train.training_session import MODEL_FOLDER, Session
 from precis.phases.train.validation_scores import Sample
 from precis.recipes.run_plan import RunPlan
-from precis.storage.sealed_folder import checking_sealed
+from precis.storage.seal import checking_sealed
 from precis.training import Trained, mean_loss
 from precis_text.errors import UserError
 
@@ -81,7 +81,7 @@ def train_classifier(
 
     def export() -> None:
         folder = session.folder / MODEL_FOLDER
-        write_folder(folder, lambda place: save_model(trainable.model, trainable.tokenizer, place, use))
+        export_folder(folder, lambda place: save_model(trainable.model, trainable.tokenizer, place, use))
 
     return train_on_pairs(ready, trainable, session, export=export)
 

@@ -28,7 +28,7 @@ from precis.generation.model_loader import LoadedModel, load_model
 from precis.messages import Notify
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape
 from precis.objectives.unit_choice import UnitChoice
-from precis.phases.run_folder import save_model, write_folder
+from precis.phases.run_folder import export_folder, save_model
 from precis.phases.train.grounding import DEFAULT_CAP, DEV_ROWS, GroundingSet, find_sets, read_set
 from precis.phases.train.training_session import (
     MODEL_FOLDER,
@@ -38,7 +38,7 @@ from precis.phases.train.training_session import (
     with_validation_interval,
 )
 from precis.recipes.scorer_recipe import ExtractPlan
-from precis.storage import atomic
+from precis.storage.seal import DamagedError, check_seal
 from precis.training import Trained, mean_loss
 from precis.training.callbacks import Callback
 from precis_text.control_characters import main_part, unmarked
@@ -134,7 +134,7 @@ def _documents(
                 f"{chosen.name}: reading {len(found):,} {split} documents through the encoder, once"
             )
             documents = _read(found, loaded, run, session.notify)
-            atomic.write_folder(folder, lambda place, made=documents: _save(made, identity, place))  # type: ignore[misc]
+            export_folder(folder, lambda place, made=documents: _save(made, identity, place))  # type: ignore[misc]
         kept.append(UnitDocuments.load(folder))
     train, dev = kept
     return _Set(chosen.name, train, dev, identity)
@@ -143,9 +143,9 @@ def _documents(
 def _is_kept(folder: Path, identity: Mapping[str, Any]) -> bool:
     """Return whether the folder holds the units of the same inputs."""
     try:
-        atomic.check_seal(folder)
+        check_seal(folder)
         return bool(json.loads((folder / "made_of.json").read_text()) == json.loads(json.dumps(identity)))
-    except (OSError, ValueError, atomic.DamagedError):
+    except (OSError, ValueError, DamagedError):
         return False
 
 
@@ -228,4 +228,4 @@ def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write:
         save_model(loaded.model, loaded.tokenizer, place, use)
         save_scorer(scorer, place)
 
-    write_folder(folder, write)
+    export_folder(folder, write)

@@ -31,6 +31,7 @@ from precis.phases.train.training_pairs import TrainingPairs
 from precis.phases.train.training_session import MODEL_FOLDER, Session
 from precis.recipes.planning import resolve_run
 from precis.recipes.run_plan import RunPlan
+from precis.storage.settings_change import refuse_change
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first
@@ -128,9 +129,8 @@ def _tokenizer(
         save_tokenizer(train_tokenizer(texts_of(pairs.train), vocab_size=size), folder)
         return load_tokenizer(folder)
     before = None if request.restart else recorded_vocab_size(session.folder)
-    if before not in (None, size):
-        raise UserError(
-            f"the run in {session.folder} was started with vocab_size={before}, not {size}; "
-            "keep the old value, or start again with --restart or another --out"
-        )
+    if before is not None:
+        remedy = "keep the old value, or start again with --restart or another --out"
+        place = f"the run in {session.folder}"
+        refuse_change(place, {"vocab_size": before}, {"vocab_size": size}, remedy=remedy)
     return load_tokenizer(folder)

@@ -36,6 +36,7 @@ from precis.phases.train.training_session import (
 from precis.phases.train.validation_scores import PairValidation, SampleSummaries, Validation, evenly_spaced
 from precis.recipes.overrides import with_changes
 from precis.recipes.planning import Answer
+from precis.recipes.run_options import check_seed
 from precis.recipes.run_plan import RunPlan
 from precis.training import Lowest, Trained
 from precis_text.errors import UserError
@@ -71,9 +72,6 @@ class PairRequest(RunRequest):
         examples: train on this many pairs drawn at random (few-shot); if None, on all.
         sampling_seed: seed of that draw; if None, the run's.
         answer: the source of the model's answers: texts of its decoder, or a head on its encoder.
-
-    Raises:
-        UserError: the seed is negative.
     """
 
     sources: PairSources
@@ -83,16 +81,13 @@ class PairRequest(RunRequest):
     sampling_seed: int | None = None
     answer: Answer = "text"
 
-    def __post_init__(self) -> None:
-        if self.sampling_seed is not None and self.sampling_seed < 0:
-            raise UserError(f"--sampling-seed {self.sampling_seed}: use 0 or more")
-
     def read_pairs(self, *, seed: int) -> TrainingPairs:
         """Open the sources and draw a sample; `seed` is the run's.
 
         Raises:
-            UserError: they cannot be read, or there are fewer pairs than `examples`.
+            UserError: they cannot be read, there are fewer pairs than `examples`, or the seed of the draw is invalid.
         """
+        check_seed("--sampling-seed", self.sampling_seed)
         pairs = read_pairs_of(self.sources, seed=seed)
         if self.examples is not None:
             pairs.draw(self.examples, seed=seed if self.sampling_seed is None else self.sampling_seed)

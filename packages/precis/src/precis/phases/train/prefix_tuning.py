@@ -23,7 +23,7 @@ from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
 from precis.generation.generation_settings import generation_config
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
-from precis.phases.run_folder import export_model, write_folder
+from precis.phases.run_folder import export_folder, export_model
 from precis.phases.train.pair_training import (
     PairOptions,
     PairRequest,
@@ -67,7 +67,12 @@ def tune(
             is training in it.
         RunError: training failed.
     """
-    request = PairRequest(start=base, callbacks=callbacks, **asked)
+    return tune_as(plan, run, PairRequest(start=base, callbacks=callbacks, **asked))
+
+
+def tune_as(plan: TunePlan, run: RunPlan, request: PairRequest) -> Trained:
+    """Train an attachment as a request describes; see `tune`."""
+    base = str(request.start)
     if sharding_is_asked_for():
         raise UserError(
             "a prefix needs its whole base, but FSDP shards it; launch without FSDP. Every process then holds "
@@ -174,4 +179,4 @@ def export_adapter(
         write_base(place_of_base(base, place), into)
         use.save(into)
 
-    write_folder(place, write)
+    export_folder(place, write)

@@ -27,7 +27,7 @@ from precis.generation.model_metadata import DEFAULT, ModelUse
 from precis.messages import Notify
 from precis.models.family import enable_gradient_checkpointing
 from precis.objectives.losses import BatchSource
-from precis.phases.run_folder import export_model, save_model, write_folder
+from precis.phases.run_folder import export_folder, export_model, save_model
 from precis.phases.train.trainable_model import as_it_writes, new_config
 from precis.phases.train.training_session import (
     MODEL_FOLDER,
@@ -284,6 +284,6 @@ def _export(
 ) -> None:
     plain = run.objective.plain(model)
     if plain is not model:
-        write_folder(folder / PRETRAINING_FOLDER, lambda place: save_model(model, tokenizer, place))
+        export_folder(folder / PRETRAINING_FOLDER, lambda place: save_model(model, tokenizer, place))
     use = ModelUse(max_source=run.block_length)
     export_model(plain, as_it_writes(plain, tokenizer), GenerationSettings(), use, folder / MODEL_FOLDER)

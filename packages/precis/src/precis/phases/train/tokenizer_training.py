@@ -17,8 +17,8 @@ from precis.phases.data.run_pairs import PairReader, PairSources
 from precis.phases.output_folders import folder_to_be
 from precis.phases.run_folder import save_tokenizer
 from precis.phases.train.trainable_model import texts_of
-from precis.storage.atomic import refuse_foreign
 from precis.storage.locks import locked_place
+from precis.storage.seal import refuse_foreign
 from precis_text.control_characters import unmarked
 from precis_text.errors import UserError
 

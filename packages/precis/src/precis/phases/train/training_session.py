@@ -22,7 +22,7 @@ from precis.messages import Notify, silent
 from precis.objectives.losses import BatchSource, InTurn, Objective
 from precis.phases.output_folders import claim_folder, writing_to
 from precis.phases.run_folder import SettingsFile
-from precis.storage.atomic import refuse_foreign
+from precis.storage.seal import refuse_foreign
 from precis.training import Trained, TrainResult, TrainSettings, load_weights, standard_callbacks, train
 from precis.training.callbacks import Callback
 from precis.training.interruption import finished_first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,14 +14,16 @@ from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pai
 from precis.data.rows.row_files import known_endings, read_rows
 from precis.messages import Notify, silent
 from precis_text.bounded_io import is_folder, names_in, read_bounded, size, stat_or_none
-from precis_text.documents.file_kinds import ENDINGS
+from precis_text.documents.file_kinds import ENDINGS, MANY
 from precis_text.documents.passages import NOWHERE, Passages
-from precis_text.documents.reader import MOST_BYTES, read_content
+from precis_text.documents.reader import MOST_BYTES, read_contents
 from precis_text.errors import UserError
 from precis_text.row import Row, SkippedRows, counted, plain
 from precis_text.text_files import document_files, unread_names
 
 STANDARD_INPUT = "-"
+_ADDRESS = re.compile(r"(?:https?|ftp)://", re.IGNORECASE)
+_TABLES = (".csv", ".tsv")
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Reading:
         recursive: read nested folders too.
         skip_bad: skip and count unusable rows.
         keep_going: yield a `Document` with a problem for unreadable input, and continue.
+        whole_tables: read each .csv and .tsv file as one document.
     """
 
     column: str | None = None
@@ -61,6 +65,7 @@ class Reading:
     recursive: bool = False
     skip_bad: bool = False
     keep_going: bool = False
+    whole_tables: bool = False
 
     @property
     def columns(self) -> Columns:
@@ -73,8 +78,8 @@ def read_documents(
     """Yield the documents of `files`, one by one.
 
     A .jsonl, .csv, .tsv or .parquet file has a document per row, a folder one per text and per file of
-    `precis_text.documents.file_kinds`. Any other file is one document; "-" is the standard input. A missing file is
-    reported before any file is read.
+    `precis_text.documents.file_kinds`. A mailbox and a digest have one per mail. Any other file is one document; "-" is
+    the standard input. A missing file is reported before any file is read.
 
     Args:
         tell: receives a message about skipped input.
@@ -84,38 +89,55 @@ def read_documents(
     """
     for file in files:
         if file != STANDARD_INPUT and stat_or_none(Path(file)) is None:
-            raise UserError(f"{file}: no such file")
+            raise UserError(f"{file}: {_missing(file)}")
     return (document for file in files for document in _read(file, how, notify))
 
 
-def holds_many(file: str) -> bool:
-    """Return whether a file may contain several documents: a folder, or rows."""
-    return file != STANDARD_INPUT and (is_folder(Path(file)) or _has_rows(file))
+def _missing(file: str) -> str:
+    """Say what to do about a file that does not exist."""
+    if _ADDRESS.match(file):
+        return (
+            f"is an address, and precis does not use the network; run: curl -sL {file} | precis summarize -"
+        )
+    return "no such file"
 
 
-def _has_rows(file: str) -> bool:
-    return file.lower().endswith(tuple(known_endings()))
+def holds_many(file: str, how: Reading = Reading()) -> bool:
+    """Return whether a file may contain several documents: a folder, a mailbox, or rows."""
+    if file == STANDARD_INPUT:
+        return False
+    return is_folder(Path(file)) or _has_rows(file, how) or file.lower().endswith(MANY)
+
+
+def _has_rows(file: str, how: Reading) -> bool:
+    endings = tuple(known_endings())
+    is_table = file.lower().endswith(_TABLES)
+    return file.lower().endswith(endings) and not (is_table and how.whole_tables)
 
 
 def _read(file: str, how: Reading, notify: Notify) -> Iterator[Document]:
     if file == STANDARD_INPUT:
-        yield _document("standard input", _standard_input, how)
+        yield from _documents("standard input", _standard_input, how)
     elif is_folder(Path(file)):
         yield from _read_folder(Path(file), how, notify)
-    elif _has_rows(file):
+    elif _has_rows(file, how):
         yield from _read_rows(Path(file), how, notify)
     else:
-        yield _document(file, lambda: _read_file(Path(file)), how)
+        yield from _documents(file, lambda: _read_file(Path(file)), how)
 
 
-def _document(name: str, read: Callable[[], Passages], how: Reading) -> Document:
+def _documents(name: str, read: Callable[[], list[Passages]], how: Reading) -> Iterator[Document]:
+    """Yield the documents of a file, each with its title if there are several."""
     try:
-        passages = read()
-        return Document(name, passages.text, passages=passages)
+        found = read()
     except UserError as error:
         if not how.keep_going:
             raise
-        return Document(name, "", problem=str(error).removeprefix(f"{name}: "))
+        yield Document(name, "", problem=str(error).removeprefix(f"{name}: "))
+        return
+    for passages in found:
+        title = f": {passages.title}" if passages.title else ""
+        yield Document(f"{name}{title}", passages.text, passages=passages)
 
 
 def _read_rows(path: Path, how: Reading, notify: Notify) -> Iterator[Document]:
@@ -161,7 +183,7 @@ def _read_folder(folder: Path, how: Reading, notify: Notify) -> Iterator[Documen
     if unread:
         notify(f"{folder}: {left.told_unread()}")
     for path in texts:
-        yield _document(str(path), lambda path=path: _read_file(path), how)  # type: ignore[misc]
+        yield from _documents(str(path), lambda path=path: _read_file(path), how)  # type: ignore[misc]
 
 
 def documents_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
@@ -181,20 +203,20 @@ def documents_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str
     return texts, unread
 
 
-def _read_file(path: Path) -> Passages:
+def _read_file(path: Path) -> list[Passages]:
     return _passages(read_bounded(path, limit=MOST_BYTES), str(path), ending=path.name)
 
 
-def _standard_input() -> Passages:
+def _standard_input() -> list[Passages]:
     content = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise UserError(f"standard input: is larger than {size(MOST_BYTES)}, the limit for one document")
     return _passages(content, "standard input")
 
 
-def _passages(content: bytes, name: str, *, ending: str = "") -> Passages:
+def _passages(content: bytes, name: str, *, ending: str = "") -> list[Passages]:
     try:
-        return read_content(content, name=ending)
+        return read_contents(content, name=ending)
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
 

@@ -15,7 +15,7 @@ from precis.extract.scorer_files import load_scorer
 from precis.generation.model_loader import LoadedModel, load_model
 from precis.models.family import FamilyConfig
 from precis.phases.output_folders import folder_to_be
-from precis.storage.atomic import refuse_foreign, write_folder
+from precis.storage.seal import refuse_foreign, write_folder
 from precis.tuning import attached
 from precis_text.errors import UserError
 

@@ -14,8 +14,8 @@ from precis.models.prophetnet.fairseq_weights import convert_fairseq, has_berts_
 from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet.prophetnet_weights import load_transformers
 from precis.phases.output_folders import folder_to_be
-from precis.phases.run_folder import write_folder
-from precis.storage.atomic import refuse_foreign
+from precis.phases.run_folder import export_folder
+from precis.storage.seal import refuse_foreign
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
 
@@ -71,7 +71,7 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
         if words is not None:
             words.save_pretrained(place)
 
-    write_folder(out, write)
+    export_folder(out, write)
     return Converted(
         parameters=sum(p.numel() for p in model.parameters()),
         streams=model.config.ngram,

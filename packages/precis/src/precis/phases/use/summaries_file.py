@@ -1,6 +1,6 @@
 """A file of summaries, written as they come and renamed when complete; an interrupted command resumes from it.
 
-    out.jsonl.part    during the work: a line with the model and options, then a line per document
+    out.jsonl.part    during the work: a journal (`precis.storage.journal`) with a line per document
     out.jsonl         when all documents are done; the other is then removed
 
 Each line of the unfinished file has a digest of its document, so that no summary is assigned to another document.
@@ -10,27 +10,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from types import TracebackType
+from typing import Any, Self
 
 import xxhash
 
-from precis.evaluation.predictions import truncate_partial_line
 from precis.phases.use.input_documents import Document
 from precis.phases.use.summarization import Result
-from precis.phases.use.summary_format import Render, as_json
-from precis.storage.atomic import appending, refuse_link, replacing, sync_directory, write_whole
-from precis.storage.locks import locked_place
-from precis_text.bounded_io import JsonError, parse_json, size, stat_or_none
+from precis.phases.use.summary_format import Render
+from precis.storage.atomic import refuse_link, remove_leftovers, replacing
+from precis.storage.journal import Journal, JournalFormat, LongRecordError
+from precis_text.bounded_io import size, stat_or_none
 from precis_text.errors import UserError
-from precis_text.text_lines import MAX_LINE, numbered_lines
+from precis_text.text_lines import MAX_LINE
 
-_FORMAT = "precis-summaries-1"
 _MORE = ".part"
-_BEGINNING = json.dumps({"format": _FORMAT})[:-1].encode()
 _REMEDY = "resume with the same options, remove it to start again, or name another file with --out"
-_WRAPPING = 64  # levels and values that a record adds around a row
+_FORMAT = JournalFormat(
+    name="precis-summaries-1",
+    remedy=_REMEDY,
+    wrapping=64,  # levels and values that a record adds around a row
+)
 
 
 class SummariesFile:
@@ -56,34 +57,28 @@ class SummariesFile:
 
     def __init__(self, path: Path, *, made_by: Mapping[str, Any], render: Render) -> None:
         self.path, self._part = path, path.with_name(path.name + _MORE)
-        self._made_by, self._render = json.loads(json.dumps(dict(made_by))), render
+        self._made_by, self._render = made_by, render
         self.done = self.failed = 0
         self.first_failure = ""
         self._digests: list[str] = []
-        self._stack = ExitStack()
-        self._file: BinaryIO | None = None
         refuse_link(path)
         # Both exist after a kill between the last two steps.
         if stat_or_none(path) is not None and stat_or_none(self._part) is None:
             raise UserError(
                 f"{path}: already exists, so nothing was summarized; remove it, or name another file with --out"
             )
-        path.parent.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(locked_place(self.path, doing="writing"))
-        try:
-            self._take_up()
-            self._file = self._stack.enter_context(appending(self._part))
-            if not self._part.stat().st_size:
-                self._write({"format": _FORMAT, "made_by": self._made_by})
-        except BaseException:
-            self._stack.close()
-            raise
+        self._journal = Journal(
+            self._part, _FORMAT, made_by=self._made_by, replay=self._take_up, place=self.path
+        )
+        remove_leftovers(self.path)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._journal.__exit__(kind, error, trace)
 
     def left(self, documents: Iterable[Document]) -> Iterator[Document]:
         """Yield the documents without a summary so far.
@@ -105,15 +100,26 @@ class SummariesFile:
             raise UserError(f"{self._part}: contains {more}; {_REMEDY}")
 
     def append(self, result: Result) -> None:
-        """Write the result of the next document."""
-        self._write({"document": _digest(result.document), "result": result.to_dict()})
-        self._count(result.to_dict())
+        """Write the result of the next document.
+
+        Raises:
+            UserError: the row of the document is too long.
+            RunError: another program has replaced, deleted or changed the unfinished file.
+        """
+        record = result.to_dict()
+        try:
+            self._journal.append({"document": _digest(result.document), "result": record})
+        except LongRecordError:
+            problem = f"with its other columns it is larger than {size(MAX_LINE)}; remove some of them"
+            raise UserError(f"{record['name']}: {problem}") from None
+        self._count(record)
 
     def finish(self) -> None:
         """Write the finished file.
 
         Raises:
             UserError: a file has appeared there in the meantime.
+            RunError: another program has replaced, deleted or changed the unfinished file.
         """
         if stat_or_none(self.path) is not None and not self._is_finished():
             raise UserError(
@@ -122,65 +128,27 @@ class SummariesFile:
         with replacing(self.path) as file:
             for text in self._rendered():
                 file.write(text)
-        self._part.unlink()
-        sync_directory(self.path.parent)
+        self._journal.remove()
 
     def _rendered(self) -> Iterator[bytes]:
-        return (self._render(record["result"]).encode() for record in self._records())
+        return (self._render(record["result"]).encode() for record in self._journal.records())
 
     def _is_finished(self) -> bool:
         """Return whether the existing file is identical to the finished one."""
         with self.path.open("rb") as file:
             return all(file.read(len(text)) == text for text in self._rendered()) and not file.read(1)
 
-    def _write(self, record: Mapping[str, Any]) -> None:
-        assert self._file is not None
-        line = as_json(record).encode()
-        if len(line) > MAX_LINE:
-            problem = f"with its other columns it is larger than {size(MAX_LINE)}; remove some of them"
-            raise UserError(f"{record['result']['name']}: {problem}")
-        write_whole(self._part, self._file, line)
-
-    def _take_up(self) -> None:
-        refuse_link(self._part)
-        if stat_or_none(self._part) is None:
-            return
-        with self._part.open("rb") as file:
-            if not _BEGINNING.startswith(file.read(len(_BEGINNING))):
-                raise UserError(f"{self._part}: was not written by precis summarize; {_REMEDY}")
-        truncate_partial_line(self._part)
-        for record in self._records():
-            self._digests.append(str(record["document"]))
-            self._count(record["result"])
+    def _take_up(self, line: int, record: Mapping[str, Any]) -> None:
+        if not isinstance(record.get("result"), dict):
+            raise UserError(f"{self._part}, line {line}: is not a summary")
+        self._digests.append(str(record.get("document")))
+        self._count(record["result"])
 
     def _count(self, record: Mapping[str, Any]) -> None:
         self.done += 1
         if "error" in record:
             self.failed += 1
             self.first_failure = self.first_failure or f"{record.get('name')}: {record['error']}"
-
-    def _records(self) -> Iterator[dict[str, Any]]:
-        """Yield the lines after the first, each checked."""
-        for number, line in numbered_lines(self._part):
-            try:
-                record = parse_json(line, wrapping=_WRAPPING)
-            except JsonError:
-                record = None
-            name = "made_by" if number == 1 else "result"
-            if not (isinstance(record, dict) and isinstance(record.get(name), dict)):
-                raise UserError(
-                    f"{self._part}, line {number}: was not written by precis summarize; {_REMEDY}"
-                )
-            if number > 1:
-                yield record
-            else:
-                self._refuse_other(record["made_by"])
-
-    def _refuse_other(self, made_by: Mapping[str, Any]) -> None:
-        for name in sorted({*made_by, *self._made_by}):
-            was, now = made_by.get(name), self._made_by.get(name)
-            if was != now:
-                raise UserError(f"{self._part}: was started with {name}={was!r}, not {now!r}; {_REMEDY}")
 
 
 def _digest(document: Document) -> str:

@@ -7,14 +7,16 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
-from precis.extract.extractor import AHEAD, ExtractOptions, Extractor
+from precis.extract.extractor import AHEAD, Extractor
 from precis.generation.decoder_batches import Hear, Watch
-from precis.generation.summarizer import Summarizer, Summary, SummaryOptions
+from precis.generation.input_plan import Long
+from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.use.input_documents import Document
 from precis_text.control_characters import unmarked
 from precis_text.errors import RunError, UserError
+from precis_text.length import ANY_LENGTH, Length
 from precis_text.support.marks import SourceText, Support
 from precis_text.words import length_in_words
 
@@ -98,16 +100,19 @@ def summarize_documents(
     summarizer: Summarizer,
     documents: Iterable[Document],
     *,
+    length: Length = ANY_LENGTH,
+    instruction: str | None = None,
+    long: Long | None = None,
     beams: int | None = None,
     batch_size: int = 8,
     keep_going: bool = False,
     watch: Watch | None = None,
     hear: Hear | None = None,
-    **options: Unpack[SummaryOptions],
 ) -> Iterator[Result]:
     """Yield results in the order of the documents, as they come.
 
     Args:
+        length, instruction, long: see `Summarizer.stream`.
         beams: width of the search; if None, the summarizer's own.
         keep_going: yield a result with the reason for a document without a summary; else raise the error.
         hear: called with a document's index in its batch window, and the first sentences of its summary; see
@@ -121,11 +126,13 @@ def summarize_documents(
     write = partial(
         summarizer.stream,
         settings=settings,
+        length=length,
+        instruction=instruction,
+        long=long,
         batch_size=batch_size,
         skip_empty=True,
         watch=watch,
         hear=hear,
-        **options,
     )
     return _results(documents, write, together=_WINDOW * batch_size, keep_going=keep_going)
 
@@ -139,12 +146,12 @@ def extract_documents(
     extractor: Extractor,
     documents: Iterable[Document],
     *,
+    length: Length = ANY_LENGTH,
     keep_going: bool = False,
-    **options: Unpack[ExtractOptions],
+    watch: Watch | None = None,
 ) -> Iterator[Result]:
     """Yield summaries of chosen sentences; otherwise like `summarize_documents`."""
-    options["skip_empty"] = True
-    choose = partial(extractor.stream, **options)
+    choose = partial(extractor.stream, length=length, skip_empty=True, watch=watch)
     return _results(documents, choose, characters=AHEAD, keep_going=keep_going)
 
 

@@ -15,6 +15,7 @@ from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
+from precis_text.length import ANY_LENGTH, Length
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class SummaryJob:
 
     Attributes:
         model: `default` for the model that comes with precis on each machine, a folder, or a name on the hub.
-        length: `words`, `sentences`, `tokens`, `min_words`, `short`; see `Summarizer.stream`.
+        length: the requested length of a summary.
         writing: `instruction`, `long`, `beams`, `max_source`, `draft`; all must be None or False for extracts.
     """
 
@@ -46,7 +47,7 @@ class SummaryJob:
     adapter: str | None = None
     device: str | None = None
     mode: Mode | None = None
-    length: Mapping[str, Any] = field(default_factory=dict)
+    length: Length = ANY_LENGTH
     writing: Mapping[str, Any] = field(default_factory=dict)
 
     def located(self) -> LocatedJob:
@@ -77,7 +78,8 @@ class LocatedJob:
 
     def made_by(self) -> dict[str, Any]:
         """Return everything that determines the summaries, JSON-ready."""
-        return {**self.options.length, **self.options.writing, "mode": self.mode, **self.model.fingerprint}
+        options = self.options
+        return {**options.length.options(), **options.writing, "mode": self.mode, **self.model.fingerprint}
 
     def load(self, *, keep_going: bool, batch_size: int = 8) -> SummaryMaker:
         """Load the model.
@@ -91,10 +93,10 @@ class LocatedJob:
         """
         job = self.options
         device = None if job.device is None else named_device(job.device)
-        options = {"keep_going": keep_going, **job.length}
         if self.mode == "extract":
             extractor = Extractor.from_pretrained(self.model, device=device)
-            return SummaryMaker(partial(extract_documents, extractor, **options), extractor.max_source)
+            choose = partial(extract_documents, extractor, length=job.length, keep_going=keep_going)
+            return SummaryMaker(choose, extractor.max_source)
         asked = {name: value for name, value in job.writing.items() if value is not None}
         summarizer = Summarizer.from_pretrained(
             self.model,
@@ -102,5 +104,12 @@ class LocatedJob:
             max_source=asked.pop("max_source", None),
             loop=Drafting() if asked.pop("draft", False) else AUTOMATIC,
         )
-        write = partial(summarize_documents, summarizer, batch_size=batch_size, **options, **asked)
+        write = partial(
+            summarize_documents,
+            summarizer,
+            length=job.length,
+            keep_going=keep_going,
+            batch_size=batch_size,
+            **asked,
+        )
         return SummaryMaker(write, summarizer.max_source, summarizer.limit_is_assumed)

@@ -1,0 +1,63 @@
+"""Character sets under the names that pages and mails use, as browsers read them (the WHATWG's list).
+
+gb2312 is gbk    shift_jis is cp932    ks_c_5601-1987 is cp949    iso-8859-1 and us-ascii are cp1252
+"""
+
+from __future__ import annotations
+
+import codecs
+
+import webencodings
+
+from precis_text.documents.passages import Writer
+
+_LATIN = "cp1252"
+_ASCII = frozenset(("", "us-ascii", "ascii", "ansi_x3.4-1968"))
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def decode(content: bytes, declared: str, writer: Writer) -> str:
+    """Decode a text by its byte order mark, by its declared character set, as UTF-8, or as Western European.
+
+    What was guessed, and letters that are not in the character set, are noted in `writer`.
+
+    Args:
+        declared: the name of the character set, "" if there is none.
+    """
+    for mark, marked in _MARKS:
+        if content.startswith(mark):
+            return content.decode(marked, "replace")
+    name = declared.strip().strip("\"'").lower()
+    codec = "" if name in _ASCII else _codec(name)
+    for each in dict.fromkeys(filter(None, (codec, "utf-8"))):
+        try:
+            return content.decode(each)
+        except UnicodeDecodeError:
+            continue
+    if codec and name not in ("utf-8", "utf8"):
+        text = content.decode(codec, "replace")
+        lost = text.count("\ufffd")
+        writer.notes.append(
+            f"{lost:,} {'letter is' if lost == 1 else 'letters are'} not in its character set {name}"
+        )
+        return text
+    which = (
+        "is not UTF-8 as declared"
+        if codec
+        else f"{declared!r} is unknown"
+        if codec is None
+        else "is not declared"
+    )
+    writer.notes.append(f"its character set {which} and was read as Western European")
+    return content.decode(_LATIN, "replace")
+
+
+def _codec(name: str) -> str | None:
+    """Return Python's name of a character set; None if it is unknown."""
+    found = webencodings.lookup(name)
+    try:
+        codec = found.codec_info.name if found is not None else codecs.lookup(name).name
+        b"".decode(codec)  # codecs that are no character sets fail here
+    except (LookupError, AttributeError):
+        return None
+    return "gb18030" if codec == "gbk" else codec

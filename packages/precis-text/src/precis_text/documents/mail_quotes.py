@@ -1,0 +1,218 @@
+"""The lines of a mail that its sender did not write: quotations, signatures, disclaimers, frames of newsletters.
+
+Lines are judged one by one, so that answers between quotations stay:
+
+    > ...                    a quotation, and "On Monday Ann wrote:" above it
+    From: ... Sent: ...      the header of the answered mail: all behind it is quoted
+    On ... wrote:            without ">" behind it: all behind it is quoted, if it is not a line of prose
+    --                       the signature follows
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from precis_text.documents.html_text import CUT
+
+_WORDS = tomllib.loads((Path(__file__).parent / "mail_words.toml").read_text(encoding="utf-8"))
+QUOTED, SIGNATURE, PROGRAM, DISCLAIMER, FRAME = (
+    "quoted",
+    "signature",
+    "line of the mail program",
+    "disclaimer",
+    "frame of the newsletter",
+)
+_MOST_SAYS = 3  # lines of "On ... wrote:"
+_MOST_SIGNED = 12  # lines behind a "--" that lacks its space
+_MOST_FRAME = 60  # words
+_RULE = re.compile(r"\s*[_*=-]{5,}\s*")
+_LABEL = re.compile(r"[*>\s]*([^\W\d][^:：\n]{0,28}?)\*?\s?[:：]\*?\s*(\S.*)")
+_DATE = re.compile(r"\d{4}|\d{1,2}[.:/-]\d{2}")
+_QUOTE = re.compile(r"\s{0,3}>")
+
+
+def _any(name: str) -> str:
+    return "(?:" + "|".join(_WORDS[name]) + ")"
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], re.IGNORECASE)
+
+
+_PATTERNS = {
+    "from": rf"[*\s]*{_any('from')}\*?\s?[:：]",
+    "sent": rf"[*\s]*{_any('sent')}\*?\s?[:：]",
+    "forwarded": rf"\s*-{{2,}}\s?{_any('forwarded')}\s?-{{2,}}\s*|\s*{_any('forwarded')}\s?[:：]?\s*",
+    "says": rf"(?:(?<![a-z]){_any('wrote')}.{{0,80}}|\d.{{0,200}}@.{{0,120}}|@.{{0,160}}\d.{{0,80}})[:：]\s*$",
+    "begins": rf"[\s\"“]*(?:{_any('begins')}\b|\d|.{{0,60}}<[^<>\s]+@)",
+    "sent_with": rf"\s*{_any('sent_with')}\s*",
+    "newsletter": _any("newsletter"),
+    "stub": _any("stub"),
+    "replies": rf"\A\s*(?:(?:{_any('reply')}|{_any('forward')})\s*(?:\[\d+\]|\(\d+\))?\s*[:：]\s*)+",
+    "reply": rf"\A\s*{_any('reply')}\s*(?:\[\d+\]|\(\d+\))?\s*[:：]",
+    "forward": rf"\A\s*{_any('forward')}\s*[:：]",
+    **{f"disclaimer {n}": each for n, each in enumerate(_WORDS["disclaimer"])},
+}
+
+
+def plain_subject(subject: str) -> str:
+    """Return a subject without the signs of answers and forwarded mails."""
+    return _pattern("replies").sub("", subject).strip()
+
+
+def is_forward(subject: str) -> bool:
+    """Check whether a subject is that of a forwarded mail."""
+    return bool(_pattern("forward").match(subject))
+
+
+def is_reply(subject: str) -> bool:
+    """Check whether a subject is that of an answer."""
+    return bool(_pattern("reply").match(subject))
+
+
+def is_stub(text: str) -> bool:
+    """Check whether a plain text only says that the mail is in HTML."""
+    return len(text.split()) < 60 and bool(_pattern("stub").search(text))
+
+
+def foreign_lines(
+    lines: list[str], *, forward: bool, subject: str = "", newsletter: bool = False
+) -> list[str]:
+    """Say of each line what it is: "" for the sender's own.
+
+    Args:
+        lines: the body; each line of a quotation has a ">".
+        forward: the mail passes on another one, which is then a part of it.
+        subject: the mail's, without signs of an answer.
+        newsletter: look for the frame of a newsletter too.
+    """
+    kinds = [QUOTED if _QUOTE.match(line) else "" for line in lines]
+    end = len(lines) if forward else _old_mail(lines, kinds, subject)
+    kinds[end:] = [QUOTED] * (len(lines) - end)
+    _mark_says(lines, kinds)
+    _mark_signature(lines, kinds)
+    for place, line in enumerate(lines):
+        if not kinds[place] and (_pattern("sent_with").fullmatch(line) or line == CUT):
+            kinds[place] = PROGRAM
+    _mark_paragraphs(lines, kinds, newsletter=newsletter)
+    return [kind if line.strip() else "" for kind, line in zip(kinds, lines, strict=True)]
+
+
+def _old_mail(lines: list[str], kinds: list[str], subject: str) -> int:
+    """Return the first line behind which everything is quoted."""
+    last = max((place for place, kind in enumerate(kinds) if kind), default=-1)
+    for place, line in enumerate(lines):
+        if kinds[place]:
+            continue
+        is_start = line == CUT or (_pattern("forwarded").fullmatch(line) and "-" in line)
+        if is_start or _is_header(lines, place, subject) or (place > last and _opens_unmarked(lines, place)):
+            while place and (_RULE.fullmatch(lines[place - 1]) or not lines[place - 1].strip()):
+                place -= 1
+            return place
+    return len(lines)
+
+
+def _is_header(lines: list[str], place: int, subject: str) -> bool:
+    """Check whether the header of an answered mail begins here: labels in a known language, or its subject."""
+    first = _LABEL.match(lines[place])
+    if first is None or (place and _LABEL.match(lines[place - 1]) and lines[place - 1].strip()):
+        return False
+    block = []
+    for line in lines[place : place + 14]:
+        if line.strip():
+            block.append(line)
+        elif len(block) > 1 and not _LABEL.match(block[-1]):
+            break
+    labels = [found for line in block[:8] if (found := _LABEL.match(line))]
+    if _pattern("from").match(lines[place]) and any(_pattern("sent").match(line) for line in block[1:5]):
+        return True
+    values = [plain_subject(found.group(2)) for found in labels]
+    has_date = any(_DATE.search(found.group(2)) for found in labels)
+    return len(labels) >= 3 and labels[0] is not None and bool(subject) and subject in values and has_date
+
+
+def _opens_unmarked(lines: list[str], place: int) -> bool:
+    """Check whether "On ... wrote:" is here and the text behind it lacks marks."""
+    if not _pattern("begins").match(lines[place]):
+        return False
+    for count in range(1, _MOST_SAYS + 1):
+        said = " ".join(lines[place : place + count])
+        if _pattern("says").search(said):
+            is_dated = _DATE.search(said) is not None and ("@" in said or len(said.split()) >= 4)
+            return is_dated and any(line.strip() for line in lines[place + count :])
+        if place + count < len(lines) and not lines[place + count].strip():
+            return False
+    return False
+
+
+def _mark_says(lines: list[str], kinds: list[str]) -> None:
+    """Mark the lines that introduce a quotation, directly above it."""
+    for place in range(1, len(lines)):
+        if kinds[place] == QUOTED and kinds[place - 1] != QUOTED:
+            last = place - 1
+            while last >= 0 and not lines[last].strip():
+                last -= 1
+            count = 0 if last < 0 or kinds[last] else _says(lines, last)
+            for at in range(last - count + 1, last + 1):
+                kinds[at] = QUOTED
+
+
+def _says(lines: list[str], last: int) -> int:
+    """Count the lines up to `last` that name the author of the quotation after them."""
+    for count in range(1, min(_MOST_SAYS, last + 1) + 1):
+        first = last - count + 1
+        if not lines[first].strip():
+            return 0
+        is_whole = first == 0 or not lines[first - 1].strip() or bool(_pattern("begins").match(lines[first]))
+        if is_whole and _pattern("says").search(" ".join(lines[first : last + 1])):
+            return count
+    return 0
+
+
+def _mark_signature(lines: list[str], kinds: list[str]) -> None:
+    own = [place for place, line in enumerate(lines) if not kinds[place] and line.strip()]
+    for number, place in enumerate(own):
+        line = lines[place]
+        short = len(own) - number - 1 <= _MOST_SIGNED
+        if line == "-- " or (line.rstrip() in ("--", "—", "-- ") and short and number):
+            for at in own[number:]:
+                kinds[at] = SIGNATURE
+            return
+
+
+def _mark_paragraphs(lines: list[str], kinds: list[str], *, newsletter: bool) -> None:
+    """Mark disclaimers, and the frame of a newsletter."""
+    start = 0
+    for place in range(len(lines) + 1):
+        if place < len(lines) and lines[place].strip() and kinds[place] not in (QUOTED,):
+            continue
+        text = " ".join(lines[start:place])
+        what = _frame_of(text, newsletter=newsletter) if text.strip() else ""
+        for at in range(start, place) if what else ():
+            kinds[at] = kinds[at] or what
+        start = place + 1
+
+
+def _frame_of(text: str, *, newsletter: bool) -> str:
+    hits = sum(bool(_pattern(name).search(text)) for name in _PATTERNS if name.startswith("disclaimer"))
+    if hits >= 3 and len(text.split()) < 250:
+        return DISCLAIMER
+    if newsletter and len(text.split()) <= _MOST_FRAME and _pattern("newsletter").search(text):
+        return FRAME
+    return ""
+
+
+def described(kinds: list[str]) -> list[str]:
+    """Describe the lines that are left out, a note for each kind."""
+    counts = Counter(kind for kind in kinds if kind)
+    notes = []
+    for kind in (QUOTED, SIGNATURE, PROGRAM, DISCLAIMER, FRAME):
+        if count := counts[kind]:
+            lines = "line" if count == 1 else "lines"
+            notes.append(f"{count:,} quoted {lines} left out" if kind == QUOTED else f"{kind} left out")
+    return notes

@@ -1,0 +1,217 @@
+"""The turns of chats and transcripts: who says what, and when.
+
+`turns.toml` lists the forms that programs write, and how each is recognized. A stamp is not text, and a line of the
+program ("image omitted") is a notice, which is not a turn of anybody.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+_TABLE = tomllib.loads(files("precis_text").joinpath("turns.toml").read_text("utf-8"))
+_LABELS = frozenset(_TABLE["labels"]["words"].split())
+_WHOLE = re.compile(_TABLE["notices"]["whole"].replace("\n", ""), re.IGNORECASE)
+_ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"].replace("\n", ""), re.IGNORECASE)
+_PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"].replace("\n", ""), re.IGNORECASE)
+_EDITED = re.compile("[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>")
+_LONGEST_NOTICE = 40  # words
+_LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
+_MOST_WORDS = 6  # of a speaker's name
+
+NAMED = re.compile(
+    r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s"
+)  # "Ann: ", "Rt. Hon. Ann Lee: "
+_FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
+_ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
+_FEW_HEADS = 3  # in which no speaker needs to return
+_STOPS = ".?!。"
+_TURNS_A_STOP = 10  # at most, in a transcript with full stops
+_PIECE = 17  # least words of a piece of a transcript without them, more than a heading has
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A message of a chat or transcript: `document[start:stop]`, with its head.
+
+    Attributes:
+        body: offset at which the message begins, behind its head.
+        text: the message on one line.
+        speaker: "" if the form does not name one.
+        time: as written in the stamp, or "".
+        is_notice: whether the program wrote it.
+    """
+
+    start: int
+    stop: int
+    body: int
+    text: str
+    speaker: str
+    time: str
+    is_notice: bool
+
+    @property
+    def line(self) -> str:
+        """The message with its speaker, on one line."""
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+
+
+@dataclass(frozen=True)
+class _Form:
+    name: str
+    head: re.Pattern[str]
+    least: int = _FEWEST
+    is_spoken: bool = False
+    is_loose: bool = False
+
+    def heads(self, document: str) -> list[re.Match[str]]:
+        """Return the heads in a document; none if it does not have this form."""
+        heads = [head for head in self.head.finditer(document) if _is_head(head)]
+        if len(heads) < self.least or (self.is_loose and not _is_conversation(document, heads)):
+            return []
+        return heads
+
+
+def _forms() -> list[_Form]:
+    parts = {
+        "time": f"(?P<time>{_TABLE['time']})",
+        "date": _TABLE["date"],
+        "speaker": f"(?P<speaker>{_TABLE['speaker']})",
+    }
+    forms = []
+    for entry in _TABLE["forms"]:
+        head = entry["head"]
+        for name, pattern in parts.items():
+            head = head.replace(f"{{{name}}}", pattern, 1).replace(f"{{{name}}}", _TABLE[name])
+        known = {"least": _FEWEST, "is_spoken": False, "is_loose": False}
+        settings = {name: entry.get(name, value) for name, value in known.items()}
+        forms.append(_Form(entry["name"], re.compile(head, re.MULTILINE), **settings))
+    return forms
+
+
+_FORMS = _forms()
+_STAMP = re.compile(r"\d[:.h]\d\d|speaker|^<[^\s>][^\n>]{0,40}> |spk_\d", re.MULTILINE | re.IGNORECASE)
+
+
+def turns_of(document: str) -> list[Turn]:
+    """Return the turns of a chat or transcript with stamps, in order; none if the document is not one.
+
+    The text before the first turn is not part of any.
+    """
+    form, heads = _recognized(document)
+    if form is None:
+        return []
+    stops = [*(head.start() for head in heads[1:]), len(document)]
+    return [_turn(document, form, head, stop) for head, stop in zip(heads, stops, strict=True)]
+
+
+def form_of(document: str) -> str:
+    """Return the name of the form of a chat or transcript with stamps; "" if the document is not one."""
+    form, _ = _recognized(document)
+    return form.name if form else ""
+
+
+def _recognized(document: str) -> tuple[_Form | None, list[re.Match[str]]]:
+    best: tuple[_Form | None, list[re.Match[str]]] = None, []
+    if len(_STAMP.findall(document)) < _FEWEST:
+        return best
+    lines, most = sum(bool(line.strip()) for line in document.split("\n")), 0
+    for form in _FORMS:
+        heads = form.heads(document)
+        count = len(heads) if form.is_spoken else sum(map(_is_named, heads))
+        if count >= form.least and len(heads) >= _LEAST_SHARE * lines and count > most:
+            best, most = (form, heads), count
+    return best
+
+
+def _is_head(head: re.Match[str]) -> bool:
+    speaker = _group(head, "speaker")
+    return len(speaker.split()) <= _MOST_WORDS and speaker.lower() not in _LABELS
+
+
+def _is_named(head: re.Match[str]) -> bool:
+    return bool(_group(head, "speaker") or _group(head, "label"))
+
+
+def _is_conversation(document: str, heads: Sequence[re.Match[str]]) -> bool:
+    """Check whether speakers return (of more than three heads), and whether most heads have a message."""
+    names = {_group(head, "speaker") for head in heads}
+    stops = [*(head.start() for head in heads[1:]), len(document)]
+    messages = sum(bool(document[head.end() : stop].strip()) for head, stop in zip(heads, stops, strict=True))
+    return 2 * messages > len(heads) and (len(names) < len(heads) or len(heads) <= _FEW_HEADS)
+
+
+def _group(head: re.Match[str], name: str) -> str:
+    return (head.groupdict().get(name) or "").strip()
+
+
+def _turn(document: str, form: _Form, head: re.Match[str], stop: int) -> Turn:
+    text = " ".join(_EDITED.sub("", document[head.end() : stop]).split())
+    speaker = _group(head, "label") or _group(head, "speaker")
+    is_unnamed = not speaker and not form.is_spoken
+    is_notice = _group(head, "program") != "" or is_unnamed or _WHOLE.fullmatch(text) is not None
+    if not is_notice and len(text.split()) <= _LONGEST_NOTICE:
+        is_marked = document[head.end() : head.end() + 1] == "\u200e"  # by WhatsApp on an iPhone
+        is_notice = _ENCRYPTED.search(text) is not None or (
+            is_marked and _PROGRAM_WORDS.search(text) is not None
+        )
+    stop = head.start() + len(document[head.start() : stop].rstrip())
+    return Turn(head.start(), stop, head.end(), text, speaker, _group(head, "time"), is_notice or not text)
+
+
+def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
+    """Return the speakers of a dialogue whose lines start with a name and a colon; none if it is not a dialogue.
+
+    A single line "Word: text" is not a turn. Several lines must have that form: half of them, or a tenth if two
+    speakers return. Labels such as "Subject", "Figure 1" and "Appendix A" are not speakers.
+    """
+    written = [line for line in lines if line.strip()]
+    speakers = Counter(name for name in map(speaker_of, written) if name)
+    count = speakers.total()
+    returning = sum(times > 1 for times in speakers.values())
+    share = _TENTH if returning > 1 else _HALF
+    if count < _FEWEST or count < share * len(written):
+        return frozenset()
+    return frozenset(speakers)
+
+
+def speaker_of(line: str) -> str:
+    """Return the name before the colon of a line "Ann: text"; "" without one, or if it is a label."""
+    found = NAMED.match(line.lstrip() + " ")
+    if found is None:
+        return ""
+    name = found.group().strip().removesuffix(":")
+    words = name.lower().split()
+    is_label = words[0].rstrip(".") in _LABELS or len(words) > _MOST_WORDS or name[0] in _ITEM_MARKS
+    return "" if is_label else name
+
+
+def without_stamps(document: str, turns: Sequence[Turn]) -> str:
+    """Replace the stamps of turns without speakers by spaces, since sentences cross them; offsets stay valid.
+
+    Where nothing ends like a sentence, a blank line remains after every 17 words or more.
+    """
+    is_marked = sum(turn.text.count(mark) for turn in turns for mark in _STOPS) > len(turns) / _TURNS_A_STOP
+    parts, done, words = [], 0, 0
+    for turn in turns:
+        text = document[turn.body : turn.stop]
+        body = turn.body + len(text) - len(text.lstrip())
+        between, head = document[done : turn.start], document[turn.start : body]
+        flows = between.count("\n") < 2 and head.count("\n") < 2 and not speaker_of(turn.text)
+        if flows and not is_marked and words >= _PIECE:
+            parts.append(between.replace("\n", " ") + ("\n\n" + " " * len(head))[: len(head)])
+            words = 0
+        elif flows:
+            parts.append(
+                " " * (len(between) + len(head)) if not between.strip() else between + " " * len(head)
+            )
+        else:
+            parts.append(between + re.sub(r"[^\n]", " ", head))
+        parts.append(document[body : turn.stop])
+        words += len(turn.text.split())
+        done = turn.stop
+    return "".join([*parts, document[done:]])

@@ -1,0 +1,293 @@
+"""Plan a fine-tuning: choose its recipe and its starting point, apply the user's settings, check all before training.
+
+pairs, options -> recipe and model -> plan -> FineTuning -> run, or a search over plans
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Unpack, overload
+
+from precis.data.tasks.label_schema import answers_of
+from precis.data.tasks.tasks import task as task_named
+from precis.evaluation.task_scores import task_scorers
+from precis.phases.data.run_pairs import NamedPairs, PairSources, named_pairs, text_of
+from precis.phases.search.grid_search import Searched, is_search, search_as
+from precis.phases.search.search_space import SearchSpace, resolve_space
+from precis.phases.train.finetuning import finetune_as
+from precis.phases.train.pair_training import PairRequest
+from precis.phases.train.starting_point import Beginning, begin_as_recipe_says, choose_beginning
+from precis.phases.train.training_session import RunOptions
+from precis.recipes.catalogue import FOR_PRETRAINED, recipe_to_finetune
+from precis.recipes.overrides import asks_for_shape, check_on_pairs
+from precis.recipes.planning import Answer, in_words, resolve_run, zero_shot
+from precis.recipes.run_options import PairTrainingOptions, check_seed, option_changes, refuse_unknown
+from precis.recipes.run_plan import RunPlan
+from precis.training import Callback, Trained, standard_callbacks
+from precis_text.errors import UserError
+
+
+class FineTuningOptions(RunOptions, PairTrainingOptions, total=False):
+    """The options of `precis finetune` besides its pairs, as keyword arguments.
+
+    Attributes:
+        model: a model to start from: a run folder, a model folder or a hub name. If None, the recipe decides.
+        recipe: shape and training settings. If None, chosen by `model`, or by the number of pairs and their language.
+        tokenizer: folder of a new model's tokenizer; if None, one is trained on the pairs.
+        instruction: text before each document; if None, the task's for a grounded model, else none.
+        answer: for tasks with labels or numbers: "text", the decoder writes the answer; "head", a classifier on the
+            encoder predicts it.
+        examples: few-shot: train on this many random pairs until the score stops improving.
+        sampling_seed: random seed for drawing these pairs only; if None, `seed`.
+        trials: number of points of a search to train, drawn at random; if None, all.
+        space: values for a search, such as `learning_rate=1e-4,3e-4`.
+        callbacks: callbacks of the loop; if None, the standard ones. A search uses the standard ones.
+    """
+
+    model: str | Path | None
+    recipe: str | None
+    tokenizer: str | Path | None
+    instruction: str | None
+    answer: Answer
+    examples: int | None
+    sampling_seed: int | None
+    trials: int | None
+    space: Sequence[str]
+    callbacks: Sequence[Callback] | None
+
+
+class NamedFineTuningOptions(FineTuningOptions, total=False):
+    """The options of `precis finetune` besides the place of its pairs; see `NamedPairs` for those of the pairs."""
+
+    task: str | None
+    dev: str | Path | None
+    document_column: str | None
+    summary_column: str | None
+    skip_bad: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuning:
+    """A planned fine-tuning: everything is chosen and checked, and nothing is trained or written yet.
+
+    Attributes:
+        plan: shape, training settings, lengths and decoding.
+        request: pairs, starting point and run folder.
+        space: the grids of a search; if None, `plan` is trained once.
+        trials: number of points of the training grid to try; if None, all.
+    """
+
+    plan: RunPlan
+    request: PairRequest
+    space: SearchSpace | None = None
+    trials: int | None = None
+
+    def run(self) -> Trained:
+        """Train in the run folder, or resume that run, and export the best model.
+
+        Raises:
+            UserError: data, model and settings do not fit together, or the folder holds another run.
+            RunError: training failed.
+        """
+        return finetune_as(self.plan, self.request)
+
+    def search(self) -> Searched:
+        """Train at the points of `space`, decode the best model in several ways, and export it; or resume that.
+
+        Raises:
+            UserError: Optuna is not installed, settings are inconsistent, or the folder contains another search.
+            RunError: training failed, or no trial succeeded.
+        """
+        space = SearchSpace() if self.space is None else self.space
+        return search_as(
+            self.plan, self.request, space=space, trials=self.trials, callbacks=standard_callbacks
+        )
+
+
+def plan_finetuning(
+    pairs: NamedPairs, *, search: bool = False, **options: Unpack[FineTuningOptions]
+) -> FineTuning:
+    """Choose recipe and starting point, apply the options, and check all before training.
+
+    Args:
+        pairs: the pairs to train on and to validate on.
+        search: a grid search over training settings (Z-Code++ Table 8), then over the best model's decoding.
+        options: see `FineTuningOptions`.
+
+    Raises:
+        UserError: options exclude each other, the pairs are not found, or a recipe, task or setting is unknown.
+
+    Examples:
+        >>> from precis.phases.data.run_pairs import NamedPairs
+        >>> planned = plan_finetuning(NamedPairs(data="pairs"), out="runs/first", recipe="zcodepp-micro", epochs=2)
+        >>> planned.plan.name, planned.plan.train.epochs
+        ('zcodepp-micro', 2)
+    """
+    refuse_unknown(options, FineTuningOptions, of="finetune")
+    _check_together(options, search=search)
+    if options.get("examples") == 0:
+        raise zero_shot(
+            model=text_of(options.get("model")),
+            data=pairs.typed,
+            instruction=options.get("instruction") or "",
+            out=f"{options['out']}/evaluation",
+        )
+    if options.get("answer") == "head":
+        answers_of(pairs.task)
+    option_changes(options)  # refuse contradictions before reading anything
+    sources = pairs.sources()
+    plan, model = _resolve(sources, pairs.task, options, search=search)
+    request = _request(sources, model, options)
+    if search:
+        changed = [*option_changes(options), *_named(options)]
+        space = resolve_space(
+            plan, examples=request.examples, asked=changed, ranges=options.get("space") or ()
+        )
+        return FineTuning(plan=plan, request=request, space=space, trials=options.get("trials"))
+    if is_search(Path(request.out)):
+        raise UserError(f"{request.out}: contains a search; add --search, or use another --out")
+    return FineTuning(plan=plan, request=request)
+
+
+@overload
+def finetune(
+    data: str | Path | None = None,
+    *,
+    search: Literal[False] = False,
+    **options: Unpack[NamedFineTuningOptions],
+) -> Trained: ...
+
+
+@overload
+def finetune(
+    data: str | Path | None = None, *, search: Literal[True], **options: Unpack[NamedFineTuningOptions]
+) -> Searched: ...
+
+
+def finetune(
+    data: str | Path | None = None, *, search: bool = False, **options: Unpack[NamedFineTuningOptions]
+) -> Trained | Searched:
+    """Train a summarizer on pairs of document and summary, as `precis finetune` does; a repeated call resumes the run.
+
+    Args:
+        data: a file of pairs, a folder with train, dev and test files, or `hub:owner/name`; with `task`, the folder
+            of the task's files.
+        search: a grid search over training settings, then over the best model's decoding.
+        options: `out`, the run folder; and `task`, `dev`, `document_column`, `summary_column`, `skip_bad`; and those
+            of `FineTuningOptions`.
+
+    Returns:
+        The finished or interrupted run; for a search, its trials and the best model.
+
+    Raises:
+        UserError: data, model and settings do not fit together, or `out` holds another run.
+        RunError: training failed.
+
+    Examples:
+        >>> shape = ["model.hidden_size=16", "model.encoder_layers=1", "model.decoder_layers=1"]
+        >>> done = finetune("pairs", out="runs/first", recipe="zcodepp-micro", epochs=1, settings=shape)
+        >>> (done.folder / "model" / "model.safetensors").is_file()
+        True
+    """
+    refuse_unknown(options, NamedFineTuningOptions, of="finetune")
+    pairs, others = named_pairs(data, options)
+    planned = plan_finetuning(pairs, search=search, **others)
+    return planned.search() if search else planned.run()
+
+
+def _check_together(options: FineTuningOptions, *, search: bool) -> None:
+    """Refuse options that exclude each other, whatever the data."""
+    check_seed("--sampling-seed", options.get("sampling_seed"))
+    if options.get("sampling_seed") is not None and options.get("examples") is None:
+        raise UserError("--sampling-seed selects the pairs for --examples; add --examples")
+    for option, value in (("--trials", options.get("trials")), ("--space", options.get("space") or None)):
+        if value is not None and not search:
+            raise UserError(f"{option} is for a search; add --search")
+    if options.get("answer") == "head" and search:
+        raise UserError("--search is for models that write; omit --search or --answer head")
+    recipe = options.get("recipe")
+    if recipe in ("pretrained", "pretrained-small") and options.get("model") is None:
+        raise UserError(f"--recipe {recipe} is for an existing model; name it with --model, or omit --recipe")
+
+
+def _resolve(
+    sources: PairSources, task: str | None, options: FineTuningOptions, *, search: bool
+) -> tuple[RunPlan, str | None]:
+    """Return the plan and the starting model, and log the choices."""
+    notify, answer = options.get("notify"), options.get("answer", "text")
+    examples = options.get("examples")
+    beginning = _beginning(sources, task, options, search=search)
+    if beginning.why and notify is not None:
+        notify(beginning.why)
+    plan = resolve_run(
+        beginning.recipe,
+        pretrained=beginning.model is not None,
+        task_name=task,
+        examples=examples,
+        changes=option_changes(options),
+        assignments=options.get("settings") or (),
+        select=options.get("select"),
+        answer=answer,
+    )
+    if examples is not None and notify is not None:
+        notify(in_words(plan))
+    scores = task_scorers(task_named(task).metrics) if task is not None else ()
+    check_on_pairs(plan, labels=scores, by_head=answer == "head")
+    return plan, beginning.model
+
+
+def _beginning(
+    sources: PairSources, task: str | None, options: FineTuningOptions, *, search: bool
+) -> Beginning:
+    """Return the recipe and the starting model: as given, or by the other of the two, or by the pairs."""
+    recipe, model = options.get("recipe"), text_of(options.get("model"))
+    if recipe is not None and model is not None:
+        return Beginning(recipe=recipe, model=model)
+    if recipe is not None:
+        return begin_as_recipe_says(recipe)
+    if model is not None:
+        return _suited_to(model)
+    if search:
+        return Beginning(recipe="zcodepp-mini")
+    settings = options.get("settings") or ()
+    # Refuse options that no recipe allows before counting the pairs.
+    resolve_run(
+        None,
+        task_name=task,
+        examples=options.get("examples"),
+        changes=option_changes(options),
+        assignments=settings,
+        select=options.get("select"),
+        answer=options.get("answer", "text"),
+    )
+    shape = options.get("tokenizer") is not None or asks_for_shape(settings)
+    return choose_beginning(
+        sources,
+        examples=options.get("examples"),
+        begun=None if options.get("restart") else Path(options["out"]),
+        asks_for_new=shape or options.get("answer") == "head",
+    )
+
+
+def _suited_to(model: str) -> Beginning:
+    """Return the recipe whose training settings suit a given model."""
+    chosen = recipe_to_finetune(model)
+    if chosen == FOR_PRETRAINED:
+        why = f"no --recipe: the settings for pre-trained models (--recipe {chosen})"
+    else:
+        why = f"no --recipe: the training settings of {chosen}, the size of this model"
+    return Beginning(recipe=chosen, model=model, why=why)
+
+
+def _request(sources: PairSources, model: str | None, options: FineTuningOptions) -> PairRequest:
+    names = PairRequest.__dataclass_fields__.keys() - {"sources", "start", "tokenizer"}
+    given = {name: value for name, value in options.items() if name in names}
+    tokenizer = text_of(options.get("tokenizer"))
+    return PairRequest(sources=sources, start=model, tokenizer=tokenizer, **given)  # type: ignore[arg-type]
+
+
+def _named(options: FineTuningOptions) -> list[str]:
+    """Return the dotted names of the further settings."""
+    return [text.partition("=")[0].strip() for text in options.get("settings") or ()]

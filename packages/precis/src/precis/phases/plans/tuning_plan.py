@@ -1,0 +1,151 @@
+"""Plan the training of a prefix: apply the user's settings to the paper's, and check all before training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+from precis.phases.data.run_pairs import NamedPairs, PairSources, examples_in_share, named_pairs
+from precis.phases.train.pair_training import PairRequest
+from precis.phases.train.prefix_tuning import tune_as
+from precis.phases.train.training_session import RunOptions
+from precis.recipes.prefix_recipes import (
+    TunePlan,
+    resolve_prefix,
+    resolve_tuning,
+    split_assignments,
+    wants_a_rate,
+)
+from precis.recipes.run_options import PairTrainingOptions, option_changes, refuse_unknown
+from precis.recipes.run_plan import RunPlan
+from precis.training import Callback, Trained
+from precis_text.errors import UserError
+
+DEFAULT_METHOD = "hierblock+softsa"
+
+
+class TuningOptions(RunOptions, PairTrainingOptions, total=False):
+    """The options of `precis tune` besides its base and its pairs, as keyword arguments.
+
+    Attributes:
+        settings: settings of the prefix, such as `prefix.length=20`, and of the training.
+        method: how tokens attend to the prefix; one of `precis.tuning.discourse.METHODS`.
+        instruction: text before each document; if None, the task's for a grounded model, else none.
+        examples: number of training pairs, drawn at random; if None, all.
+        share: share of the training pairs to draw instead, in (0, 1].
+        sampling_seed: random seed for drawing these pairs only; if None, `seed`.
+        callbacks: callbacks of the loop; if None, the standard ones.
+    """
+
+    method: str
+    instruction: str | None
+    examples: int | None
+    share: float | None
+    sampling_seed: int | None
+    callbacks: list[Callback] | None
+
+
+class NamedTuningOptions(TuningOptions, total=False):
+    """The options of `precis tune` besides its base and the place of its pairs; see `NamedPairs` for the latter."""
+
+    task: str | None
+    dev: str | Path | None
+    document_column: str | None
+    summary_column: str | None
+    units_column: str | None
+    skip_bad: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixTuning:
+    """A planned training of a prefix: everything is chosen and checked, and nothing is trained or written yet.
+
+    Attributes:
+        prefix: the prefix and its attention.
+        plan: training settings, lengths and decoding.
+        request: base, pairs and run folder.
+    """
+
+    prefix: TunePlan
+    plan: RunPlan
+    request: PairRequest
+
+    def run(self) -> Trained:
+        """Train in the run folder, or resume that run, and export the best adapter.
+
+        Raises:
+            UserError: data, base and settings do not fit together, or the folder holds another run.
+            RunError: training failed.
+        """
+        return tune_as(self.prefix, self.plan, self.request)
+
+
+def plan_tuning(base: str | Path, pairs: NamedPairs, **options: Unpack[TuningOptions]) -> PrefixTuning:
+    """Apply the options to the paper's settings, and check all before training.
+
+    Args:
+        base: the model to attach to, which does not change: a run folder, a Hugging Face folder or a hub name.
+        pairs: the pairs to train on and to validate on.
+        options: see `TuningOptions`.
+
+    Raises:
+        UserError: options exclude each other, the pairs are not found, or a method, task or setting is unknown.
+    """
+    refuse_unknown(options, TuningOptions, of="tune")
+    of_prefix, of_run = split_assignments(options.get("settings") or ())
+    prefix = resolve_prefix(pairs.task, options.get("method", DEFAULT_METHOD), of_prefix)
+    changes = option_changes(options)
+    plan = resolve_tuning(pairs.task, changes=changes, assignments=of_run, select=options.get("select"))
+    set_rate = "train.learning_rate" in changes or any("train.learning_rate" in each for each in of_run)
+    if wants_a_rate(prefix) and not set_rate:
+        raise UserError(
+            "prefix.keys=direct and initial_text train keys and values directly, for which the default rate of 5e-5 is "
+            "far too small; add --lr (0.1 to 0.3 for a base of a few million parameters)"
+        )
+    units = pairs.units_column
+    if units is not None and "units=marked" not in [each.replace(" ", "") for each in of_prefix]:
+        raise UserError(f"--units-column {units} is for --set units=marked; add that, or omit it")
+    sources = pairs.sources()
+    examples = _examples(sources, options, seed=plan.train.seed)
+    names = PairRequest.__dataclass_fields__.keys() - {"sources", "start", "examples"}
+    given = {name: value for name, value in options.items() if name in names}
+    request = PairRequest(sources=sources, start=str(base), examples=examples, **given)  # type: ignore[arg-type]
+    return PrefixTuning(prefix=prefix, plan=plan, request=request)
+
+
+def tune(base: str | Path, data: str | Path | None = None, **options: Unpack[NamedTuningOptions]) -> Trained:
+    """Train a prefix on a frozen model, as `precis tune` does; a repeated call resumes the run.
+
+    Args:
+        base: the model to attach to, which does not change: a run folder, a Hugging Face folder or a hub name.
+        data: a file of pairs, a folder with train, dev and test files, or `hub:owner/name`; with `task`, the folder
+            of the task's files.
+        options: `out`, the run folder; and `task`, `dev`, `document_column`, `summary_column`, `units_column`,
+            `skip_bad`; and those of `TuningOptions`.
+
+    Raises:
+        UserError: data, base and settings do not fit together, or `out` holds another run.
+        RunError: training failed.
+
+    Examples:
+        >>> brief = ["prefix.length=4", "generated_rows=0", "train.select=loss"]
+        >>> done = tune("runs/news", "pairs", out="runs/prefix", steps=1, learning_rate=0.003, settings=brief)
+        >>> (done.folder / "adapter" / "adapter.json").is_file()
+        True
+    """
+    refuse_unknown(options, NamedTuningOptions, of="tune")
+    pairs, others = named_pairs(data, options)
+    return plan_tuning(base, pairs, **others).run()
+
+
+def _examples(sources: PairSources, options: TuningOptions, *, seed: int) -> int | None:
+    """Return the number of pairs to draw; None for all."""
+    examples, share = options.get("examples"), options.get("share")
+    if examples is not None and share is not None:
+        raise UserError(f"--examples {examples} and --share {share:g} exclude each other; give one of them")
+    if share is not None:
+        return examples_in_share(sources, share, seed=seed)
+    if examples is None and options.get("sampling_seed") is not None:
+        raise UserError("--sampling-seed selects the pairs for --examples or --share; add one of them")
+    return examples

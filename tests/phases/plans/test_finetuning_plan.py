@@ -1,0 +1,118 @@
+"""`precis.finetune` in Python chooses, refuses and records what the command does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_models import SMALL_RUN, tiny
+
+import precis
+from precis.cli import main
+from precis.phases.data.run_pairs import NamedPairs
+from precis.phases.plans.finetuning_plan import plan_finetuning
+from precis.recipes.catalogue import FOR_PRETRAINED, FROM_DEFAULT
+from precis_text.errors import UserError
+
+SHAPE = [word for word in SMALL_RUN if word.startswith("model.")]
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pairs")
+    precis.write_synthetic(folder, {"train": 12, "dev": 4}, seed=0)
+    return folder
+
+
+def test_few_english_pairs_start_from_the_model_in_the_box_and_the_choice_is_logged(
+    pairs: Path, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    planned = plan_finetuning(NamedPairs(data=str(pairs)), out=tmp_path / "run", notify=said.append)
+    assert planned.plan.name == FROM_DEFAULT
+    assert planned.request.start is not None
+    assert "12 English pairs are few" in said[0]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_shape_asks_for_a_new_model(pairs: Path, tmp_path: Path) -> None:
+    planned = plan_finetuning(NamedPairs(data=str(pairs)), out=tmp_path, settings=SHAPE, epochs=3)
+    assert (planned.plan.name, planned.request.start) == ("zcodepp-few", None)
+    assert planned.plan.train.epochs == 3
+
+
+def test_a_given_model_brings_the_settings_that_suit_it(pairs: Path, tmp_path: Path) -> None:
+    model, tokenizer = tiny("bart")
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path / "bart")
+    said: list[str] = []
+    planned = plan_finetuning(
+        NamedPairs(data=str(pairs)), out=tmp_path / "run", model=tmp_path / "bart", notify=said.append
+    )
+    assert planned.plan.name == FOR_PRETRAINED
+    assert said == [f"no --recipe: the settings for pre-trained models (--recipe {FOR_PRETRAINED})"]
+
+
+def test_a_search_has_the_space_that_the_settings_leave(pairs: Path, tmp_path: Path) -> None:
+    planned = plan_finetuning(
+        NamedPairs(data=str(pairs)),
+        out=tmp_path,
+        recipe="zcodepp-micro",
+        search=True,
+        trials=2,
+        learning_rate=1e-3,
+        space=["epochs=1,2"],
+    )
+    assert planned.space is not None
+    assert (planned.space.learning_rate, planned.space.epochs, planned.trials) == ((), (1, 2), 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sampling_seed": 1}, "--sampling-seed selects the pairs for --examples; add --examples"),
+        ({"sampling_seed": -1, "examples": 3}, "--sampling-seed -1: use 0 to"),
+        ({"trials": 3}, "--trials is for a search; add --search"),
+        ({"space": ["beams=1"]}, "--space is for a search; add --search"),
+        ({"recipe": "pretrained"}, "--recipe pretrained is for an existing model"),
+        ({"examples": 0, "model": "m"}, "precis evaluate --model m --data nowhere --out o/evaluation"),
+        ({"steps": 3, "settings": ["train.epochs=1"]}, "--steps and --set train.epochs=1 exclude each other"),
+        ({"learning_rate": 1.0, "settings": ["train.learning_rate=1"]}, "--lr and --set"),
+        ({"seed": -1}, "--seed -1: use 0 to 4294967295"),
+    ],
+)
+def test_contradictions_are_refused_before_the_pairs_are_looked_for(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        precis.finetune("nowhere", out="o", **options)
+
+
+def test_an_unknown_keyword_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(TypeError, match=r"finetune\(\) got an unexpected keyword argument 'epoch'.*'epochs'"):
+        precis.finetune("nowhere", out="o", epoch=3)  # type: ignore[call-overload]
+
+
+def test_python_and_the_command_train_the_same_run_and_each_resumes_the_other(
+    pairs: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    command = ["finetune", "--data", str(pairs), "--out", str(out), *SMALL_RUN, "--steps", "2"]
+    assert main(command) == 0
+    recorded = json.loads((out / "settings.json").read_text())
+    said: list[str] = []
+    done = precis.finetune(
+        pairs,
+        out=out,
+        recipe="zcodepp-micro",
+        steps=2,
+        max_source=96,
+        batch_tokens=2000,
+        settings=[*SHAPE, "generation.max_tokens=16", "generated_rows=4"],
+        notify=said.append,
+    )
+    assert (done.result.step, done.model) == (2, out / "model")
+    again = json.loads((out / "settings.json").read_text())
+    assert {name: again[name] for name in ("run", "identity", "sources")} == {
+        name: recorded[name] for name in ("run", "identity", "sources")
+    }

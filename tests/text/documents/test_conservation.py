@@ -1,0 +1,102 @@
+"""Words that go into a reader come out, or are named: counted by another way than the reader's."""
+
+from __future__ import annotations
+
+import pytest
+from document_files import epub, word
+
+from precis_text.documents import conservation, reader
+from precis_text.documents.conservation import LOW, counted
+from precis_text.documents.line_ends import with_words_joined
+from precis_text.documents.passages import Passages, Share
+from precis_text.documents.reader import read_content, read_contents
+
+TEXT = "The mill on the Arn was built in 1841 and ground rye for nine villages until the flood came."
+PAGE = (
+    f"<html><head><title>GONE</title><style>GONE</style></head><body><h1>Mill</h1><p>{TEXT}<sup>3</sup></p><ul><li>"
+    f"W<b>heel</b></li></ul>"
+    "<p hidden>Left out.</p></body></html>"
+)
+
+
+def filled(document) -> None:
+    document.add_paragraph(TEXT)
+    document.add_table(1, 1).cell(0, 0).text = "The wheel"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.html", PAGE.encode()),
+        (
+            "a.md",
+            f"---\na: b\n---\n# Mill\n\n{TEXT} [here](https://example.org) <b>bold</b> List<Object>\n".encode(),
+        ),
+        ("a.eml", f"Subject: x\n\n{TEXT}\n> Old words.\n-- \nAnn\n".encode()),
+        (
+            "a.eml",
+            b"Subject: x\nContent-Type: multipart/mixed; boundary=-=b\n\n---=b\n\nThe mill turns.\n---=b--\n",
+        ),
+        ("a.epub", epub({"a.xhtml": f"<p>{TEXT}</p>"})),
+        ("a.docx", word(filled)),
+        ("a.rtf", rf"{{\rtf1{{\fonttbl{{\f0 Mill;}}}}{TEXT}\par}}".encode()),
+        ("a.tex", rf"\section{{Mill}} {TEXT} \emph{{Yes}}~\cite{{a}}".encode()),
+        (
+            "a.ipynb",
+            b'{"cells": [{"cell_type": "code", "source": "a = b"}, {"cell_type": "markdown", "source": "# The '
+            b'mill"}]}',
+        ),
+    ],
+)
+def test_every_word_is_read_or_named(name: str, content: bytes) -> None:
+    share = read_content(content, name=name).share
+    assert share is not None
+    assert share.words > 2
+    assert share.kept == 1.0
+
+
+def test_words_that_a_reader_loses_are_counted_and_said() -> None:
+    lost = Passages(TEXT.rpartition(" until")[0], left=[("", "flood")])
+    (found,) = counted("web_page", f"<p>{TEXT}</p>".encode(), [lost])
+    assert found.share == Share(words=19, read=15, named=1)
+    assert found.share.kept < LOW
+    assert found.notes == ["only 84% of the file's 19 words were read or named; compare it with the file"]
+
+
+def test_the_count_of_a_file_with_several_documents_is_that_of_the_file() -> None:
+    box = "".join(
+        f"From a@example.org Tue Apr  7 08:1{n}:00 2026\nSubject: {n}\n\n{TEXT}\n\n" for n in range(2)
+    )
+    first, second = read_contents(box.encode(), name="a.mbox")
+    assert first.share == Share(words=38, read=38, named=0)
+    assert second.share is None
+    assert read_content(box.encode(), name="a.mbox").share == first.share
+
+
+def test_every_format_but_pdf_subtitles_and_plain_text_has_a_count() -> None:
+    modules = {kind.module for kind in reader.KINDS}
+    assert modules - set(conservation._WAYS) == {"pdf", "subtitles"}
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "count"),
+    [
+        ("The mill of Arn-\nstead was ground-\ned.\n", "The mill of Arnstead\nwas\ngrounded.\n", 2),
+        (
+            "A well-known mill, well-\nknown and well-\nloved, and wellloved.",
+            "A well-known mill, well-\nknown and wellloved,\nand wellloved.",
+            1,
+        ),
+        ("The Arn-\nStead and the Arn-\nBridge.", "The Arn-\nStead and the Arn-\nBridge.", 0),
+        ("Only one pre-\npost here.", "Only one pre-\npost here.", 0),
+        ("- one\n- two", "- one\n- two", 0),
+    ],
+)
+def test_words_that_were_divided_at_line_ends_are_joined(given: str, text: str, count: int) -> None:
+    assert with_words_joined(given) == (text, count)
+    assert text.count("\n") == given.count("\n")
+
+
+def test_a_plain_text_of_divided_words_says_so() -> None:
+    found = read_content(b"The mill of Arn-\nstead was ground-\ned by rye.\n", name="a.txt")
+    assert found.notes == ["2 words joined that were divided at line ends"]

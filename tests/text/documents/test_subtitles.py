@@ -1,0 +1,133 @@
+"""Captions of every kind of file: what is said, once, with its time."""
+
+import pytest
+
+from precis_text.documents.passages import Passages
+from precis_text.documents.reader import read_content
+from precis_text.errors import UserError
+from precis_text.units import extraction_units
+
+SRT = "1\n00:00:00,000 --> 00:00:02,000\nDas Fest f\u00e4llt aus.\n\n2\n00:01:00,500 --> 00:01:02,000\nEs regnet.\n"
+
+
+def times(found: Passages) -> list[str]:
+    return [place.time for place in found.places]
+
+
+def test_western_european_is_read_and_noted() -> None:
+    found = read_content(SRT.encode("cp1252"), name="a.srt")
+    assert found.text == "Das Fest f\u00e4llt aus.\nEs regnet."
+    assert found.notes == ["not UTF-8; read as Western European (cp1252)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "charset"),
+    [("a.srt", "utf-8"), ("a.srt", "utf-16"), ("a.txt", "utf-8"), ("a.txt", "utf-8-sig"), ("", "utf-8")],
+)
+def test_captions_are_recognized_by_name_or_first_cue(name: str, charset: str) -> None:
+    found = read_content(SRT.encode(charset), name=name)
+    assert found.text == "Das Fest f\u00e4llt aus.\nEs regnet."
+    assert not found.notes
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "utf-16-be"])
+def test_a_text_of_windows_says_that_it_is_utf_16(charset: str) -> None:
+    mark = "\ufeff" if charset == "utf-16-be" else ""
+    found = read_content((mark + "Das Fest f\u00e4llt aus.\r\nEs regnet.").encode(charset), name="a.txt")
+    assert found.text == "Das Fest f\u00e4llt aus.\nEs regnet."
+    with pytest.raises(UserError, match="begins as UTF-16 but is damaged at byte 5"):
+        read_content(b"\xff\xfea\0b", name="a.txt")
+    with pytest.raises(UserError, match="begins as UTF-16 but contains NUL"):
+        read_content(b"\xff\xfea\0\0\0", name="a.txt")
+
+
+def test_times_of_one_digit_and_without_milliseconds() -> None:
+    text = "1\n0:3:0,5 --> 0:3:5,0\nAnn sings.\n\n2\n0:4:1 --> 0:4:2\nBob pays.\n"
+    found = read_content(text.encode(), name="a.srt")
+    assert found.text == "Ann sings.\nBob pays."
+    assert times(found) == ["0:03:00", "0:04:01"]
+
+
+def cues(*texts: str) -> bytes:
+    lines = [f"00:{number:02}.000 --> 00:{number + 1:02}.000\n{text}\n" for number, text in enumerate(texts)]
+    return "\n".join(["WEBVTT\n", *lines]).encode()
+
+
+def test_growing_lines_are_written_once() -> None:
+    grown = cues(
+        "The board",
+        "The board met",
+        "The board met on",
+        "Monday. It",
+        "Monday. It agreed.",
+        "Monday. It agreed.",
+    )
+    assert read_content(grown).text == "The board met on Monday. It agreed."
+    two = cues("The board met", "The board met\non", "The board met\non Monday", "on Monday\nand agreed.")
+    assert read_content(two).text == "The board met on Monday and agreed."
+
+
+def test_a_line_that_happens_to_begin_like_the_last_one_is_kept_whole() -> None:
+    found = read_content(cues("No", "No one came.", "It rained.", "Ann paid.", "Bob sang.", "They left."))
+    assert found.text.startswith("No No one came.")
+
+
+def test_speech_without_full_stops_is_cut_at_breaths() -> None:
+    def cue(begin: float, end: float, text: str) -> str:
+        return f"00:{begin:06.3f} --> 00:{end:06.3f}\n{text}\n"
+
+    one, two, three, four, five = (f"so the board met on {n} to talk of the wall" for n in "abcde")
+    spoken = cue(0, 4, one), cue(5.5, 9, two), cue(9, 13, three), cue(13, 17, four), cue(17, 21, five)
+    found = read_content("\n".join(["WEBVTT\n", *spoken]).encode())
+    assert found.text.split("\n\n") == [one, f"{two} {three} {four}", five]
+    units = extraction_units(found.text)
+    assert len(units) == 3
+    assert not any(unit.heading for unit in units)
+
+
+def test_sbv_of_youtube() -> None:
+    text = "0:00:00.599,0:00:04.160\nAnn Lee: Tea and cake.\n\n0:00:09.160,0:00:10.770\nBob: No.\n"
+    found = read_content(text.encode(), name="a.sbv")
+    assert found.text == "Ann Lee: Tea and cake.\nBob: No."
+    assert times(found) == ["0:00:00", "0:00:09"]
+
+
+def test_ass_gives_the_dialogue_without_its_commands() -> None:
+    text = (
+        "[Script Info]\nTitle: x\n\n[V4+ Styles]\nFormat: Name\nStyle: Default\n\n[Events]\n"
+        "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
+        "Comment: 0,0:00:00.00,0:00:01.00,Default,,0,0,0,,not shown\n"
+        "Dialogue: 0,0:00:01.00,0:00:02.00,Default,Ann,0,0,0,,{\\i1}Tea, and\\Ncake.{\\i0}\n"
+        "Dialogue: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,{\\p1}m 0 0 l 9 9{\\p0}\n"
+        "Dialogue: 0,0:01:02.50,0:01:03.00,Default,Bob,0,0,0,,No.\n"
+    )
+    found = read_content(text.encode())
+    assert found.text == "Ann: Tea, and cake.\nBob: No."
+    assert times(found) == ["0:00:01", "0:01:02"]
+
+
+def test_ttml_with_clocks_offsets_and_frames() -> None:
+    head = (
+        '<?xml version="1.0"?><tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttm="http://www.w3.org/ns/ttml#metadata" '
+        'xmlns:ttp="http://www.w3.org/ns/ttml#parameter" ttp:frameRate="25"><head><metadata>'
+        '<ttm:agent xml:id="a1"><ttm:name>Ann</ttm:name></ttm:agent></metadata></head><body><div>'
+    )
+    text = (
+        f'{head}<p begin="1.5s" end="3s" ttm:agent="a1">Tea <span>and</span><br/>cake.</p>'
+        '<p begin="00:01:02:10" dur="2s">It rains.</p><p begin="00:02:00.250" end="00:02:01">Bob &amp; Cem left.</p>'
+        "</div></body></tt>"
+    )
+    found = read_content(text.encode(), name="a.ttml")
+    assert found.text == "Ann: Tea and cake.\nIt rains.\nBob & Cem left."
+    assert times(found) == ["0:00:01", "0:01:02", "0:02:00"]
+    with pytest.raises(UserError, match=r"is damaged XML .*; export the captions again"):
+        read_content(text[:-9].encode(), name="a.ttml")
+    with pytest.raises(UserError, match="has a cue at 'soon', which is not a time"):
+        read_content(text.replace("1.5s", "soon").encode(), name="a.ttml")
+
+
+def test_captions_without_cues_are_refused() -> None:
+    for name in ("a.ass", "a.ttml", "a.sbv"):
+        content = b"<tt/>" if name == "a.ttml" else b"[Events]\nAnn sings."
+        with pytest.raises(UserError, match="lacks cues"):
+            read_content(content, name=name)

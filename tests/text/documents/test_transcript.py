@@ -1,0 +1,37 @@
+"""Chats in plain text: a line for each turn, with its time as the place."""
+
+from precis_text.documents.reader import read_content
+from precis_text.documents.transcript import passages_of
+
+
+def test_a_chat_becomes_turns_with_times() -> None:
+    text = (
+        "14/10/2026, 15:30 - Ann created group \u201cQuay\u201d\n"
+        "14/10/2026, 15:31 - Ann: Is the roof\ndone?\n"
+        "14/10/2026, 15:32 - Ben: Yes.\n"
+        "14/10/2026, 15:33 - Ben: <Media omitted>\n"
+    )
+    found = read_content(text.encode(), name="chat.txt")
+    assert found.text == "Ann: Is the roof done?\nBen: Yes."
+    assert found.notes == ["2 lines of the chat program left out"]
+    assert [found.at(found.text.index(word)).time for word in ("Ann", "Ben")] == ["15:31", "15:32"]
+
+
+def test_the_text_before_a_chat_stays() -> None:
+    text = "Call of the board\n\nAnn Ode   0:30\nWe start.\n\nBen Lee   0:45\nThe roof leaks."
+    found = passages_of(text)
+    assert found.text == "Call of the board\nAnn Ode: We start.\nBen Lee: The roof leaks."
+    assert [str(place) for place in found.places] == ["", "0:30", "0:45"]
+
+
+def test_a_transcript_without_speakers_has_the_time_of_each_piece() -> None:
+    found = passages_of(
+        "0:00\nThe board met on\n0:04\nMonday and agreed.\n0:09\nIt builds the\n0:12\nquay in May."
+    )
+    assert found.text == "The board met on Monday and agreed. It builds the quay in May."
+    assert found.at(found.text.index("quay")).time == "0:12"
+
+
+def test_prose_is_not_touched() -> None:
+    text = "Ann came at 10:30.\r\n\u00adIt rained."
+    assert passages_of(text).text == text

@@ -1,0 +1,59 @@
+"""Which units may be chosen: no asides, no announcement without what it announces, no sentence without its speaker."""
+
+from dataclasses import dataclass
+
+from precis_text.length import make_length
+from precis_text.selection import choose, joined
+from precis_text.units import TextUnit, extraction_units
+
+
+@dataclass(frozen=True)
+class Read:
+    units: list[TextUnit]
+
+    @property
+    def tokens(self) -> list[int]:
+        return [len(unit.text.split()) for unit in self.units]
+
+
+def extract(document: str, scores: list[float], *, words: int) -> str:
+    units = extraction_units(document)
+    assert len(units) == len(scores), [unit.text for unit in units]
+    places = choose(Read(units), scores, make_length(words=words), words=words)
+    return joined(document, [units[place] for place in places])
+
+
+def test_asides_are_not_chosen_while_there_are_sentences() -> None:
+    document = (
+        "Figure 1: The old wall of the town.\n\nThe wall moved by eleven centimetres.\n\nNorth | 12 | 14"
+    )
+    assert extract(document, [0.9, 0.2, 0.8], words=40) == "The wall moved by eleven centimetres."
+    table = "Wall | Shift in millimetres\nNorth wall | 12 and 14"
+    assert extract(table, [0.2, 0.9], words=6) == "North wall | 12 and 14"
+
+
+def test_an_announcement_is_chosen_only_with_what_it_announces() -> None:
+    document = "The board of the harbour decided two things on that day: 1. The wall is measured. 2. The quay is built."
+    assert extract(document, [0.9, 0.1, 0.8], words=7) == "2. The quay is built."
+    assert extract(document, [0.9, 0.8, 0.1], words=16) == document.rpartition(" 2. ")[0]
+    alone = "The wall moved by eleven centimetres. To see it yourself on the next day, do this with the map:"
+    assert extract(alone, [0.1, 0.9], words=40) == "The wall moved by eleven centimetres."
+
+
+def test_a_sentence_from_a_long_message_names_its_speaker() -> None:
+    long = " ".join(f"Sentence {number} of hers is here." for number in range(14))
+    document = f"[10:30] <ann> {long}\n[10:31] <ben> Thanks for that."
+    scores = [0.1] * 15
+    scores[4], scores[14] = 0.9, 0.8
+    assert extract(document, scores, words=11) == "ann: Sentence 4 of hers is here.\nben: Thanks for that."
+
+
+def test_a_missing_space_is_put_between_two_sentences() -> None:
+    document = "The board met on Friday.The quay costs 18 million.Work begins in May on the wall."
+    found = extract(document, [0.9, 0.8, 0.1], words=10)
+    assert found == "The board met on Friday. The quay costs 18 million."
+
+
+def test_speech_without_full_stops_has_no_dependent_pieces() -> None:
+    document = "so the board met on monday\n\npeople talked of the old wall\n\nthen the quay was built in may"
+    assert extract(document, [0.1, 0.9, 0.2], words=8).endswith("talked of the old wall")

@@ -1,0 +1,191 @@
+"""Chats and transcripts: each form is recognized, stamps are not text, and headings with a colon are not turns."""
+
+from collections.abc import Callable
+
+import pytest
+
+from precis_text.turns import dialogue_speakers, form_of, speaker_of, turns_of
+from precis_text.units import extraction_units
+
+SAID = (
+    ("Ann", "Did they vote on the roof?"),
+    ("Ben", "Yes. It passed, and it costs 40,000 euros."),
+    ("Ann", "Who pays for it?"),
+    ("Dr. Cem Ode", "The club pays half. The town pays the rest."),
+)
+SHORT = {"Ann": "ann", "Ben": "ben", "Dr. Cem Ode": "cem"}
+FORMS: dict[str, Callable[[int, str, str], str]] = {
+    "WhatsApp, Germany": lambda n, who, text: f"14.10.26, 15:3{n} - {who}: {text}",
+    "WhatsApp, USA": lambda n, who, text: f"10/14/26, 3:3{n}\u202fPM - {who}: {text}",
+    "WhatsApp, Brazil": lambda n, who, text: f"14/10/2026 15:3{n} - {who}: {text}",
+    "WhatsApp, Spain": lambda n, who, text: f"14/10/26, 3:3{n} p. m. - {who}: {text}",
+    "WhatsApp, France": lambda n, who, text: f"14/10/2026 \u00e0 15:3{n} - {who}: {text}",
+    "WhatsApp, China": lambda n, who, text: f"2026/10/14 \u4e0b\u53483:3{n} - {who}: {text}",
+    "WhatsApp, Egypt": lambda n, who, text: f"14/10/2026\u060c 3:3{n} \u0645 - {who}: {text}",
+    "iPhone, USA": lambda n, who, text: f"[10/14/26, 3:3{n}:09\u202fPM] {who}: {text}",
+    "iPhone, Germany": lambda n, who, text: f"[14.10.26, 15:3{n}:09] ~ {who}: {text}",
+    "Telegram": lambda n, who, text: f"{who}, [14.10.2026 15:3{n}]\n{text}\n",
+    "Skype": lambda n, who, text: f"[14.10.2026 15:3{n}:01] {who}: {text}",
+    "KakaoTalk": lambda n, who, text: f"[{who}] [\uc624\ud6c4 3:3{n}] {text}",
+    "LINE": lambda n, who, text: f"15:3{n}\t{who}\t{text}",
+    "Slack, brackets": lambda n, who, text: f"[10:3{n} AM] {who}: {text}",
+    "Slack, copied": lambda n, who, text: f"{who}\n  10:3{n} AM\n{text}",
+    "Slack, one line": lambda n, who, text: f"{who}  10:3{n} AM\n{text}",
+    "Discord": lambda n, who, text: f"{who} \u2014 Today at 3:3{n} PM\n{text}\n",
+    "Discord, German": lambda n, who, text: f"{who} \u2014 heute um 15:3{n} Uhr\n{text}",
+    "Teams, copied": lambda n, who, text: f"{who}   0:3{n}\n{text}\n",
+    "Teams, dates": lambda n, who, text: f"[10/14/26 3:3{n} PM] {who}\n{text}\n",
+    "Zoom": lambda n, who, text: f"10:3{n}:12\t From {who} to Everyone : {text}",
+    "Zoom, new": lambda n, who, text: f"10:3{n}:12 From {who} To Everyone:\n\t{text}",
+    "Zoom, transcript": lambda n, who, text: f"[{who}] 10:3{n}:12\n{text}\n",
+    "Otter": lambda n, who, text: f"{who}  0:0{n}  \n{text}\n",
+    "Google Meet": lambda n, who, text: f"{who}\n00:0{n}:05\n{text}",
+    "Google Chat": lambda n, who, text: f"{who}, Oct 14, 3:3{n} PM\n{text}\n",
+    "Rev": lambda n, who, text: f"{who} (00:0{n}):\n{text}\n",
+    "Descript": lambda n, who, text: f"[00:00:0{n}] {who}: {text}",
+    "plain": lambda n, who, text: f"{who}: {text}",
+    "plain, with blank lines": lambda n, who, text: f"{who.upper()}: {text}\n",
+}
+SHORT_FORMS: dict[str, Callable[[int, str, str], str]] = {
+    "mIRC": lambda n, who, text: f"[10:3{n}:12] <{who}> {text}",
+    "irssi": lambda n, who, text: f"10:3{n} <@{who}> {text}",
+    "HexChat": lambda n, who, text: f"Oct 14 10:3{n}:12 <{who}>\t{text}",
+    "IRC without times": lambda n, who, text: f"<{who}> {text}",
+    "WeeChat": lambda n, who, text: f"2026-10-14 10:3{n}:12\t{who}\t{text}",
+}
+DIARISED: dict[str, Callable[[int, str, str], str]] = {
+    "WhisperX": lambda n, who, text: f"[00:0{n}.000 --> 00:0{n}.900] {who}: {text}",
+    "without times": lambda n, who, text: f"{who}: {text}",
+    "pyannote": lambda n, who, text: f"[{who}] (0.5s - 3.{n}s): {text}",
+    "Otter": lambda n, who, text: f"{who}  0:0{n}\n{text}\n",
+}
+
+
+def written(form: Callable[[int, str, str], str], names: dict[str, str] | None = None) -> str:
+    said = [((names or {}).get(who, who), text) for who, text in SAID]
+    return "\n".join(form(number, who, text) for number, (who, text) in enumerate(said))
+
+
+def shown(document: str) -> list[str]:
+    return [unit.text for unit in extraction_units(document)]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_gives_turns_with_speakers_and_without_stamps(name: str) -> None:
+    names = {who: who.upper() for who, _ in SAID} if name == "plain, with blank lines" else {}
+    expected = [f"{names.get(who, who)}: {text}" for who, text in SAID]
+    units = extraction_units(written(FORMS[name]))
+    assert [unit.text for unit in units] == expected
+    assert [unit.speaker for unit in units] == [line.partition(":")[0] for line in expected]
+    assert not any(unit.heading or unit.aside for unit in units)
+
+
+@pytest.mark.parametrize("name", SHORT_FORMS)
+def test_the_forms_of_irc(name: str) -> None:
+    assert shown(written(SHORT_FORMS[name], SHORT)) == [f"{SHORT[who]}: {text}" for who, text in SAID]
+
+
+@pytest.mark.parametrize("name", DIARISED)
+def test_diarised_speakers(name: str) -> None:
+    names = {"Ann": "SPEAKER_00", "Ben": "SPEAKER_01", "Dr. Cem Ode": "SPEAKER_02"}
+    assert shown(written(DIARISED[name], names)) == [f"{names[who]}: {text}" for who, text in SAID]
+
+
+def test_lines_of_the_program_are_asides() -> None:
+    document = (
+        "14/10/2026, 15:30 - Messages and calls are end-to-end encrypted. Only people in this chat can read them.\n"
+        "14/10/2026, 15:30 - Ann: Is the roof done?\n"
+        "14/10/2026, 15:31 - Ben added Cem\n"
+        "14/10/2026, 15:32 - Cem: <Media omitted>\n"
+        "14/10/2026, 15:33 - Cem: This message was deleted\n"
+        "14/10/2026, 15:34 - Cem: Yes, and it is\nend-to-end tested. <This message was edited>\n"
+    )
+    units = extraction_units(document)
+    assert [unit.text for unit in units if not unit.aside] == [
+        "Ann: Is the roof done?",
+        "Cem: Yes, and it is end-to-end tested.",
+    ]
+    assert len(units) == 6
+    irc = "[10:30] <ann> Hello.\n[10:31] * ben waves\n[10:31] -!- cem has joined\n[10:32] <ben> It rains."
+    assert [unit.text for unit in extraction_units(irc) if not unit.aside] == [
+        "ann: Hello.",
+        "ben: It rains.",
+    ]
+
+
+def test_an_iphone_marks_the_lines_of_its_program() -> None:
+    head = "[14/10/2026, 3:30:01\u202fPM] "
+    document = f"{head}Quay: \u200eBen changed the group name to Quay\n{head}Ann: I changed the subject of the letter."
+    assert [turn.is_notice for turn in turns_of(document)] == [True, False]
+
+
+def test_turns_have_times_and_the_text_before_them_stays() -> None:
+    document = "Call of the board\n\nAnn Ode   0:30\nWe start.\n\nBen Lee   0:45\nIt leaks.\n\nAnn Ode   1:10\nStill?\n"
+    assert [turn.time for turn in turns_of(document)] == ["0:30", "0:45", "1:10"]
+    assert shown(document)[0] == "Call of the board"
+    for unit in extraction_units(document)[1:]:
+        assert unit.text.partition(": ")[2] in document[unit.start : unit.stop]
+
+
+def test_a_long_message_is_cut_and_every_sentence_knows_its_speaker() -> None:
+    long = " ".join(f"This is sentence {number} of what she wrote." for number in range(12))
+    document = f"[10:30] <ann> {long}\n[10:31] <ben> Thanks."
+    units = extraction_units(document)
+    assert len(units) == 13
+    assert {unit.speaker for unit in units[:12]} == {"ann"}
+    assert units[0].text == "ann: This is sentence 0 of what she wrote."
+    assert [" ".join(document[unit.start : unit.stop].split()) for unit in units[1:12]] == [
+        unit.text for unit in units[1:12]
+    ]
+
+
+def test_a_transcript_with_times_only_flows_over_them() -> None:
+    document = "0:00\nThe board met on\n0:04\nMonday and agreed.\n0:09\nIt builds the\n0:12\nquay in May."
+    assert shown(document) == ["The board met on Monday and agreed.", "It builds the quay in May."]
+
+
+def test_a_transcript_without_full_stops_is_cut_between_two_times() -> None:
+    line = "so then we saw that the old wall had moved"
+    document = "\n".join(f"0:{number:02}\n{line} {number} times" for number in range(9))
+    units = shown(document)
+    assert len(units) >= 4
+    assert " ".join(units) == " ".join(f"{line} {number} times" for number in range(9))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "Day one\n\n9:00 Registration\n9:30 Welcome\n10:00 Talk of Ann Ode\n\nThe day is free. Lunch is at noon.",
+        "Monday 9:00\nTuesday 10:00\nFriday 9:00\n\nThe pool is open on these days. Bring a towel.",
+        "The train leaves at 10:30.\nWe met at 11:15 in Oslo.\nIt was late.",
+        "Ann: 3\n\nThe rest of this page is about the bridge. It was closed. Nobody knew why. It reopened.",
+    ],
+)
+def test_timetables_and_prose_with_times_are_not_chats(document: str) -> None:
+    assert form_of(document) == ""
+    assert not any(unit.speaker for unit in extraction_units(document))
+
+
+def test_a_single_line_with_a_colon_is_not_a_turn() -> None:
+    report = (
+        "The bridge at Olm was closed because a pillar had cracked. The repair takes nine weeks.\n\n"
+        "Appendix A: Record of the northern pillar, part 1\n\nThe gauge lay between 3 and 5 millimetres.\n\n"
+        "Appendix B: Record of the southern pillar, part 2\n\nThe gauge lay between 4 and 6 millimetres.\n"
+    )
+    units = extraction_units(report)
+    assert [unit.text for unit in units if unit.heading] == [
+        "Appendix A: Record of the northern pillar, part 1",
+        "Appendix B: Record of the southern pillar, part 2",
+    ]
+    assert not any(unit.speaker for unit in units)
+
+
+def test_a_dialogue_needs_several_lines_and_labels_do_not_speak() -> None:
+    assert dialogue_speakers(["Ann: Hello.", "Ben: Hi."]) == {"Ann", "Ben"}
+    assert not dialogue_speakers(["Ann: Hello.", "It rains.", "It snows."])
+    prose = ["It rains."] * 12
+    assert dialogue_speakers(["Ann: Hello.", "Ben: Hi.", "Ann: Oh.", "Ben: Yes.", *prose]) == {"Ann", "Ben"}
+    assert not dialogue_speakers(["From: Ann", "To: Ben", "Subject: The roof", "Date: Monday"])
+    assert not dialogue_speakers(["- Ann: sings", "- Ben: pays", "* Cem: left"])
+    assert speaker_of("Rt. Hon. Ann Lee: No.") == "Rt. Hon. Ann Lee"
+    assert speaker_of("Figure 1: The wall") == ""
