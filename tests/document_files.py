@@ -14,8 +14,18 @@ ROOT = (
 CONTAINER = f'<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">{ROOT}</container>'
 
 
-def pdf(pages: list[str], *, outline: list[tuple[str, int]] = (), trailer: str = "") -> bytes:  # type: ignore[assignment]
-    """A PDF written by hand: each page has a content stream; texts are in Windows' Latin letters."""
+def pdf(
+    pages: list[str],
+    *,
+    outline: list[tuple[str, int]] = (),  # type: ignore[assignment]
+    trailer: str = "",
+    annotations: list[str] = (),  # type: ignore[assignment]
+) -> bytes:
+    """A PDF written by hand: each page has a content stream; texts are in Windows' Latin letters.
+
+    Args:
+        annotations: dictionaries of annotations on the first page; those of fields are its form.
+    """
     count = len(pages)
     kids = " ".join(f"{10 + 2 * number} 0 R" for number in range(count))
     first = 10 + 2 * count
@@ -40,6 +50,14 @@ def pdf(pages: list[str], *, outline: list[tuple[str, int]] = (), trailer: str =
         objects[place] = f"<< /Title ({title}) /Parent {first} 0 R /Dest {target} {following} >>".encode(
             "cp1252"
         )
+    begin = first + len(outline) + 1
+    for place, annotation in enumerate(annotations, start=begin):
+        objects[place] = f"<< /Type /Annot {annotation} >>".encode("cp1252")
+    if annotations:
+        refer = " ".join(f"{begin + place} 0 R" for place in range(len(annotations)))
+        fields = " ".join(f"{begin + k} 0 R" for k, one in enumerate(annotations) if "/FT" in one)
+        objects[10] = objects[10].replace(b"/Contents", f"/Annots [{refer}] /Contents".encode())
+        objects[1] = objects[1].replace(b"/Pages 2", f"/AcroForm << /Fields [{fields}] >> /Pages 2".encode())
     if outline:
         objects[first] = (
             f"<< /Type /Outlines /First {first + 1} 0 R /Last {first + len(outline)} 0 R >>".encode()

@@ -33,14 +33,21 @@ class Running:
         assert not self.thread.is_alive()
 
 
-def run(makers, *, limits: Limits | None = None, keys: Keys | None = None) -> Running:
-    return run_pool(ModelPool.of(makers), makers, limits=limits, keys=keys)
+def run(
+    makers, *, limits: Limits | None = None, keys: Keys | None = None, access: Access | None = None
+) -> Running:
+    return run_pool(ModelPool.of(makers), makers, limits=limits, keys=keys, access=access)
 
 
 def run_pool(
-    pool: ModelPool, makers=None, *, limits: Limits | None = None, keys: Keys | None = None
+    pool: ModelPool,
+    makers=None,
+    *,
+    limits: Limits | None = None,
+    keys: Keys | None = None,
+    access: Access | None = None,
 ) -> Running:
-    app = make_app(pool, limits=limits or Limits(), access=Access(keys=keys), grace=10)
+    app = make_app(pool, limits=limits or Limits(), access=access or Access(keys=keys), grace=10)
     opened = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10)

@@ -12,6 +12,7 @@ import torch
 
 import precis
 from precis.cli import main
+from tests.tiny_models import tiny
 
 
 def test_at_most_twenty_six_names_each_once():
@@ -73,7 +74,7 @@ def test_the_example_of_every_name_runs(name, folder, monkeypatch):
 
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="does not have the attribute 'Sumarizer'"):
-        _ = precis.Sumarizer
+        _ = precis.Sumarizer  # type: ignore[attr-defined]
 
 
 def test_importing_precis_loads_neither_torch_nor_transformers():

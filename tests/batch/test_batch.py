@@ -20,6 +20,8 @@ from precis.phases.use.summarization import Result
 from precis.phases.use.summary_job import SummaryJob, SummaryMaker
 from precis_text.errors import UserError
 from precis_text.length import make_length
+from tests.document_files import epub
+from tests.tiny_models import save
 
 TEXT = "Ann sings in the hall on Monday. Bob listens to her. They go home late."
 HOW = Reading(keep_going=True)

@@ -12,6 +12,7 @@ import pytest
 
 from precis.server.client_keys import Keys
 from precis.server.limits import Limits
+from tests.document_files import lines_of, pdf, word
 from tests.server_of_tests import Running, run
 
 pytestmark = pytest.mark.browser
@@ -238,7 +239,7 @@ def test_two_settings_stand_side_by_side_and_doubts_are_in_words(page, service) 
     assert any("731" in doubt for doubt in doubts)
 
 
-def test_a_file_is_opened_and_another_kind_is_refused(page, service, tmp_path: Path) -> None:
+def test_a_file_is_opened_and_a_broken_one_is_refused(page, service, tmp_path: Path) -> None:
     opened(page, service)
     (tmp_path / "a.txt").write_text(TEXT)
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\n\xff\xfe\x00")
@@ -246,7 +247,7 @@ def test_a_file_is_opened_and_another_kind_is_refused(page, service, tmp_path: P
     until(page, "document.querySelector('#text').value.length > 10")
     page.set_input_files("#file", tmp_path / "a.pdf")
     page.wait_for_selector("#problem:not([hidden])")
-    assert "not a UTF-8 text file" in page.locator("#problem").inner_text()
+    assert "Not opened: a.pdf: is damaged: " in page.locator("#problem").inner_text()
     (tmp_path / "b.txt").write_bytes("\ufeffAnn sings.".encode("utf-16-le"))
     page.set_input_files("#file", tmp_path / "b.txt")
     until(page, "document.querySelector('#text').value === 'Ann sings.'")
@@ -270,6 +271,38 @@ def test_a_dropped_file_is_opened(page, service) -> None:
         TEXT,
     )
     until(page, "document.querySelector('#text').value.startsWith('The harbour')")
+
+
+@pytest.mark.parametrize("kind", ["pdf", "docx", "eml", "srt"])
+def test_a_dropped_file_of_another_kind_is_read_by_the_server(page, service, kind: str) -> None:
+    opened(page, service)
+    sentence = "The ferry leaves at dawn."
+    content = {
+        "pdf": lambda: pdf([lines_of([sentence])]),
+        "docx": lambda: word(lambda document: document.add_paragraph(sentence)),
+        "eml": lambda: f"From: ann@example.org\r\nSubject: Quay\r\n\r\n{sentence}\r\n".encode(),
+        "srt": lambda: f"1\n00:00:01,000 --> 00:00:04,000\n{sentence}\n".encode(),
+    }[kind]()
+    page.evaluate(
+        """([bytes, name]) => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array(bytes)], name));
+            document.querySelector("#document").dispatchEvent(
+                new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+        }""",
+        [list(content), f"dropped.{kind}"],
+    )
+    until(page, f"document.querySelector('#text').value.includes('{sentence}')")
+    assert f"dropped.{kind} is open." in page.locator("#status").inner_text()
+    assert "-->" not in page.input_value("#text")
+
+
+def test_what_is_left_out_of_a_file_is_said(page, service, tmp_path: Path) -> None:
+    opened(page, service)
+    (tmp_path / "a.pdf").write_bytes(pdf([lines_of(["Text."]), "", ""]))
+    page.set_input_files("#file", tmp_path / "a.pdf")
+    until(page, "document.querySelector('#text').value === 'Text.'")
+    assert "pages 2, 3 lack text" in page.locator("#status").inner_text()
 
 
 def test_history_stays_in_the_browser(page, service) -> None:

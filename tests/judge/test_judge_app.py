@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from precis_judge.judge_app import make_app
 from precis_judge.verdicts import VerdictStore
 from precis_text.errors import RunError
+from tests.judge.studies import lines, study_in
 
 HOST = "127.0.0.1:8477"
 OWN = {"X-Precis-Judge": "0"}

@@ -14,6 +14,7 @@ from precis.storage.locks import HeldError
 from precis_judge.judging_study import open_study
 from precis_judge.verdicts import VerdictStore, read_verdicts
 from precis_text.errors import RunError, UserError
+from tests.judge.studies import lines, study_in
 
 KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")
 _WRITER = """

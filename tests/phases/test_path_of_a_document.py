@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from tiny_models import tiny
-from walks import Followed, stays_of
-
 from precis.cli import main
 from tests.tiny_models import tiny
+from tests.walks import Followed, stays_of
 
 MOST_STAYS, MOST_FILES = 26, 11
 

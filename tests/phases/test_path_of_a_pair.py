@@ -3,11 +3,9 @@
 import json
 from pathlib import Path
 
-from tiny_models import SMALL_RUN, once, our_tokenizer
-from walks import Followed, stays_of
-
 from precis.cli import main
 from tests.tiny_models import SMALL_RUN, once, our_tokenizer
+from tests.walks import Followed, stays_of
 
 NAMES = ("Yuki", "Ann", "Bob", "Tom", "Kim", "Sam")
 MOST_STAYS, MOST_FILES = 30, 18

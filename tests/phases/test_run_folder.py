@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,10 @@ def full_disk_in_safetensors(place: Path) -> None:
 def full_disk_in_tokenizers(place: Path) -> None:
     (place / "half").write_text("half a tokenizer")
     raise Exception("No space left on device (os error 28)")
+
+
+def _write_whole(new: Path, *, text: str) -> None:
+    (new / "whole").write_text(text)
 
 
 @pytest.mark.parametrize("write", [full_disk, full_disk_in_safetensors, full_disk_in_tokenizers])
@@ -60,7 +65,7 @@ def test_folders_of_others_beside_an_export_are_left_alone(name: str, tmp_path: 
     (tmp_path / name).mkdir()
     (tmp_path / name / "thesis.txt").write_text("mine")
     for text in ("before", "after"):
-        export_folder(tmp_path / "model", lambda new, text=text: (new / "whole").write_text(text))
+        export_folder(tmp_path / "model", partial(_write_whole, text=text))
     assert (tmp_path / name / "thesis.txt").read_text() == "mine"
 
 

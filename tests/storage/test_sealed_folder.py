@@ -1,12 +1,12 @@
 """A sealed folder is whole and unchanged, or it is noticed; a kill leaves the old one or the new one."""
 
+import os
 import random
 import shutil
 from pathlib import Path
 
 import pytest
 
-from precis.storage import atomic, seal
 from precis.storage.atomic import write_file
 from precis.storage.seal import DamagedError, check_seal, finish_or_remove, remove_folder, replace_folder
 
@@ -76,7 +76,7 @@ def test_the_files_and_both_folders_are_flushed_before_the_rename_is_relied_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[str] = []
-    real_fsync = seal.os.fsync
+    real_fsync = os.fsync
 
     def fsync(descriptor: int) -> None:
         flushed.append(Path(f"/proc/self/fd/{descriptor}").resolve().name.partition(".tmp-")[0])
@@ -88,7 +88,7 @@ def test_the_files_and_both_folders_are_flushed_before_the_rename_is_relied_on(
         flushed.append("renamed")
         return real_rename(self, target)
 
-    monkeypatch.setattr(seal.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(Path, "rename", rename)
     replace_folder(tmp_path / "sealed", _write)
 
@@ -129,7 +129,7 @@ def test_removing_takes_the_name_away_first(folder: Path, monkeypatch: pytest.Mo
     def killed(path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(seal.shutil, "rmtree", killed)
+    monkeypatch.setattr(shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         remove_folder(folder)
 
@@ -143,7 +143,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
     def fail(_descriptor: int) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(atomic.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space left"):
         write_file(path, "new")
 

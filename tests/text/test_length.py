@@ -129,7 +129,8 @@ def test_lengths_that_make_no_sense_are_refused(asked: dict[str, int], message: 
 def test_the_options_of_a_length_make_it_again(asked: dict[str, Any]) -> None:
     length = make_length(**asked)
     assert make_length(**length.options()) == length
-    assert {name: length.options()[name] for name in asked} == asked
+    options: dict[str, object] = {**length.options()}
+    assert {name: options[name] for name in asked} == asked
 
 
 def test_a_length_is_a_value_or_options_and_never_both() -> None:
@@ -141,7 +142,7 @@ def test_a_length_is_a_value_or_options_and_never_both() -> None:
 
 def test_a_length_names_an_option_that_it_lacks() -> None:
     with pytest.raises(TypeError, match="'word'; a length has words, sentences, tokens, min_words, short"):
-        make_length(word=5)
+        make_length(word=5)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(("tokens", "expected"), [(4, 1.0), (5, 1.25), (7, 2.0), (40, 4.0)])

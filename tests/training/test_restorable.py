@@ -61,7 +61,8 @@ def with_nan(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def test_wrong_numbers_under_right_sums_are_named_and_the_older_checkpoint_is_taken(
     name: str, change: Change, says: str, tmp_path: Path
 ) -> None:
-    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
+    said: list[str] = []
+    checkpoints = saved(tmp_path)
     file = checkpoints.path(8) / name
     save_file(change(load_file(file)), file)
     seal_again(file.parent)
@@ -77,7 +78,8 @@ def test_wrong_numbers_under_right_sums_are_named_and_the_older_checkpoint_is_ta
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
 def test_a_seal_without_a_file_is_named(name: str, tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    said: list[str] = []
+    checkpoints = saved(tmp_path)
     (checkpoints.path(8) / name).unlink()
     seal_again(checkpoints.path(8))
     found = checkpoints.newest_valid(said.append)
@@ -91,7 +93,8 @@ def test_a_seal_without_a_file_is_named(name: str, tmp_path: Path) -> None:
     ['{"format": 1, "files": {"a": {"bytes": Infinity, "xxh3": "", "sha256": ""}}}', "[" * 200_000, "{}"],
 )
 def test_a_seal_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    said: list[str] = []
+    checkpoints = saved(tmp_path)
     (checkpoints.path(8) / "seal.json").write_text(text)
     found = checkpoints.newest_valid(said.append)
     assert found is not None
@@ -100,7 +103,8 @@ def test_a_seal_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
 
 
 def test_a_seal_names_files_of_its_folder_alone(tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []
+    said: list[str] = []
+    checkpoints = saved(tmp_path)
     file = checkpoints.path(8) / "seal.json"
     files = json.loads(file.read_text())["files"]
     file.write_text(seal_text({**files, "../../x": {"bytes": 1, "xxh3": "", "sha256": ""}}))
@@ -120,7 +124,8 @@ def test_a_seal_names_files_of_its_folder_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
+    said: list[str] = []
+    checkpoints = saved(tmp_path)
     file = checkpoints.path(8) / "state.json"
     record = json.loads(file.read_text())
     file.write_text(to_json({**record, "state": {**record["state"], **change}}))
@@ -132,7 +137,8 @@ def test_a_state_of_other_types_is_named(change: dict[str, object], tmp_path: Pa
 
 
 def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
+    said: list[str] = []
+    checkpoints = saved(tmp_path)
     (checkpoints.path(8) / "notes.txt").write_text("mine")
     found = checkpoints.newest_valid(said.append, model=tiny.TinyModel())
     assert found is not None
@@ -142,7 +148,8 @@ def test_a_file_besides_is_named_and_the_checkpoint_used(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_file_or_link_under_a_checkpoints_name_is_named_and_kept(is_link: bool, tmp_path: Path) -> None:
-    checkpoints, said = saved(tmp_path), []  # type: ignore[var-annotated]
+    said: list[str] = []
+    checkpoints = saved(tmp_path)
     place = checkpoints.path(12)
     if is_link:
         place.symlink_to(checkpoints.path(8))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from precis.phases.data.run_pairs import NamedPairs
+from tests.tiny_models import SMALL_RUN, once
 
 SHORT = ["--steps", "1", "--max-source", "32", "--set", "generated_rows=0", "--select", "loss"]
 

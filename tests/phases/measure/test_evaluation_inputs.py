@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
 
 import precis
 from precis.cli import main
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import SMALL_RUN, tiny
 
 import precis
 from precis.cli import main
@@ -13,6 +12,7 @@ from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.plans.finetuning_plan import plan_finetuning
 from precis.recipes.catalogue import FOR_PRETRAINED, FROM_DEFAULT
 from precis_text.errors import UserError
+from tests.tiny_models import SMALL_RUN, tiny
 
 SHAPE = [word for word in SMALL_RUN if word.startswith("model.")]
 

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_models import save
 
 import precis
 from precis_text.errors import UserError
+from tests.tiny_models import save
 
 
 @pytest.mark.parametrize("train", [precis.ground, precis.train_extractor])

@@ -14,6 +14,7 @@ from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, Place
 from precis_text.errors import RunError, UserError
 from precis_text.length import make_length
+from tests.tiny_models import bert_tokenizer, tiny
 
 
 @pytest.fixture(scope="module")

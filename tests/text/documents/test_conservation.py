@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from document_files import epub, word
 
-from precis_text.documents import conservation, reader
+from precis_text.documents import conservation, file_kinds
 from precis_text.documents.conservation import LOW, counted
 from precis_text.documents.line_ends import with_words_joined
 from precis_text.documents.passages import Passages, Share
 from precis_text.documents.reader import read_content, read_contents
+from tests.document_files import epub, word
 
 TEXT = "The mill on the Arn was built in 1841 and ground rye for nine villages until the flood came."
 PAGE = (
@@ -74,7 +74,7 @@ def test_the_count_of_a_file_with_several_documents_is_that_of_the_file() -> Non
 
 
 def test_every_format_but_pdf_subtitles_and_plain_text_has_a_count() -> None:
-    modules = {kind.module for kind in reader.KINDS}
+    modules = {kind.module for kind in file_kinds.KINDS}
     assert modules - set(conservation._WAYS) == {"pdf", "subtitles"}
 
 

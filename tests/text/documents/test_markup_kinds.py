@@ -21,13 +21,13 @@ from __future__ import annotations
 import time
 
 import pytest
-from document_files import archive, epub, word
 
 from precis_text.documents import epub as epub_reader
 from precis_text.documents import markdown, web_page, word_file
 from precis_text.documents.html_text import write_page
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
+from tests.document_files import archive, epub, word
 
 PROSE = "The mill on the Arn was built from grey stone and ground rye for nine villages until the flood. " * 4
 
@@ -303,7 +303,7 @@ def docx(body: str, **parts: str) -> Passages:
     relations = "".join(
         f'<Relationship Id="{name}" Type="{kinds}/{name}" Target="{name}.xml"/>' for name in parts
     )
-    files = {
+    files: dict[str, str | bytes] = {
         "word/document.xml": f"<w:document {W} {M}><w:body>{body}</w:body></w:document>",
         "word/_rels/document.xml.rels": f"<Relationships>{relations}</Relationships>",
         **{f"word/{name}.xml": f"<w:{name} {W}>{content}</w:{name}>" for name, content in parts.items()},

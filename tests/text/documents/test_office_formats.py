@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from document_files import archive
 
 from precis_text.documents import (
     delimited_table,
@@ -18,6 +17,7 @@ from precis_text.documents import (
 )
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
+from tests.document_files import archive
 
 OFFICE = "urn:oasis:names:tc:opendocument:xmlns"
 SPACES = " ".join(

@@ -31,3 +31,6 @@ from precis.tuning.prefix import Prefix as Prefix
 from precis.version import __version__ as __version__
 from precis_text.errors import RunError as RunError
 from precis_text.errors import UserError as UserError
+
+__all__: list[str]
+_HOMES: dict[str, str]

@@ -121,6 +121,13 @@ SUBTITLES = DocumentFormat(
     most=8 * MIB,
     seconds=2,
 )
+PICTURE = DocumentFormat(
+    name="a picture",
+    endings=(".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"),
+    module="picture",
+    most=64 * MIB,
+    seconds=20,
+)
 KINDS = (
     PDF,
     WORD,
@@ -138,8 +145,12 @@ KINDS = (
     NOTEBOOK,
     LATEX,
     SUBTITLES,
+    PICTURE,
 )
-ENDINGS = tuple(ending for kind in KINDS if not kind.has_rows for ending in kind.endings)
+ENDINGS = tuple(
+    ending for kind in KINDS if not kind.has_rows and kind is not PICTURE for ending in kind.endings
+)
+"""The extensions of documents in a folder. Pictures are seldom of text, so a picture is read only if it is named."""
 MANY = tuple(ending for kind in KINDS if kind.has_many for ending in kind.endings)
 """Endings of files that hold several documents."""
 
@@ -154,6 +165,10 @@ _BEGINNINGS = (
     (b"[script info]", SUBTITLES),
     (b"<tt ", SUBTITLES),
     (b"{\\rtf", RICH_TEXT),
+    (b"\x89png\r\n\x1a\n", PICTURE),
+    (b"\xff\xd8\xff", PICTURE),
+    (b"ii*\0", PICTURE),
+    (b"mm\0*", PICTURE),
 )
 _FIRST_CUE = re.compile(rb"\d+\s*\r?\n\d{1,2}:\d{1,2}:\d{1,2}[.,]\d{1,3}\s*-->")  # of SubRip
 _MAIN_PARTS = ((b"word/", WORD), (b"ppt/", PRESENTATION), (b"xl/", SPREADSHEET))

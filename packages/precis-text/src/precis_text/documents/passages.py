@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-# Ligatures of PDFs, and characters that are not text. Both would make equal words differ.
+# Ligatures and forms of letters in PDFs, and characters that are not text. All would make equal words differ.
+_FORMS = (*range(0xFB00, 0xFBB2), *range(0xFBD3, 0xFD3E), *range(0xFD50, 0xFDFD), *range(0xFE80, 0xFEFD))
 _SIGNS: dict[int, str | None] = {
-    **{0xFB00 + number: text for number, text in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))},
+    **{
+        sign: unicodedata.normalize("NFKC", chr(sign))
+        for sign in _FORMS
+        if unicodedata.decomposition(chr(sign))
+    },
     **dict.fromkeys((*range(9), 11, *range(14, 32), 127, 173, 65279)),
+    **dict.fromkeys((0xF0B7, 0xF0A7, 0xF076, 0xF0D8), "•"),  # bullets of the fonts Symbol and Wingdings
     0x0C: "\n",
     0xA0: " ",
 }

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 from typing import Any
 
+from precis_text.documents import recognition
 from precis_text.documents.passages import Passages, Writer, clean
+from precis_text.documents.pdf_contents import without_contents
+from precis_text.documents.pdf_forms import annotations_of, with_answers
 from precis_text.documents.pdf_lines import Line, PageText, page_text
 from precis_text.documents.pdf_paragraphs import Joiner, Paragraph, paragraphs_of
+from precis_text.documents.pdf_tables import in_reading_order
 from precis_text.documents.running_lines import running_lines
 from precis_text.errors import UserError
 
@@ -17,7 +23,6 @@ _MOST_PAGES = 10_000
 _MOST_TEXT = 64_000_000  # characters
 _MOST_HEADINGS = 10_000
 _MOST_UNREADABLE = 0.1  # of the letters
-_CONTENTS = re.compile(r"(?:\s?\.){4,}\s*(?:\d+|[ivxl]+)$")  # a line of the table of contents
 _LOCKED = 4  # PDFium's error code for a missing password
 
 
@@ -25,7 +30,7 @@ def read(content: bytes) -> Passages:
     """Read a PDF. The places are its pages, and the headings of its outline or those that stand out.
 
     Raises:
-        UserError: it is locked, damaged, or contains only images or unreadable letters.
+        UserError: it is locked, damaged, or contains only images or unreadable letters, and Tesseract is missing.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
@@ -35,7 +40,10 @@ def read(content: bytes) -> Passages:
             count = len(document)
             if count > _MOST_PAGES:
                 raise UserError(f"has {count:,} pages, above the limit of {_MOST_PAGES:,}; split it")
-            pages = _pages(document, count)
+            document.init_forms()
+            writer = Writer()
+            pages = _pages(document, count, writer)
+            _recognize(document, pages, writer)
             titles = _titles(document)
         finally:
             document.close()
@@ -45,30 +53,83 @@ def read(content: bytes) -> Passages:
                 "is locked; save it without a password, for instance with qpdf --decrypt LOCKED.pdf OPEN.pdf"
             ) from None
         raise UserError(f"is damaged: {_told(error)}; save or download it again") from None
-    return _written(pages, titles)
+    return _written(pages, titles, writer)
 
 
-def _pages(document: Any, count: int) -> list[PageText | None]:
+def _pages(document: Any, count: int, writer: Writer) -> list[PageText | None]:
     """Return the text of each page; None for a damaged page."""
     from pypdfium2 import PdfiumError
 
     pages: list[PageText | None] = []
-    total = 0
+    total = comments = passwords = 0
     for number in range(count):
         try:
             page = document[number]
             try:
-                text = page_text(page, number)
+                text, annotations = page_text(page, number), annotations_of(page)
             finally:
                 page.close()
         except PdfiumError:
             pages.append(None)
             continue
-        pages.append(text)
-        total += text.letters
+        lines = with_answers(text.lines, annotations.answers, number)
+        pages.append(replace(text, lines=in_reading_order(lines)))
+        comments, passwords = comments + annotations.comments, passwords + annotations.passwords
+        total += text.letters + sum(len(answer.text) for answer in annotations.answers)
         if total > _MOST_TEXT:
             raise UserError(f"contains more than {_MOST_TEXT:,} characters, the limit; split it")
+    _tell_annotations(document, comments, passwords, writer)
     return pages
+
+
+def _tell_annotations(document: Any, comments: int, passwords: int, writer: Writer) -> None:
+    """Note what a form or a reader added and the text does not contain."""
+    from pypdfium2 import raw as pdfium
+
+    if document.get_formtype() == pdfium.FORMTYPE_XFA_FULL:
+        writer.notes.append("an XFA form, whose answers are not read; print it to a PDF to read them")
+    for number, what in ((comments, "comment"), (passwords, "password")):
+        if number:
+            writer.notes.append(f"{number:,} {what}{'' if number == 1 else 's'} left out")
+
+
+def _recognize(document: Any, pages: list[PageText | None], writer: Writer) -> None:
+    """Let Tesseract read the pages that show letters and do not contain them."""
+    unread = [
+        number for number, page in enumerate(pages) if page and (not page.lines or _is_unreadable([page]))
+    ]
+    if recognition.PROGRAM is None or not unread:
+        return
+    until = time.monotonic() + recognition.MOST_SECONDS
+    done: list[int] = []
+    for place, number in enumerate(unread):
+        if time.monotonic() > until:
+            late = [one + 1 for one in unread[place:]]
+            told = f"not recognized within {recognition.MOST_SECONDS / 60:.0f} minutes"
+            writer.notes.append(f"text of {_numbers(late)} {told}; split the file")
+            break
+        lines = _recognized_lines(document, number, pages[number])
+        if lines:
+            pages[number] = PageText(lines, sum(len(line.text) for line in lines), 0)
+            done.append(number + 1)
+    if done:
+        told = f"recognized by Tesseract ({recognition.languages()}), which may misread letters"
+        writer.notes.append(f"text of {_numbers(done)} {told}")
+
+
+def _recognized_lines(document: Any, number: int, text: PageText | None) -> list[Line]:
+    page = document[number]
+    try:
+        if not _has_pictures(page) and not (text and text.letters):
+            return []
+        return recognition.recognized(recognition.picture_of(page), number)
+    finally:
+        page.close()
+
+
+def _has_pictures(page: Any) -> bool:
+    """Check whether anything is painted on a page."""
+    return next(iter(page.get_objects()), None) is not None
 
 
 def _titles(document: Any) -> dict[int, list[str]]:
@@ -83,8 +144,7 @@ def _titles(document: Any) -> dict[int, list[str]]:
     return found
 
 
-def _written(found: list[PageText | None], titles: dict[int, list[str]]) -> Passages:
-    writer = Writer()
+def _written(found: list[PageText | None], titles: dict[int, list[str]], writer: Writer) -> Passages:
     pages = [page or PageText([], 0, 0) for page in found]
     _refuse_without_text(found, pages)
     for what, numbers in (
@@ -97,7 +157,10 @@ def _written(found: list[PageText | None], titles: dict[int, list[str]]) -> Pass
     if repeated:
         writer.notes.append("running heads and page numbers left out")
     own = [[line for line in page.lines if line not in repeated] for page in pages]
-    own = _without_contents(own, writer)
+    count = sum(map(len, own))
+    own = without_contents(own)
+    if sum(map(len, own)) < count:
+        writer.notes.append("table of contents left out")
     joiner = Joiner(line for lines in own for line in lines)
     paragraphs = paragraphs_of(own)
     _write(writer, paragraphs, _headings(paragraphs, titles), joiner)
@@ -109,31 +172,34 @@ def _refuse_without_text(found: list[PageText | None], pages: list[PageText]) ->
         raise UserError("is damaged: none of its pages can be read; save or download it again")
     if not any(page.lines for page in pages):
         count = "1 page" if len(pages) == 1 else f"{len(pages):,} pages"
-        remedy = "recognize its text first, for instance with ocrmypdf SCAN.pdf TEXT.pdf"
-        raise UserError(f"contains only images, no text, on {count}; {remedy}")
-    if sum(page.unreadable for page in pages) > _MOST_UNREADABLE * sum(page.letters for page in pages):
+        raise UserError(f"contains only images, no text, on {count}; {_remedy('ocrmypdf SCAN.pdf TEXT.pdf')}")
+    if _is_unreadable(pages):
         raise UserError(
-            "its fonts do not identify their letters; recognize its text first, for instance with "
-            "ocrmypdf --force-ocr IN.pdf OUT.pdf"
+            f"its fonts do not identify their letters; {_remedy('ocrmypdf --force-ocr IN.pdf OUT.pdf')}"
         )
+
+
+def _is_unreadable(pages: list[PageText]) -> bool:
+    return sum(page.unreadable for page in pages) > _MOST_UNREADABLE * sum(page.letters for page in pages)
+
+
+def _remedy(command: str) -> str:
+    """Return what to do if a page's letters are not known."""
+    if recognition.PROGRAM is not None:
+        return "Tesseract recognizes none in them; use a sharper scan"
+    return f"{recognition.INSTALL}, or recognize its text first, for instance with {command}"
+
+
+def _numbers(numbers: list[int]) -> str:
+    """Name pages: "page 3", "pages 2, 3"."""
+    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
+    return f"page{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers[:5]))}{more}"
 
 
 def _named(numbers: list[int], what: str) -> str:
     """Describe pages: "page 3 is damaged", "pages 2, 3 lack text"."""
-    if len(numbers) == 1:
-        return f"page {numbers[0]} {what}"
-    more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
     plural = what.replace("is ", "are ").replace("lacks ", "lack ")
-    return f"pages {', '.join(map(str, numbers[:5]))}{more} {plural}"
-
-
-def _without_contents(pages: list[list[Line]], writer: Writer) -> list[list[Line]]:
-    """Remove the lines of a table of contents, unless only those exist."""
-    rest = [[line for line in lines if not _CONTENTS.search(line.text)] for lines in pages]
-    if not any(rest) or sum(map(len, rest)) == sum(map(len, pages)):
-        return pages
-    writer.notes.append("table of contents left out")
-    return rest
+    return f"{_numbers(numbers)} {what if len(numbers) == 1 else plural}"
 
 
 def _headings(paragraphs: Sequence[Paragraph], titles: dict[int, list[str]]) -> dict[int, str]:

@@ -1,9 +1,10 @@
 """Lines of a PDF -> paragraphs and headings. A PDF stores the positions of letters, but not paragraphs.
 
-A line was wrapped if the first word of the next line would not have fitted after it. Wrapped lines are joined. A
-paragraph ends at a line that was not wrapped, and before a line that is set apart: by more space, an indent after a
-full stop, another size or weight, or a bullet. A paragraph continues in the next column or on the next page, past
-footnotes, if its last line was wrapped and ends no sentence.
+A line was wrapped if the first word of the next line would not have fitted after it, in points, or in letters where
+a program wraps at a number of letters. Wrapped lines are joined. A paragraph ends at a line that was not wrapped, and
+before a line that is set apart: by more space, an indent after a full stop, another size or weight, or a bullet. A
+paragraph continues in the next column or on the next page, past footnotes, if its last line was wrapped and ends no
+sentence.
 
 A short paragraph in larger or bolder letters than most is a heading.
 """
@@ -23,6 +24,8 @@ _SAME_SIZE = 1.12  # sizes with a smaller ratio count as equal
 _APART, _FAR = 1.15, 1.7  # times the usual line distance, at least: between paragraphs, and between blocks
 _SPACE = 0.7  # of the letter size: the space that a word needs before it to fit
 _INDENT = 0.5  # of the letter size
+_FEWEST_WRAPPED, _MOST_WRAPPED = 3, 0.7  # lines, and their share, that a number of letters explains
+_PROSE, _RAGGED = 6, 0.25  # words of a line; share of the width by which ragged lines are shorter
 _NARROW = 0.6  # of the usual width: a narrower block holds titles or names, not wrapped lines
 _HEADING_LINES, _HEADING_LENGTH = 3, 200
 _ENDED = re.compile(r"""[.!?:;…。！？؟۔।][\])}"'”’»“]*(?:\s?\[?\d{1,3}\]?)?$""")
@@ -136,8 +139,12 @@ def _goes_on(line: Line, following: Line) -> bool:
 def _paragraphs(block: list[Line], width: float, *, is_narrow: bool, distance: float) -> Iterator[Paragraph]:
     edge = max(line.right for line in block)
     paragraph = Paragraph([block[0]], edge, width, is_first=True)
+    letters = _letters_of(block, edge)
+    is_prose = len(block) >= _FEWEST_WRAPPED and median(len(line.text.split()) for line in block) >= _PROSE
     for line, following in pairwise(block):
-        between = _break(line, following, paragraph, is_narrow=is_narrow, distance=distance)
+        fits = _fits(line, following, edge, letters)
+        fits = fits and not (is_prose and _is_full(line, following, edge, width))
+        between = _break(line, following, paragraph, fits=fits, is_narrow=is_narrow, distance=distance)
         if between:
             yield paragraph
             paragraph = Paragraph([following], edge, width, between)
@@ -146,13 +153,49 @@ def _paragraphs(block: list[Line], width: float, *, is_narrow: bool, distance: f
     yield paragraph
 
 
-def _break(line: Line, following: Line, paragraph: Paragraph, *, is_narrow: bool, distance: float) -> str:
+def _fits(line: Line, following: Line, edge: float, letters: int | None) -> bool:
+    """Check whether the first word of the following line fits after a line.
+
+    Args:
+        letters: the most in a line, where a program wraps at a number of letters; None elsewhere.
+    """
+    if line.right + _SPACE * line.size + following.first_word > edge:
+        return False
+    return letters is None or _wrapped_length(line, following) <= letters
+
+
+def _is_full(line: Line, following: Line, edge: float, width: float) -> bool:
+    """Check whether a long line ends in the middle of a sentence, as ragged lines do."""
+    goes_on = following.text[:1].isalpha() and not following.text[:1].isupper()
+    return goes_on and not _ENDED.search(line.text) and edge - line.right <= _RAGGED * width
+
+
+def _wrapped_length(line: Line, following: Line) -> int:
+    return len(line.text) + 1 + len(following.text.split(maxsplit=1)[0])
+
+
+def _letters_of(block: Sequence[Line], edge: float) -> int | None:
+    """Return the number of letters at which a block is wrapped; None if its lines end at an edge."""
+    pairs = [
+        (line, following) for line, following in pairwise(block) if not line.parted and following.text.strip()
+    ]
+    most = max(len(line.text) for line in block)
+    by_edge = sum(not _fits(line, following, edge, None) for line, following in pairs)
+    by_letters = sum(_wrapped_length(line, following) > most for line, following in pairs)
+    enough = len(pairs) >= _FEWEST_WRAPPED and by_letters >= _MOST_WRAPPED * len(pairs)
+    return most if enough and by_letters > by_edge else None
+
+
+def _break(
+    line: Line, following: Line, paragraph: Paragraph, *, fits: bool, is_narrow: bool, distance: float
+) -> str:
     """Return the break between a line and the following one of its block: nothing, a line break or a blank line."""
     if line.parted:
         return ""
     ended = bool(_ENDED.search(line.text))
-    fits = line.right + _SPACE * line.size + following.first_word <= paragraph.edge
     is_apart = line.base - following.base > _APART * distance * line.size
+    if line.is_row or following.is_row:
+        return "\n\n" if is_apart else "\n"
     shift = following.left - line.left
     if len(paragraph.lines) == 1 and shift < 0:  # after an indented line
         shift = 0.0
@@ -189,7 +232,7 @@ def _is_heading(paragraph: Paragraph, body: tuple[float, bool]) -> bool:
 def _unfinished(found: Sequence[Paragraph], following: Paragraph) -> Paragraph | None:
     """Find the paragraph that continues in the one that opens a column or a page."""
     first = following.lines[0]
-    if not following.is_first or following.is_heading or _BULLET.match(first.text):
+    if not following.is_first or following.is_heading or first.is_row or _BULLET.match(first.text):
         return None
     for before in reversed(found):
         last = before.lines[-1]
@@ -199,7 +242,7 @@ def _unfinished(found: Sequence[Paragraph], following: Paragraph) -> Paragraph |
             continue  # a footnote
         is_same = max(last.size, first.size) < _SAME_SIZE * min(last.size, first.size)
         jumps = last.page != first.page or last.base < first.base or last.right <= first.left
-        if before.is_heading or not is_same or not jumps or last.is_bold != first.is_bold:
+        if before.is_heading or last.is_row or not is_same or not jumps or last.is_bold != first.is_bold:
             return None
         if len(before.lines) == 1:
             return before if _goes_on(last, first) else None

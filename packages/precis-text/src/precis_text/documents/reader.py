@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from precis_text.bounded_io import MIB, size
-from precis_text.documents.file_kinds import BEGINNING, KINDS, DocumentFormat, kind_of
+from precis_text.documents import recognition
+from precis_text.documents.file_kinds import BEGINNING, KINDS, PDF, PICTURE, DocumentFormat, kind_of
 from precis_text.documents.line_ends import with_words_joined
 from precis_text.documents.passages import Passages, Writer, added
 from precis_text.documents.transcript import passages_of
@@ -30,9 +31,9 @@ _SECONDS, _MOST_SECONDS = 5.0, 240.0  # of processor time: base for any file, an
 _WAIT = 20  # wall-clock limit as a multiple of it, since other work may use the processor
 
 
-def read_content(content: bytes, *, name: str = "") -> Passages:
+def read_content(content: bytes, *, name: str = "", within: float | None = None) -> Passages:
     """Read a file as one document, its documents one behind the other if it holds several; see `read_contents`."""
-    documents = read_contents(content, name=name)
+    documents = read_contents(content, name=name, within=within)
     if len(documents) == 1:
         return documents[0]
     writer = Writer()
@@ -45,13 +46,14 @@ def read_content(content: bytes, *, name: str = "") -> Passages:
     return replace(writer.finished(), share=added(shares) if shares else None)
 
 
-def read_contents(content: bytes, *, name: str = "") -> list[Passages]:
+def read_contents(content: bytes, *, name: str = "", within: float | None = None) -> list[Passages]:
     """Read the documents of a file: a text in UTF-8 or marked UTF-16, or a file of a kind in `file_kinds.KINDS`.
 
     A mailbox and a digest hold several, each with its title; every other file holds one.
 
     Args:
         name: the file's name, or "" if it has none.
+        within: limit in seconds for waiting for other documents, and again for reading this one.
 
     Raises:
         UserError: it is unsupported, empty, locked, damaged, or takes too much time or memory. The message states
@@ -69,7 +71,7 @@ def read_contents(content: bytes, *, name: str = "") -> list[Passages]:
             raise UserError(
                 f"is {kind.name}, not plain text; {missing_extra('documents', wanted_by='reading it')}"
             )
-    return _WORKER.read(kind, content)
+    return _WORKER.read(kind, content, within)
 
 
 def _plain_text(content: bytes, name: str) -> Passages:
@@ -91,16 +93,18 @@ class _Worker:
     """The reading process, started for the first document and restarted after it ends."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._one_at_a_time = threading.Lock()
 
-    def read(self, kind: DocumentFormat, content: bytes) -> list[Passages]:
+    def read(self, kind: DocumentFormat, content: bytes, within: float | None) -> list[Passages]:
         seconds = min(_MOST_SECONDS, _SECONDS + kind.seconds * len(content) / MIB)
         request = {"module": kind.module, "size": len(content), "seconds": seconds}
-        with self._one_at_a_time:
+        if not self._one_at_a_time.acquire(timeout=-1 if within is None else within):
+            raise UserError(f"waited {within:.0f} seconds while other documents were read; try again later")
+        try:
             process = self._started()
-            watch = threading.Timer(_WAIT * seconds, process.kill)
+            watch = threading.Timer(_wait(kind, seconds, within), process.kill)
             watch.start()
             try:
                 answer = _ask(process, json.dumps(request).encode() + b"\n", content)
@@ -111,16 +115,18 @@ class _Worker:
                 watch.cancel()
             if answer is None:
                 raise UserError(_why_ended(self.end(), seconds))
+        finally:
+            self._one_at_a_time.release()
         if "problem" in answer:
             raise UserError(answer["problem"])
         return [Passages.from_dict(fields) for fields in answer["passages"]]
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
+        if self.process is None or self._owner != os.getpid() or self.process.poll() is not None:
             home = str(Path(__file__).parents[2])  # where precis is imported from
             paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
             # -P: a module in the user's current folder must not replace one of ours
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "precis_text.documents.reading_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -128,17 +134,24 @@ class _Worker:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             )
             self._owner = os.getpid()
-        return self._process
+        return self.process
 
     def end(self) -> int:
         """End the process and return its exit code."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is None or self._owner != os.getpid():
             return 0
         with suppress(OSError, ValueError, subprocess.TimeoutExpired):
             process.communicate(timeout=1)
         process.kill()
         return process.wait()
+
+
+def stop_reading() -> None:
+    """End the document that is being read, if any; the next one is read in a new process."""
+    process = _WORKER.process
+    if process is not None:
+        process.kill()
 
 
 def _ask(process: subprocess.Popen[bytes], request: bytes, content: bytes) -> dict[str, Any] | None:
@@ -152,6 +165,14 @@ def _ask(process: subprocess.Popen[bytes], request: bytes, content: bytes) -> di
         return None
     line = process.stdout.readline()
     return json.loads(line) if line.endswith(b"\n") else None
+
+
+def _wait(kind: DocumentFormat, seconds: float, within: float | None) -> float:
+    """Return the limit of wall-clock time for a document, in which another program may recognize its pictures."""
+    most = _WAIT * seconds + (
+        recognition.MOST_SECONDS if kind in (PDF, PICTURE) and recognition.PROGRAM else 0
+    )
+    return most if within is None else min(most, within)
 
 
 def _why_ended(code: int, seconds: float) -> str:

@@ -1,9 +1,10 @@
-"""The process that reads documents. It uses no network, starts no process, writes no file, and ends with its input.
+"""The process that reads documents. It uses no network, writes no file, and ends with its input.
 
     precis -> worker:  a line of JSON {"module": ..., "size": bytes, "seconds": processor time}, then the bytes
     worker -> precis:  a line of JSON: {"passages": [...]} or {"problem": ...}
 
-A malicious document may crash its reader, so it is read here, where the system limits time and memory.
+A malicious document may crash its reader, so it is read here, where the system limits time and memory. The process
+starts no other one but Tesseract, which inherits these limits.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from precis_text.documents import recognition
 from precis_text.documents.conservation import counted
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError, first_line
@@ -37,7 +39,10 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     """Refuse operations that no document reader needs."""
-    writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES
+    if event in ("subprocess.Popen", "os.posix_spawn") and arguments[0] == recognition.PROGRAM is not None:
+        return
+    opens = event == "open" and isinstance(arguments[2], int) and not isinstance(arguments[0], int)
+    writes = opens and arguments[2] & _WRITES  # a number is a pipe that is open already
     if writes or event.startswith(_FORBIDDEN):
         raise PermissionError(f"reading a document attempted {event}, which is not allowed")
 

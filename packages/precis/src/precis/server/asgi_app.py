@@ -13,11 +13,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
-from precis.server import openai_routes, summarize_routes
+from precis.server import file_routes, openai_routes, summarize_routes
 from precis.server.asgi_request import App, error_body
 from precis.server.client_keys import Keys
 from precis.server.engine import Engine
+from precis.server.file_reader import FileReader
 from precis.server.limits import ApiError, Limits, server_failed
 from precis.server.logs import fault
 from precis.server.metrics import Metrics
@@ -25,6 +27,7 @@ from precis.server.middleware import LOOPBACK, OPEN, Gate
 from precis.server.model_pool import ModelPool
 from precis.server.service import ClientLeftError, Service
 from precis.version import __version__
+from precis_text.documents.file_kinds import KINDS
 
 _PAGE = {
     "/": ("index.html", "text/html"),
@@ -49,10 +52,12 @@ class Access:
     Attributes:
         keys: keys of the clients; if None, the `Host` header must be in `hosts`.
         hosts: host names without port.
+        origins: sites whose pages may send requests (CORS), as "https://example.org"; "*" for all of them.
     """
 
     keys: Keys | None = None
     hosts: frozenset[str] = LOOPBACK
+    origins: frozenset[str] = frozenset()
 
 
 def make_app(models: ModelPool, *, limits: Limits, access: Access, grace: float = 30.0) -> App:
@@ -64,12 +69,14 @@ def make_app(models: ModelPool, *, limits: Limits, access: Access, grace: float 
     """
     metrics = Metrics()
     engine = Engine(models, limits, metrics, fault)
-    service = Service(models, engine, limits, metrics)
+    files = FileReader(limits)
+    service = Service(models, engine, limits, metrics, files)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         engine.start()
         yield
+        files.stop()
         await anyio.to_thread.run_sync(lambda: engine.stop(seconds=grace))
 
     statuses: Any = dict.fromkeys((400, 401, 403, 404, 408, 413, 422, 429, 503), _ERROR)
@@ -82,6 +89,7 @@ def make_app(models: ModelPool, *, limits: Limits, access: Access, grace: float 
         redoc_url=None,
         responses=statuses,
     )
+    app.include_router(file_routes.routes(service))
     app.include_router(summarize_routes.routes(service))
     app.include_router(openai_routes.routes(service))
     _add_facts(app, service)
@@ -92,9 +100,28 @@ def make_app(models: ModelPool, *, limits: Limits, access: Access, grace: float 
     routes = (
         frozenset(str(getattr(route, "path", "")) for route in app.routes) | app.openapi()["paths"].keys()
     )
-    return Gate(
-        app, keys=access.keys, hosts=access.hosts, limits=limits, metrics=metrics, routes=frozenset(routes)
+    gate = Gate(
+        app,
+        keys=access.keys,
+        hosts=access.hosts,
+        origins=access.origins,
+        limits=limits,
+        metrics=metrics,
+        routes=frozenset(routes),
     )
+    return _open_to(access.origins, gate) if access.origins else gate
+
+
+def _open_to(origins: frozenset[str], app: App) -> App:
+    """Let pages of other sites send requests and see the answers."""
+    shared: Any = CORSMiddleware(
+        app,
+        allow_origins=sorted(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type"],
+        expose_headers=["retry-after", "x-request-id"],
+    )
+    return shared
 
 
 def _say_that_keys_are_needed(app: FastAPI) -> None:
@@ -116,6 +143,8 @@ def _add_facts(app: FastAPI, service: Service) -> None:
             "takes_instruction": "abstract" in modes,
             "max_document_tokens": limits.tokens,
             "max_body_bytes": limits.body,
+            "max_files_bytes": limits.files,
+            "file_endings": sorted({ending for kind in KINDS for ending in kind.endings}),
             "max_documents": limits.documents,
             "loaded": name in service.models.loaded,
         }

@@ -88,6 +88,7 @@ class Exchange:
         self.scope, self._receive, self._send, self._limits, self._room = scope, receive, send, limits, room
         self.id = uuid.uuid4().hex
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.most = limits.body_of(self.headers.get(b"content-type", b""))  # bytes of the body
         self.stopped: ApiError | None = None
         self.status = self.bytes_in = 0
         self._held = 0  # bytes of the room
@@ -111,8 +112,8 @@ class Exchange:
         self._complete = not message.get("more_body", False)
         count = len(message.get("body", b""))
         self.bytes_in += count
-        if self.bytes_in > self._limits.body:
-            raise self._stop(body_too_large(self._limits.body))
+        if self.bytes_in > self.most:
+            raise self._stop(body_too_large(self.most))
         if not self._room.take(count):
             problem = "the bodies of other requests leave no room for this one; try again later"
             raise self._stop(ApiError(503, "bodies_full", problem, retry_after=5))

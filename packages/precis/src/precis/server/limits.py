@@ -46,6 +46,7 @@ class Limits(Settings):
 
     Attributes:
         body: bytes of a request.
+        files: bytes of a request that carries files.
         documents: documents in one request.
         tokens: estimated tokens of one document; see `estimated_tokens`.
         queue: estimated tokens of all queued and running documents.
@@ -56,6 +57,7 @@ class Limits(Settings):
     """
 
     body: int = 4 << 20
+    files: int = 32 << 20
     documents: int = 64
     tokens: int = 131_072
     queue: int = 524_288
@@ -74,7 +76,11 @@ class Limits(Settings):
     @property
     def all_bodies(self) -> int:
         """Maximum bytes of all requests together."""
-        return 16 * self.body
+        return max(16 * self.body, 2 * self.files)
+
+    def body_of(self, content_type: bytes) -> int:
+        """Return the most bytes of a request whose body is of this type."""
+        return self.files if content_type.lower().startswith(b"multipart/form-data") else self.body
 
     def check(self, texts: Sequence[str], *, param: str) -> list[int]:
         """Return the estimated tokens of each document.

@@ -24,6 +24,7 @@ class Gate:
     Args:
         keys: keys of the clients; if None, requests need a `Host` header in `hosts` instead.
         hosts: allowed host names for requests without a key, which keep out pages of other sites.
+        origins: sites whose pages may send requests, as "https://example.org".
         routes: paths that metrics and logs may name.
     """
 
@@ -33,11 +34,13 @@ class Gate:
         *,
         keys: Keys | None,
         hosts: frozenset[str],
+        origins: frozenset[str],
         limits: Limits,
         metrics: Metrics,
         routes: frozenset[str],
     ) -> None:
         self._app, self._keys, self._hosts, self._limits = app, keys, hosts, limits
+        self._origins = origins
         self._metrics, self._routes = metrics, routes
         self._rates, self._room = Rates(limits.per_minute), Room(limits.all_bodies)
 
@@ -108,8 +111,8 @@ class Gate:
         length = request.headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 18:
             raise ApiError(400, "bad_length", "Content-Length is not a number of bytes")
-        if int(length) > self._limits.body:
-            raise body_too_large(self._limits.body)
+        if int(length) > request.most:
+            raise body_too_large(request.most)
         return "-" if key is None else key.name
 
     def _check_host(self, request: Exchange) -> None:
@@ -117,6 +120,7 @@ class Gate:
         name = host if host.endswith("]") else host.rsplit(":", 1)[0]
         if name.lower() not in self._hosts:
             raise ApiError(403, "unknown_host", "without keys, this server accepts only its own host name")
-        origin = request.headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").partition("://")[2].lower() != host.lower():
-            raise ApiError(403, "other_origin", "without keys, this server accepts only its own page")
+        origin = request.headers.get(b"origin", b"").decode("latin-1").lower()
+        if origin and origin not in self._origins and origin.partition("://")[2] != host.lower():
+            problem = "without keys, this server accepts only its own page and the sites of --allow-origin"
+            raise ApiError(403, "other_origin", problem)

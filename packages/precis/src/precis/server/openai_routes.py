@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, field_validator
 
 from precis.generation.summarizer import Summary
 from precis.server.asgi_request import error_body
@@ -26,6 +26,10 @@ from precis.server.schemas import Count
 from precis.server.service import Service, unless_left
 from precis.server.summarize_routes import WORKING, event, streamed
 
+_MOST_TOKENS = 20_000
+Most = Annotated[StrictInt | None, Field(ge=1, le=10_000_000)]
+"""A limit of tokens. Programs send more than the length of any summary, which limits nothing."""
+
 
 class ContentPart(BaseModel):
     """A part of a message; only text is supported."""
@@ -35,10 +39,10 @@ class ContentPart(BaseModel):
 
 
 class InputItem(BaseModel):
-    """A message."""
+    """A message. A call of a tool lacks content, and its answer has the role tool; neither is the document."""
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: StrictStr | Annotated[list[ContentPart], Field(fail_fast=True)]
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: StrictStr | Annotated[list[ContentPart], Field(fail_fast=True)] | None = None
 
     def read(self, param: str) -> str:
         """Return the message's text.
@@ -46,6 +50,9 @@ class InputItem(BaseModel):
         Raises:
             Refused: if a part is not text.
         """
+        if self.content is None:
+            problem = f"the {self.role} message lacks content"
+            raise ApiError(400, "no_document", problem, param=param)
         if isinstance(self.content, str):
             return self.content
         for part in self.content:
@@ -56,7 +63,7 @@ class InputItem(BaseModel):
 
 class _Common(BaseModel):
     model: StrictStr
-    stream: StrictBool = False
+    stream: StrictBool | None = False
     words: Count = None
     sentences: Annotated[StrictInt | None, Field(ge=1, le=1000)] = None
     mode: Literal["abstract", "extract"] | None = None
@@ -77,8 +84,8 @@ class ChatRequest(_Common):
         }
     )
     messages: Annotated[list[InputItem], Field(min_length=1, max_length=1000, fail_fast=True)]
-    max_tokens: Count = None
-    max_completion_tokens: Count = None
+    max_tokens: Most = None
+    max_completion_tokens: Most = None
     n: Annotated[StrictInt | None, Field(ge=1, le=1)] = None
     stream_options: ChatStreamOptions | None = None
 
@@ -89,7 +96,18 @@ class ResponsesRequest(_Common):
     model_config = ConfigDict(json_schema_extra={"examples": [{"model": "default", "input": TEXT}]})
     input: StrictStr | Annotated[list[InputItem], Field(min_length=1, max_length=1000, fail_fast=True)]
     instructions: StrictStr | None = None
-    max_output_tokens: Count = None
+    max_output_tokens: Most = None
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def _without_tools(cls, value: Any) -> Any:
+        """Leave out calls of tools, their answers and reasoning, which are not messages."""
+        return [item for item in value if not _is_of_tool(item)] if isinstance(value, list) else value
+
+
+def _is_of_tool(item: Any) -> bool:
+    kind = item.get("type") if isinstance(item, dict) and "role" not in item else None
+    return isinstance(kind, str) and kind != "message"
 
 
 def routes(service: Service) -> APIRouter:
@@ -141,7 +159,8 @@ def _parts(items: list[InputItem], param: str) -> tuple[str, str]:
 def _ask(service: Service, body: _Common, system: str, tokens: int | None) -> Ask:
     """Build the options: extraction ignores the instruction, and words or sentences override tokens."""
     mode = body.mode or service.models.modes(service.model(body.model))[0]
-    capped = tokens if body.words is None and body.sentences is None else None
+    is_free = body.words is None and body.sentences is None
+    capped = min(tokens, _MOST_TOKENS) if tokens is not None and is_free else None
     if len(system) > 2000:
         raise ApiError(400, "bad_option", "an instruction has at most 2,000 characters")
     instruction = system if system and mode == "abstract" else None

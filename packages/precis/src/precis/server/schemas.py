@@ -133,9 +133,24 @@ class Failed(BaseModel):
     error: dict[str, Any]
 
 
+class ReadDocument(BaseModel):
+    """The text of a file; `notes` name what is left out of it."""
+
+    name: str
+    text: str
+    notes: list[str]
+
+
+class DocumentsAnswer(BaseModel):
+    """The files of a request, in order."""
+
+    documents: list[ReadDocument]
+
+
 class SummarizeAnswer(BaseModel):
-    """The summaries in the order of the documents."""
+    """The summaries in the order of the documents; `documents` only for files."""
 
     id: str
     model: str
+    documents: list[ReadDocument] | None = None
     summaries: list[OneSummary | Failed]

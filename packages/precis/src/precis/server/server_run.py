@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import uvicorn
@@ -17,6 +18,7 @@ from precis.server.middleware import LOOPBACK
 from precis.server.model_pool import ModelPool
 from precis_text.errors import RunError, UserError
 
+_ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-f:]+\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
 _LAST = 5.0  # seconds for the model to stop after the last request
 
 
@@ -43,18 +45,31 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def access_to(address: Address, keys: Keys | None) -> Access:
+def access_to(address: Address, keys: Keys | None, *, origins: Sequence[str] = ()) -> Access:
     """Return the access rules of a service at an address.
 
+    Args:
+        origins: sites whose pages may send requests; "*" for all, which needs keys.
+
     Raises:
-        UserError: if other machines can reach it, and `keys` is None.
+        UserError: if other machines or all sites can reach it, and `keys` is None; or an origin is not a site.
     """
+    for origin in origins:
+        if origin == "*" and keys is None:
+            raise UserError(
+                "--allow-origin '*' lets every site use this server; give a file of keys with --keys, or name the site"
+            )
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise UserError(
+                f"--allow-origin {origin}: is not a site; write its scheme, name and port, as https://example.org:8443"
+            )
     if keys is None and not is_loopback(address.host):
         raise UserError(
             f"--host {address.host} is open to other machines; give a file of keys with --keys, or omit --host"
         )
     named = f"[{address.host}]" if ":" in address.host else address.host.lower()
-    return Access(keys=keys, hosts=LOOPBACK | {named})
+    sites = frozenset(origin.lower() for origin in origins)
+    return Access(keys=keys, hosts=LOOPBACK | {named}, origins=sites)
 
 
 def listen(address: Address) -> socket.socket:

@@ -14,6 +14,7 @@ from fastapi import Request
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.server.engine import Ask, Engine, QueuedDocument
+from precis.server.file_reader import FileReader
 from precis.server.limits import ApiError, Limits
 from precis.server.metrics import Metrics
 from precis.server.model_pool import ModelPool
@@ -33,6 +34,7 @@ class Service:
     engine: Engine
     limits: Limits
     metrics: Metrics
+    files: FileReader
 
     def model(self, name: str | None) -> str:
         """Return the name of the model that a request names; if None, the first.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from precis.server.asgi_request import error_body
@@ -36,20 +36,37 @@ def routes(service: Service) -> APIRouter:
         responses=examples,
     )
     async def summarize(body: SummarizeRequest, request: Request) -> Any:
-        """Summarize one or more documents. With `stream`, each sentence is an event."""
-        lengths = body.model_dump(include={*LENGTH_OPTIONS})
-        ask = service.ask(model=body.model, mode=body.mode, instruction=body.instruction, **lengths)
-        texts = [body.text] if isinstance(body.text, str) else body.text
-        if body.stream:
-            return await streamed(_events(service, request, texts, ask, support=body.support))
-        found = await unless_left(request, _all(service, request, texts, ask, support=body.support))
-        if len(found) == 1 and isinstance(found[0], ApiError):
-            raise found[0]
-        summaries = [_one(index, each) for index, each in enumerate(found)]
-        named = {"id": f"sum-{request.state.id}", "model": ask.model}
-        return JSONResponse({**named, "summaries": summaries})
+        """Summarize one or more documents. With `stream`, each sentence is an event.
+
+        Files are sent as multipart/form-data: each in a field `file`, the options as further fields.
+        """
+        return await respond(service, request, body)
 
     return router
+
+
+async def respond(
+    service: Service, request: Request, body: SummarizeRequest, *, documents: Sequence[dict[str, Any]] = ()
+) -> Response:
+    """Answer a request.
+
+    Args:
+        documents: the files that the texts of the request come from, which the answer names.
+    """
+    lengths = body.model_dump(include={*LENGTH_OPTIONS})
+    ask = service.ask(model=body.model, mode=body.mode, instruction=body.instruction, **lengths)
+    texts = [body.text] if isinstance(body.text, str) else body.text
+    if body.stream:
+        return await streamed(
+            _events(service, request, texts, ask, support=body.support, documents=documents)
+        )
+    found = await unless_left(request, _all(service, request, texts, ask, support=body.support))
+    if len(found) == 1 and isinstance(found[0], ApiError):
+        raise found[0]
+    summaries = [_one(index, each) for index, each in enumerate(found)]
+    named = {"id": f"sum-{request.state.id}", "model": ask.model}
+    files = {"documents": [*documents]} if documents else {}
+    return JSONResponse({**named, **files, "summaries": summaries})
 
 
 def _examples(model: str) -> tuple[dict[str, Any], str]:
@@ -94,10 +111,18 @@ async def streamed(events: AsyncGenerator[str]) -> StreamingResponse:
 
 
 async def _events(
-    service: Service, request: Request, texts: list[str], ask: Ask, *, support: bool
+    service: Service,
+    request: Request,
+    texts: list[str],
+    ask: Ask,
+    *,
+    support: bool,
+    documents: Sequence[dict[str, Any]],
 ) -> AsyncGenerator[str]:
     async with service.working(request, texts, ask) as jobs:
         yield event("start", {"id": f"sum-{request.state.id}", "documents": len(jobs)})
+        for index, document in enumerate(documents):
+            yield event("document", {"index": index, **document})
         for index, job in enumerate(jobs):
             source, sent = None, 0
             try:

@@ -46,7 +46,25 @@ ModelMemory = Annotated[
         ),
     ),
 ]
-_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+Origins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin",
+        help="Site whose pages may send requests, such as https://example.org; repeat it for several.",
+    ),
+]
+MaxFiles = Annotated[
+    int, typer.Option("--max-files-mb", min=1, max=1024, help="Maximum megabytes of a request with files.")
+]
+_NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
+
+
+def _check_packages() -> None:
+    missing = [package for package in _NEEDED if find_spec(package) is None]
+    if missing:
+        raise UserError(
+            f"precis serve needs {missing[0]}, which is not installed: pip install 'precis-summarizer[serve]'"
+        )
 
 
 @described(
@@ -77,6 +95,7 @@ def serve(
         Path | None,
         typer.Option("--keys", help="File of API keys: a name, a space and a secret on each line."),
     ] = None,
+    allow_origin: Origins = None,
     requests_per_minute: Annotated[
         int,
         typer.Option(
@@ -86,6 +105,7 @@ def serve(
     max_body_mb: Annotated[
         int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
     ] = 4,
+    max_files_mb: MaxFiles = 32,
     max_tokens: Annotated[
         int,
         typer.Option(
@@ -123,11 +143,7 @@ def serve(
 
     Documents stay on this machine. Logs do not contain their text.
     """
-    missing = [package for package in _NEEDED if find_spec(package) is None]
-    if missing:
-        raise UserError(
-            f"precis serve needs {missing[0]}, which is not installed: pip install 'precis-summarizer[serve]'"
-        )
+    _check_packages()
     from precis.cli.framework.console import note
     from precis.generation.model_loader import named_device
     from precis.server.client_keys import Keys
@@ -138,11 +154,13 @@ def serve(
     from precis.server.server_run import serve as run
 
     address = Address(host=host, port=port, grace=grace)
-    access = access_to(address, None if keys is None else Keys.read(keys))
+    found = None if keys is None else Keys.read(keys)
+    access = access_to(address, found, origins=allow_origin or ())
     if keys is None and requests_per_minute:
         raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
     limits = Limits(
         body=max_body_mb << 20,
+        files=max_files_mb << 20,
         tokens=max_tokens,
         queue=queue_tokens,
         seconds=max_seconds,

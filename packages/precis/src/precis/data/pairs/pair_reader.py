@@ -4,6 +4,7 @@ A source is one of
 
     pairs.jsonl | .json | .csv | .tsv (each also .gz, .xz) | .parquet    a file of rows
     folder/  train.jsonl.gz  dev.csv  test.parquet                split files, chosen by `split`
+    folder/  train.source  train.target  val.source ...           the same, in parallel files (also .src and .tgt)
     folder/  a.txt  b.txt  [a.summary.txt ...]                    one document per file, optional summaries
     hub:owner/name[:config][@revision]                            a data set of the hub, see `hub.py`
     squad-qg:SOURCE  glue-mnli:SOURCE ...                         rows that are not pairs, see `dataset_adapters`
@@ -22,6 +23,7 @@ from precis.data.pairs.dataset_adapters import LAYOUTS, Layout, prefix_of, split
 from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
 from precis.data.pairs.question_generation import TITLES, question_rows
 from precis.data.rows.hub import PREFIX, hub_splits, read_hub
+from precis.data.rows.parallel_files import target_of
 from precis.data.rows.row_files import known_endings, read_rows
 from precis_text.bounded_io import is_folder, stat_or_none
 from precis_text.errors import UserError
@@ -281,4 +283,5 @@ def _unread(source: str | Path, where: str) -> list[str]:
     documents = document_files(folder)
     if documents:
         return unread_names(folder, [*documents, *map(summary_file, documents)])
-    return unread_names(folder, [*available_splits(folder).values(), folder / TITLES, Path(where)])
+    read = [*available_splits(folder).values(), Path(where)]
+    return unread_names(folder, [*read, *filter(None, map(target_of, read)), folder / TITLES])

@@ -1,15 +1,17 @@
-"""Raw rows of JSON-lines, CSV, TSV and Parquet files, one at a time, each with its place in the file.
+"""Raw rows of JSON, CSV, TSV, Parquet and parallel files, one at a time, each with its place in the file.
 
 A row that cannot be read does not end the stream: it becomes a `Row` with a `problem`, so that the caller
 decides whether to stop or to skip it. Damage that cannot be skipped (a damaged archive, a file without a
 readable header, a line too long for memory) raises `UserError`.
 
 CSV and TSV follow the quoting of spreadsheets and pandas. If the header of a .csv file has semicolons or tabs, not
-commas, as in many countries, the file is split at those: any other reading gives one column. A Parquet value is
+commas, as in many countries, the file is split at those: any other reading gives one column. Excel's first line
+`sep=;` names the separator. A .json file may be one array of objects, which is read as a whole. A Parquet value is
 converted on demand, so an unreadable column matters only if it is needed.
 """
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -17,7 +19,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from precis.data.rows.parallel_files import SIDES, read_parallel
 from precis_text.bounded_io import (
+    MAX_BYTES,
     MAX_VALUES,
     MIB,
     JsonError,
@@ -34,6 +38,7 @@ from precis_text.text_lines import COMPRESSIONS, MAX_LINE, numbered_lines, refus
 _MAX_FIELDS = 100_000
 _MAX_LINES = 1_000_000  # of a CSV record
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_EXCEL = re.compile(r"\ufeff?\"?sep=(?P<separator>[^\w\s\"]|\t)\"?\r?\n?", re.IGNORECASE)
 _ROWS_AT_ONCE = 256  # of Parquet
 _BYTES_AT_ONCE = 16 * MIB  # decompressed, of one batch of rows
 _MAX_FOOTER = 16 * MIB
@@ -42,7 +47,7 @@ _FREE_ROWS = 50_000
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """Read the rows of a .jsonl, .json, .csv, .tsv (each also .gz or .xz) or .parquet file.
+    """Read the rows of a .jsonl, .json, .csv, .tsv, .source or .src (each also .gz or .xz) or .parquet file.
 
     Raises:
         UserError: the file is missing, is not a regular file, is of another kind, or is damaged as a whole.
@@ -71,8 +76,8 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
         if not line.strip():
             continue
         if number == 1 and line.lstrip().startswith(b"["):
-            told = "is a JSON array; write one object per line (for instance with `jq -c '.[]'`)"
-            raise UserError(f"{path}: {told}")
+            yield from _read_array(path)
+            return
         place = f"line {number}"
         try:
             values = parse_json(line.decode(), constants=True)
@@ -85,11 +90,31 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
             hint = "; an object over several lines? `jq -c .` writes one per line" if is_begun else ""
             yield Row(place, problem=f"invalid JSON ({error}{hint})")
             continue
-        if isinstance(values, dict):
-            yield Row(place, values)
-        else:
-            what = "an array" if isinstance(values, list) else kind_of(values)
-            yield Row(place, problem=f"not a JSON object but {what}")
+        yield _object_row(place, values)
+
+
+def _read_array(path: Path) -> Iterator[Row]:
+    """Yield the objects of a file that is one JSON array."""
+    parts, taken = [], 0
+    for _, line in numbered_lines(path):
+        parts.append(line)
+        taken += len(line)
+        if taken > MAX_BYTES:
+            remedy = "write one object per line (for instance with `jq -c '.[]'`)"
+            raise UserError(f"{path}: is a JSON array of more than {size(MAX_BYTES)}, the limit; {remedy}")
+    try:
+        values = parse_json(b"".join(parts), constants=True)
+    except JsonError as error:
+        raise UserError(f"{path}: is not valid JSON: {error}") from None
+    for number, value in enumerate(values, start=1):
+        yield _object_row(f"item {number}", value)
+
+
+def _object_row(place: str, values: Any) -> Row:
+    if isinstance(values, dict):
+        return Row(place, values)
+    what = "an array" if isinstance(values, list) else kind_of(values)
+    return Row(place, problem=f"not a JSON object but {what}")
 
 
 class _Lines:
@@ -128,9 +153,12 @@ def _read_separated(path: Path, *, separator: str) -> Iterator[Row]:
     lines = _Lines(path, numbered_lines(path))
     stream = iter(lines)
     first = next(stream, None)
+    named_by_excel = _EXCEL.fullmatch(first) if first is not None else None
+    if named_by_excel:
+        separator, first = named_by_excel["separator"], next(stream, None)
     if first is None:
         return
-    if separator == "," and "," not in first:
+    if not named_by_excel and separator == "," and "," not in first:
         separator = next((other for other in _SEPARATORS if other in first), separator)
     lines.separator = separator.encode()
     reader = csv.reader(chain([first], stream), delimiter=separator, strict=True)
@@ -155,7 +183,7 @@ def _read_separated(path: Path, *, separator: str) -> Iterator[Row]:
             yield Row(place, problem=f"invalid CSV ({record})")
         elif record and len(record) != len(header):
             fields = f"{len(record):,} fields where the header has {len(header):,}"
-            problem = f"{fields} ({_SEPARATORS[separator]} without quotes?)"
+            problem = f"{fields} ({_SEPARATORS.get(separator, repr(separator))} without quotes?)"
             yield Row(place, problem=problem)
         elif record:
             yield Row(place, dict(zip(header, record, strict=True)))
@@ -269,5 +297,6 @@ _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
     ".json": _read_jsonl,
     ".csv": partial(_read_separated, separator=","),
     ".tsv": partial(_read_separated, separator="\t"),
+    **dict.fromkeys(SIDES, read_parallel),
     _PARQUET: _read_parquet,
 }

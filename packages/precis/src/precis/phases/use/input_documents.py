@@ -77,7 +77,7 @@ def read_documents(
 ) -> Iterator[Document]:
     """Yield the documents of `files`, one by one.
 
-    A .jsonl, .csv, .tsv or .parquet file has a document per row, a folder one per text and per file of
+    A file of rows (see `precis.data.rows.row_files`) has a document per row, a folder one per text and per file of
     `precis_text.documents.file_kinds`. A mailbox and a digest have one per mail. Any other file is one document; "-" is
     the standard input. A missing file is reported before any file is read.
 
@@ -90,7 +90,7 @@ def read_documents(
     for file in files:
         if file != STANDARD_INPUT and stat_or_none(Path(file)) is None:
             raise UserError(f"{file}: {_missing(file)}")
-    return (document for file in files for document in _read(file, how, notify))
+    return (document for file in files for document in _read(file, how, notify, is_alone=len(files) == 1))
 
 
 def _missing(file: str) -> str:
@@ -115,13 +115,13 @@ def _has_rows(file: str, how: Reading) -> bool:
     return file.lower().endswith(endings) and not (is_table and how.whole_tables)
 
 
-def _read(file: str, how: Reading, notify: Notify) -> Iterator[Document]:
+def _read(file: str, how: Reading, notify: Notify, *, is_alone: bool) -> Iterator[Document]:
     if file == STANDARD_INPUT:
         yield from _documents("standard input", _standard_input, how)
     elif is_folder(Path(file)):
         yield from _read_folder(Path(file), how, notify)
     elif _has_rows(file, how):
-        yield from _read_rows(Path(file), how, notify)
+        yield from _readable_rows(Path(file), how, notify, is_alone=is_alone)
     else:
         yield from _documents(file, lambda: _read_file(Path(file)), how)
 
@@ -138,6 +138,16 @@ def _documents(name: str, read: Callable[[], list[Passages]], how: Reading) -> I
     for passages in found:
         title = f": {passages.title}" if passages.title else ""
         yield Document(f"{name}{title}", passages.text, passages=passages)
+
+
+def _readable_rows(path: Path, how: Reading, notify: Notify, *, is_alone: bool) -> Iterator[Document]:
+    """Yield the documents of a file of rows; if it is unreadable, a run that keeps going ends only without others."""
+    try:
+        yield from _read_rows(path, how, notify)
+    except UserError as error:
+        if not how.keep_going or is_alone:
+            raise
+        yield Document(str(path), "", problem=str(error).removeprefix(f"{path}: "))
 
 
 def _read_rows(path: Path, how: Reading, notify: Notify) -> Iterator[Document]:

@@ -13,7 +13,7 @@ const METHODS = { extract: "choose sentences", abstract: "write" };
 const DOES = { extract: "This server's model chooses sentences of the document.", abstract: "This server's model writes the summary." };
 const RANGES = { words: [10, 400, 10, 80], sentences: [1, 20, 1, 3] };
 // source: the summarized text
-const state = { facts: null, abort: null, results: [], source: "", clock: 0 };
+const state = { facts: null, abort: null, results: [], source: "", clock: 0, opening: null };
 
 // ---- settings
 
@@ -60,10 +60,11 @@ compare();
 
 // ---- the server
 
-const headers = () => {
+const access = () => {
   const key = at("key").value.trim();
-  return { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
+  return key ? { authorization: `Bearer ${key}` } : {};
 };
+const headers = () => ({ "content-type": "application/json", ...access() });
 
 // The server needs a key: move the field to a visible place.
 function askForKey() {
@@ -184,21 +185,68 @@ function put(text) {
   changed();
 }
 
-async function open(file) {
-  const most = state.facts && state.facts.max_body_bytes;
-  if (most && file.size > most) {
-    fail(`${file.name} has ${Math.ceil(file.size / 2 ** 20)} MB; this server accepts ${Math.floor(most / 2 ** 20)} MB. Open a smaller file.`);
-    return;
-  }
-  const bytes = new Uint8Array(await file.arrayBuffer());
+const ofKind = (file) => {
+  const name = file.name.toLowerCase();
+  return Boolean(state.facts) && state.facts.file_endings.some((ending) => name.endsWith(ending));
+};
+
+// Decode a text; null for other files.
+function textOf(bytes) {
   const marked = { "255,254": "utf-16le", "254,255": "utf-16be" }[bytes.slice(0, 2).join()];
   try {
     const text = new TextDecoder(marked || "utf-8", { fatal: true }).decode(bytes);
-    if (text.includes("\0")) throw new TypeError("not a text");
-    put(text);
-    say(`${file.name} is open.`);
+    return text.includes("\0") ? null : text;
   } catch {
-    fail(`${file.name} is not a UTF-8 text file. Open a text file, or paste the text. The command precis summarize reads PDF, Word and others.`);
+    return null;
+  }
+}
+
+const tooLarge = (file, most) => {
+  if (!most || file.size <= most) return false;
+  fail(`${file.name} has ${Math.ceil(file.size / 2 ** 20)} MB; this server accepts ${Math.floor(most / 2 ** 20)} MB. Open a smaller file.`);
+  return true;
+};
+
+async function open(file) {
+  const facts = state.facts || {};
+  if (!ofKind(file)) {
+    if (tooLarge(file, facts.max_body_bytes)) return;
+    const text = textOf(new Uint8Array(await file.arrayBuffer()));
+    if (text !== null) {
+      state.opening = null; // this file is the newer one
+      put(text);
+      say(`${file.name} is open.`);
+      return;
+    }
+  }
+  if (!tooLarge(file, facts.max_files_bytes)) await readOnServer(file);
+}
+
+// PDF, Word, mail and others become text on the server, as on its command line.
+async function readOnServer(file) {
+  const opening = state.opening = {}, before = at("text").value;
+  fail("");
+  say(`Reading ${file.name} …`);
+  const body = new FormData();
+  body.append("file", file);
+  try {
+    const response = await fetch("v1/documents", { method: "POST", headers: access(), body });
+    if (response.status === 401) throw new KeyNeeded(askForKey());
+    const answer = await response.json().catch(() => null);
+    if (!response.ok) throw new Refusal(answer && answer.error ? answer.error.message : `the server answered ${response.status}`, response);
+    if (state.opening !== opening) return; // a newer file was opened
+    const [{ text, notes }] = answer.documents;
+    if (at("text").value !== before) {
+      say("");
+      fail(`${file.name} is read, but you changed the text meanwhile. Open the file again to replace your text.`);
+      return;
+    }
+    put(text);
+    say(`${file.name} is open.${notes.length ? ` Note: ${notes.join("; ")}.` : ""}`);
+  } catch (error) {
+    if (state.opening !== opening) return;
+    say("");
+    fail(error instanceof Refusal ? `Not opened: ${error.message}.` : told(error));
   }
 }
 at("file").addEventListener("change", () => {
