@@ -56,8 +56,13 @@ demo-train: install
 	$(PRECIS) data show $(RUNS)/two.jsonl
 	$(PRECIS) summarize $(RUNS)/two.jsonl --model $(RUNS)/run
 
+# Shapes of tensors are checked in the tests of four packages (tests/shape_checks.py), and nowhere else: there the checks
+# would cost time, and torch cannot compile them
+SHAPED := tests/nn tests/models tests/objectives tests/tuning
+FAST   := $(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu and not browser'
 test: install
-	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu and not browser'
+	$(FAST) --jaxtyping-packages=precis.nn,precis.models,precis.objectives,precis.tuning,tests.shape_checks.checked $(SHAPED)
+	$(FAST) $(SHAPED:%=--ignore=%)
 
 # The modes that this machine is not in: an older processor, bf16
 test-modes: install

@@ -96,9 +96,9 @@ def turned(text: str, file: Path, places: dict[Path, str]) -> str:
 
 def api() -> str:
     """Return the page of the public names, each with its docstring."""
-    from precis import _HOMES, __all__
+    from precis import homes
 
-    names = [f"::: {_HOMES[name]}.{name}" for name in __all__]
+    names = [f"::: {module}.{name}" for name, module in homes().items()]
     intro = "# The public names\n\nEach is imported from `precis`. The guide shows them at work.\n"
     return "\n\n".join([intro, *names]) + "\n"
 

@@ -33,4 +33,5 @@ from precis_text.errors import RunError as RunError
 from precis_text.errors import UserError as UserError
 
 __all__: list[str]
-_HOMES: dict[str, str]
+
+def homes() -> dict[str, str]: ...

@@ -49,6 +49,16 @@ PANELS: dict[str, tuple[str, ...]] = {
         "likelihood",
         "checker",
     ),
+    "Limits": (
+        "max_tokens",
+        "queue_tokens",
+        "max_seconds",
+        "max_body_mb",
+        "max_files_mb",
+        "requests_per_minute",
+        "model_memory",
+        "grace",
+    ),
     "Data": ("document_column", "summary_column", "units_column", "skip_bad", "whole_tables"),
     "Advanced": ("settings", "tokenizer", "restart", "threads", "device"),
 }
