@@ -180,6 +180,11 @@ def has_default_model() -> bool:
     return _default_folder() is not None
 
 
+def is_default(folder: Path | None) -> bool:
+    """Return whether a model's folder is that of the model that comes with precis."""
+    return folder is not None and folder == _default_folder()
+
+
 def default_model() -> Path:
     """Return the folder of the model that comes with precis.
 
