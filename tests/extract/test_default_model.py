@@ -71,7 +71,7 @@ def test_a_path_is_read_and_the_name_of_a_file_is_refused(
     with pytest.raises(UserError, match=r"is the name of a file.*write summarize\(Path\('report.md'\)\)"):
         summarize("report.md", words=20)
     assert summarize("report", words=20) == "report"  # no such file
-    with pytest.raises(UserError, match="missing.md: no such file"):
+    with pytest.raises(UserError, match=r"missing\.md: no such file"):
         summarize(Path("missing.md"))
 
 

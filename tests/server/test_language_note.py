@@ -2,8 +2,10 @@
 
 from precis.server.served_model import ServedModel
 
-GERMAN = "Der Rat traf sich am Montag. Er beschloss, die alte Br\u00fccke zu reparieren, da sie alt und nicht mehr sicher ist."
-ENGLISH = "The council met on Monday. It voted to repair the bridge, since it is old. The work will begin in May."
+GERMAN = "Der Rat traf sich am Montag. Er beschloss, die alte Br\u00fccke zu reparieren, da sie alt und nicht sicher ist."
+ENGLISH = (
+    "The council met on Monday. It voted to repair the bridge, since it is old. The work will begin in May."
+)
 
 
 def test_each_document_of_another_language_has_a_note(serve) -> None:

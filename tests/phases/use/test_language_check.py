@@ -15,8 +15,8 @@ PORTUGUESE = (
     "vai custar quarenta mil euros e come\u00e7a em maio. Dois vereadores n\u00e3o estiveram presentes na reuni\u00e3o."
 )
 SPANISH = (
-    "El ayuntamiento se reuni\u00f3 el lunes por la noche y decidi\u00f3 reparar el viejo puente antes del invierno. La "
-    "obra costar\u00e1 cuarenta mil euros. Dos concejales no estuvieron presentes en la reuni\u00f3n."
+    "El ayuntamiento se reuni\u00f3 el lunes por la noche y decidi\u00f3 reparar el viejo puente antes del invierno. "
+    "La obra costar\u00e1 cuarenta mil euros. Dos concejales no estuvieron presentes en la reuni\u00f3n."
 )
 CHINESE = "\u5e02\u8bae\u4f1a\u661f\u671f\u4e00\u665a\u4e0a\u5f00\u4f1a\u3002"
 TABLE = "apple 1.20 33 pear 2.30 12 plum 0.80 110\n" * 6

@@ -72,7 +72,9 @@ class ModelUse(Settings):
                 "abstract": ("write", "take a model that writes"),
                 "extract": ("choose sentences", "train it with precis extractor"),
             }[wanted]
-            raise UserError(f"mode {wanted}: this model was not trained to {does}; omit the mode, or {advice}")
+            raise UserError(
+                f"mode {wanted}: this model was not trained to {does}; omit the mode, or {advice}"
+            )
         return wanted
 
     def instruction_for(self, task_name: str | None) -> str:

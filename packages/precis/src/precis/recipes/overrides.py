@@ -175,7 +175,7 @@ def _hint(settings: Settings, path: str) -> Any:
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(settings)]
     if head not in names:
-        raise UserError(f"--set: unknown setting {head!r} of {kind.__name__}{nearest(head, names)}")
+        raise UserError(f"--set {path}: unknown setting {head!r}{_setting_meant(settings, head, names)}")
     hint, group = hints[head], getattr(settings, head)
     if not isinstance(group, Settings):
         if dot:
@@ -186,6 +186,17 @@ def _hint(settings: Settings, path: str) -> Any:
     inner = [field.name for field in dataclasses.fields(group)]
     example = f"; name one of them: {head}.{inner[0]}, ..." if inner else " without values to set"
     raise UserError(f"--set {path}: is a group of settings{example}")
+
+
+def _setting_meant(settings: Settings, name: str, known: Iterable[str]) -> str:
+    """Return the dotted names of the settings of that name in the groups, or else the nearest name beside it."""
+    groups = [(field.name, getattr(settings, field.name)) for field in dataclasses.fields(settings)]
+    inner = [
+        f"{group}.{name}"
+        for group, values in groups
+        if isinstance(values, Settings) and name in {field.name for field in dataclasses.fields(values)}
+    ]
+    return f"; did you mean {' or '.join(map(repr, inner))}?" if inner else nearest(name, known)
 
 
 def _value(text: str, hint: Any, path: str) -> Any:

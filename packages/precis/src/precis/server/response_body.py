@@ -18,9 +18,7 @@ def plain(text: str) -> str:
     return text.replace(SEPARATOR, " ").replace(UNIT_MARK, " ")  # `translate` takes 400 times as long
 
 
-def answer(
-    index: int, document: str, summary: Summary, *, support: bool, seems: str = ""
-) -> dict[str, Any]:
+def answer(index: int, document: str, summary: Summary, *, support: bool, seems: str = "") -> dict[str, Any]:
     """Return one summary as JSON; see `precis.server.schemas.OneSummary`.
 
     Args:

@@ -145,8 +145,13 @@ def serve(
     """
     _check_packages()
     from precis.cli.framework.console import note
-    from precis.generation.model_loader import named_device
+    from precis.generation.model_names import refuse_missing
     from precis.server.client_keys import Keys
+
+    found = None if keys is None else Keys.read(keys)  # before the libraries, which take seconds
+    for each in model or ():
+        refuse_missing(each)
+    from precis.generation.model_loader import named_device
     from precis.server.limits import Limits
     from precis.server.model_pool import ModelPool
     from precis.server.served_model import ServedModel
@@ -154,7 +159,6 @@ def serve(
     from precis.server.server_run import serve as run
 
     address = Address(host=host, port=port, grace=grace)
-    found = None if keys is None else Keys.read(keys)
     access = access_to(address, found, origins=allow_origin or ())
     if keys is None and requests_per_minute:
         raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")

@@ -94,6 +94,20 @@ class NamedPairs:
             skip_bad=self.skip_bad,
         )
 
+    def check(self) -> None:
+        """Read the first local training pair, to find a wrong name before libraries are imported.
+
+        Raises:
+            UserError: neither task nor data is given, or the training pairs are missing or cannot be used.
+        """
+        if not _reads_hub(self.task, self.data):
+            next(self.sources().train.read(skip_bad=self.skip_bad, limit=1), None)
+
+    def check_part(self, split: str | None = None) -> None:
+        """Read the first local pair of the set that `part` finds; errors are those of `check`."""
+        if not _reads_hub(self.task, self.data):
+            next(self.part(split).read(skip_bad=self.skip_bad, limit=1), None)
+
     def part(self, split: str | None = None) -> Part:
         """Find one set of pairs; by default the test split.
 
@@ -200,6 +214,11 @@ def named_pairs(data: str | Path | None, options: Mapping[str, Any]) -> tuple[Na
 def text_of(place: str | Path | None) -> str | None:
     """Return a place as text; None stays None."""
     return None if place is None else str(place)
+
+
+def _reads_hub(task_name: str | None, data: str | None) -> bool:
+    """Return whether pairs come from the hub, which is asked only once, when they are read."""
+    return task_name is not None if data is None else PREFIX in data
 
 
 def find_sources(
