@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ sys.exit(code)
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("r.txt").write_text(TEXT)
     Path("empty.txt").write_text("")
@@ -30,7 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     Path("pairs").mkdir()
     for split in ("train", "dev", "test"):
         Path(f"pairs/{split}.jsonl").write_text(json.dumps({"document": TEXT, "summary": "It met."}) + "\n")
-    yield tmp_path
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -122,4 +121,4 @@ def test_a_setting_of_a_group_is_found_by_its_last_name(
     words = ["finetune", "--data", "pairs", "--recipe", "zcodepp-micro", "--out", "out"]
     assert main([*words, "--set", "learning_rate=1e-3"]) == 2
     err = capsys.readouterr().err
-    assert "--set learning_rate: unknown setting 'learning_rate'; did you mean 'train.learning_rate'?" in err
+    assert "--set learning_rate: unknown setting; did you mean 'train.learning_rate'?" in err

@@ -2,7 +2,7 @@
 
 from precis.server.served_model import ServedModel
 
-GERMAN = "Der Rat traf sich am Montag. Er beschloss, die alte Br\u00fccke zu reparieren, da sie alt und nicht sicher ist."
+GERMAN = "Der Rat traf sich am Montag. Er beschloss, die alte Br\u00fccke zu reparieren, da sie alt und schwach ist."
 ENGLISH = (
     "The council met on Monday. It voted to repair the bridge, since it is old. The work will begin in May."
 )

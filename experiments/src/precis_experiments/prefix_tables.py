@@ -205,7 +205,8 @@ def _costs(results: Results) -> list[str]:
     return [
         *markdown(header, rows),
         f"Batches of 16 x (64 + 48) tokens, {counted(found['threads'], 'thread')}; "
-        f"medians of {len(rounds[FINE_TUNING])} rounds, shares with the lowest and highest round; no other step of this study ran.",
+        f"medians of {len(rounds[FINE_TUNING])} rounds, shares with the lowest and highest round; "
+        "no other step of this study ran.",
         "",
     ]
 

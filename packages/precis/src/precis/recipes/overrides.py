@@ -175,7 +175,9 @@ def _hint(settings: Settings, path: str) -> Any:
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(settings)]
     if head not in names:
-        raise UserError(f"--set {path}: unknown setting {head!r}{_setting_meant(settings, head, names)}")
+        if meant := _in_groups(settings, head):
+            raise UserError(f"--set {head}: unknown setting; did you mean {' or '.join(map(repr, meant))}?")
+        raise UserError(f"--set: unknown setting {head!r} of {kind.__name__}{nearest(head, names)}")
     hint, group = hints[head], getattr(settings, head)
     if not isinstance(group, Settings):
         if dot:
@@ -188,15 +190,14 @@ def _hint(settings: Settings, path: str) -> Any:
     raise UserError(f"--set {path}: is a group of settings{example}")
 
 
-def _setting_meant(settings: Settings, name: str, known: Iterable[str]) -> str:
-    """Return the dotted names of the settings of that name in the groups, or else the nearest name beside it."""
+def _in_groups(settings: Settings, name: str) -> list[str]:
+    """Return the dotted names of the settings of that name in the groups."""
     groups = [(field.name, getattr(settings, field.name)) for field in dataclasses.fields(settings)]
-    inner = [
+    return [
         f"{group}.{name}"
         for group, values in groups
         if isinstance(values, Settings) and name in {field.name for field in dataclasses.fields(values)}
     ]
-    return f"; did you mean {' or '.join(map(repr, inner))}?" if inner else nearest(name, known)
 
 
 def _value(text: str, hint: Any, path: str) -> Any:
