@@ -1,4 +1,4 @@
-"""The names of models: what can be said about one before the libraries that load models are imported."""
+"""Names of models: checks that need none of the libraries that load models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def refuse_missing(source: str) -> None:
     """Refuse a name that is neither `default`, nor a folder, nor of the form of a name on the hub.
 
     Raises:
-        UserError: there is no such folder, or it is a file.
+        UserError: the folder does not exist, or it is a file.
     """
     path = Path(source).expanduser()
     if source == DEFAULT or (not source.startswith(PREFIX) and path.is_dir()):

@@ -27,7 +27,7 @@ def usage_line(error: Any, words: Sequence[str] = ()) -> str:
 
 
 def _file_meant(command: str, words: Sequence[str]) -> str:
-    """Return a hint if a word that is no command or option is the name of an existing file, else ""."""
+    """Return a hint if a word names an existing file where a command or an option was expected, else ""."""
     if command == "precis":
         first = next((word for word in words if not word.startswith("-")), "")
         if first and stat_or_none(Path(first)):

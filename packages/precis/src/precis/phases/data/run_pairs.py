@@ -99,7 +99,7 @@ class NamedPairs:
         """Find local training pairs, to refuse a wrong name before libraries are imported.
 
         Raises:
-            UserError: neither task nor data is given, or there are no such pairs.
+            UserError: neither task nor data is given, or the pairs do not exist.
         """
         if not _reads_hub(self.task, self.data):
             _refuse_missing(self.sources().train)
@@ -218,7 +218,7 @@ def text_of(place: str | Path | None) -> str | None:
 
 
 def _reads_hub(task_name: str | None, data: str | None) -> bool:
-    """Return whether pairs come from the hub, which is asked only once, when they are read."""
+    """Return whether pairs come from the hub, which only their reader queries."""
     return task_name is not None if data is None else PREFIX in data
 
 

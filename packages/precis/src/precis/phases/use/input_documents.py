@@ -208,7 +208,7 @@ def _read_folder(folder: Path, how: Reading, notify: Notify) -> Iterator[Documen
 
 
 def _of_folder(path: Path, how: Reading) -> Iterator[Document]:
-    """Yield the documents of one file of a folder; an unreadable or empty one has a problem, and the rest goes on."""
+    """Yield the documents of one file of a folder; an unreadable or empty one has a problem, and the others follow."""
     going_on = replace(how, keep_going=True)
     for document in _documents(str(path), lambda: _read_file(path), going_on, is_alone=False):
         is_empty = not document.problem and not document.text.strip()
