@@ -144,13 +144,11 @@ def serve(
     Documents stay on this machine. Logs do not contain their text.
     """
     _check_packages()
+    _refuse_missing(model or [])
     from precis.cli.framework.console import note
-    from precis.generation.model_names import refuse_missing
     from precis.server.client_keys import Keys
 
     found = None if keys is None else Keys.read(keys)  # before the libraries, which take seconds
-    for each in model or ():
-        refuse_missing(each)
     from precis.generation.model_loader import named_device
     from precis.server.limits import Limits
     from precis.server.model_pool import ModelPool
@@ -191,6 +189,14 @@ def serve(
     }
     pool = ModelPool(loaders, memory=None if model_memory is None else model_memory * 1_000_000)
     run(pool, address=address, access=access, limits=limits, notify=note)
+
+
+def _refuse_missing(models: list[str]) -> None:
+    """Raise `UserError` if one of the models does not exist."""
+    from precis.generation.model_names import refuse_missing
+
+    for model in models:
+        refuse_missing(model)
 
 
 def _names(models: list[str], given: list[str]) -> list[str]:
