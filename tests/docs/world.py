@@ -31,6 +31,8 @@ def make_world(folder: Path) -> None:
         (folder / name).write_text(_REPORT)
     (folder / "report.pdf").write_bytes(pdf([lines_of([line]) for line in _REPORT.split(". ")]))
     (folder / "report.docx").write_bytes(word(lambda document: document.add_paragraph(_REPORT)))
+    mail = f"From ann@example.org Mon Jan  5 09:00:00 2026\nSubject: Choir\n\n{_REPORT}\n\n"
+    (folder / "mails.mbox").write_text(2 * mail)
     (folder / "letters" / "more").mkdir(parents=True)
     (folder / "letters" / "mail.eml").write_text(f"Subject: Choir\n\n{_REPORT}\n")
     (folder / "letters" / "more" / "book.epub").write_bytes(

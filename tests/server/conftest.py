@@ -57,6 +57,7 @@ class SlowMakers:
     batches: list[int]
     name: str = "tiny"
     modes: tuple = ("abstract",)
+    english_only: bool = False
 
     def make(self, texts, ask: Ask, watch, hear=None):
         self.batches.append(len(texts))

@@ -23,6 +23,7 @@ class Writer:
     patience: float = 10  # seconds
     name: str = "tiny"
     modes: tuple = ("abstract",)
+    english_only: bool = False
 
     def make(self, texts, ask, watch, hear):
         for count in range(1, len(self.told)):

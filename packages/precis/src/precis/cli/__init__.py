@@ -43,7 +43,7 @@ def run_app(name: str, parser: Callable[[], Any], argv: Sequence[str] | None = N
         except BaseException as error:  # a panic of a library in Rust is not an Exception
             if debug and not isinstance(error, SystemExit):
                 traceback.print_exception(error)
-            return explain(error, debug_option=_DEBUG)
+            return explain(error, debug_option=_DEBUG, words=arguments)
 
 
 def _print_what_can_be_printed() -> None:

@@ -69,10 +69,12 @@ class ModelUse(Settings):
             return self.modes[0]
         if wanted not in self.modes:
             does, advice = {
-                "abstract": ("write", "omit --mode, or give --model one that writes"),
-                "extract": ("choose sentences", "omit --mode, or train it with precis extractor"),
+                "abstract": ("write", "take a model that writes"),
+                "extract": ("choose sentences", "train it with precis extractor"),
             }[wanted]
-            raise UserError(f"--mode {wanted}: this model was not trained to {does}; {advice}")
+            raise UserError(
+                f"mode {wanted}: this model was not trained to {does}; omit the mode, or {advice}"
+            )
         return wanted
 
     def instruction_for(self, task_name: str | None) -> str:

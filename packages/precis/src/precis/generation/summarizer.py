@@ -33,7 +33,7 @@ from precis.generation.input_plan import (
     wanted_limit,
 )
 from precis.generation.model_loader import LoadedModel, load_model
-from precis.generation.model_location import ModelLocation
+from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import Mode
 from precis.generation.partial_summaries import Beginnings
 from precis_text.control_characters import UNIT_MARK, main_part, unmarked
@@ -171,7 +171,15 @@ class Summarizer:
             UserError: if it is not an encoder-decoder that can be loaded safely, the adapter belongs to another model,
                 or the model cannot read inputs of that length.
         """
-        loaded = load_model(model, adapter=adapter, device=device, dtype=dtype)
+        if not isinstance(model, str | Path | ModelLocation):
+            raise UserError(f"model={model!r} is of type {type(model).__name__}; give a name or a path")
+        found = locate(model, adapter)
+        if "abstract" not in found.use.modes:
+            raise UserError(
+                f"{found.source}: this model chooses sentences and was not trained to write; use "
+                "precis.summarize(text, model=...), or take a model that writes"
+            )
+        loaded = load_model(found, device=device, dtype=dtype)
         made = cls.of(loaded, settings=settings, loop=loop)
         if max_source is not None:
             made.max_source = wanted_limit(loaded.model.config, max_source)

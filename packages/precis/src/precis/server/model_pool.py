@@ -39,6 +39,11 @@ class Served(Protocol):
         ...
 
     @property
+    def english_only(self) -> bool:
+        """True if it chooses well only from English prose."""
+        ...
+
+    @property
     def size(self) -> int:
         """Bytes of its weights."""
         ...
@@ -65,6 +70,7 @@ class ModelPool:
         self._loaders, self._memory = dict(loaders), memory
         self._loaded: dict[str, Served] = {}  # the least recently used first
         self._modes: dict[str, tuple[Mode, ...]] = {}
+        self._english_only: dict[str, bool] = {}
         self._sizes: dict[str, int] = {}
 
     @classmethod
@@ -97,6 +103,10 @@ class ModelPool:
         """Return the modes of a model, the default first."""
         return self._modes[name]
 
+    def english_only(self, name: str) -> bool:
+        """Return whether a model chooses well only from English prose."""
+        return self._english_only[name]
+
     def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
         """Return the summaries that the model of the request makes; see `ServedModel.make`.
 
@@ -116,7 +126,7 @@ class ModelPool:
         if model is None:
             self._make_room(self._sizes.get(name, 0))
             model = self._loaders[name]()
-            self._modes[name] = model.modes
+            self._modes[name], self._english_only[name] = model.modes, model.english_only
             if self._memory is not None:
                 self._sizes[name] = model.size
                 self._check_size(name)

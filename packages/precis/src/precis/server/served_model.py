@@ -10,6 +10,7 @@ import torch
 from precis.extract.extractor import ExtractOptions, Extractor
 from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.model_loader import load_model
+from precis.generation.model_location import is_default
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.server.engine import Ask
@@ -26,6 +27,7 @@ class ServedModel:
         name: its name in requests.
         modes: the modes that it was trained for, the default first.
         batch: documents at a time.
+        english_only: True if it chooses well only from English prose.
     """
 
     name: str
@@ -33,6 +35,7 @@ class ServedModel:
     writer: Summarizer | None
     chooser: Extractor | None
     batch: int
+    english_only: bool = False
 
     @classmethod
     def load(
@@ -61,6 +64,7 @@ class ServedModel:
             Summarizer.of(loaded) if "abstract" in modes else None,
             Extractor.of(loaded) if "extract" in modes else None,
             batch,
+            english_only=is_default(loaded.folder),
         )
 
     @property

@@ -92,7 +92,9 @@ def extractor(
     contains the unchanged model and the trained network.
     """
     from precis.cli.framework.console import finish, note
+    from precis.generation.model_names import refuse_missing
 
+    refuse_missing(model)
     begin(training.threads)
     from precis.phases.plans.mixture_plan import train_extractor
 

@@ -144,9 +144,12 @@ def serve(
     Documents stay on this machine. Logs do not contain their text.
     """
     _check_packages()
+    _refuse_missing(model or [])
     from precis.cli.framework.console import note
-    from precis.generation.model_loader import named_device
     from precis.server.client_keys import Keys
+
+    found = None if keys is None else Keys.read(keys)  # before the libraries, which take seconds
+    from precis.generation.model_loader import named_device
     from precis.server.limits import Limits
     from precis.server.model_pool import ModelPool
     from precis.server.served_model import ServedModel
@@ -154,7 +157,6 @@ def serve(
     from precis.server.server_run import serve as run
 
     address = Address(host=host, port=port, grace=grace)
-    found = None if keys is None else Keys.read(keys)
     access = access_to(address, found, origins=allow_origin or ())
     if keys is None and requests_per_minute:
         raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
@@ -187,6 +189,14 @@ def serve(
     }
     pool = ModelPool(loaders, memory=None if model_memory is None else model_memory * 1_000_000)
     run(pool, address=address, access=access, limits=limits, notify=note)
+
+
+def _refuse_missing(models: list[str]) -> None:
+    """Raise `UserError` if one of the models does not exist."""
+    from precis.generation.model_names import refuse_missing
+
+    for model in models:
+        refuse_missing(model)
 
 
 def _names(models: list[str], given: list[str]) -> list[str]:

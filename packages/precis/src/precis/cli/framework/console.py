@@ -86,7 +86,7 @@ def show(renderable: Any) -> None:
 class ProgressLine:
     """A progress bar on standard error that can be hidden while printing; without a terminal it shows nothing.
 
-    Call it with a description, the amount done and the total; call `pause()` before printing.
+    Call it with a description, the amount done and the total, 0 if unknown; call `pause()` before printing.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class ProgressLine:
         if self._progress is None:
             self._begin(what, total)
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, description=what, completed=done, total=total)
+            self._progress.update(self._task, description=what, completed=done, total=total or None)
 
     def pause(self) -> None:
         """Hide the bar until the next call."""
@@ -121,7 +121,7 @@ class ProgressLine:
         self._progress = Progress(
             console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
         )
-        self._task = self._progress.add_task(what, total=total)
+        self._task = self._progress.add_task(what, total=total or None)
         self._progress.start()
 
     def __enter__(self) -> Self:

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import sys
+from collections.abc import Sequence
 
 from precis.cli.framework.standard_output import STANDARD_OUTPUT, drop_output
 from precis.cli.framework.usage_errors import usage_line
@@ -35,8 +36,12 @@ _LONG_WORD = re.compile(r"\S{300,}")
 _LONGEST = 1000  # characters of a line; a value of a million characters would hide the problem
 
 
-def explain(error: BaseException, *, debug_option: str) -> int:
-    """Print one line about an error, and return the exit code."""
+def explain(error: BaseException, *, debug_option: str, words: Sequence[str] = ()) -> int:
+    """Print one line about an error, and return the exit code.
+
+    Args:
+        words: the command line, for hints at what was meant.
+    """
     import typer
 
     if isinstance(error, SystemExit):
@@ -48,7 +53,7 @@ def explain(error: BaseException, *, debug_option: str) -> int:
     if isinstance(error, RunError):
         return _say(str(error), 1)
     if isinstance(error, typer.TyperException):
-        return _explain_usage(error)
+        return _explain_usage(error, words)
     if isinstance(error, typer.Abort):
         return _say("aborted", 1)
     if isinstance(error, BrokenPipeError):
@@ -85,12 +90,12 @@ def _explain_system(error: OSError) -> int:
     return _say("; ".join(parts), 2 if error.errno in _MENDED_BY_THE_USER else 1)
 
 
-def _explain_usage(error: BaseException) -> int:
+def _explain_usage(error: BaseException, words: Sequence[str]) -> int:
     """Explain a wrong option or argument; for a command without arguments, show its help page."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(str(error))
         return 2
-    return _say(usage_line(error), 2)
+    return _say(usage_line(error, words), 2)
 
 
 def _say(message: str, code: int) -> int:

@@ -29,9 +29,9 @@ from precis.generation.input_plan import DocumentEncoder
 from precis.generation.model_location import locate
 from precis.generation.summarizer import Summarizer
 from precis.messages import Notify, silent
+from precis.phases.folder_check import SETTINGS_FILE
 from precis.phases.output_folders import claim_folder
 from precis.phases.run_folder import (
-    SETTINGS_FILE,
     export_folder,
     export_model,
     has_checkpoints,

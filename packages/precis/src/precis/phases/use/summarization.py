@@ -13,7 +13,7 @@ from precis.extract.extractor import AHEAD, Extractor
 from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.input_plan import Long
 from precis.generation.summarizer import Summarizer, Summary
-from precis.phases.use.input_documents import Document
+from precis.phases.use.input_documents import CONTINUE, Document
 from precis_text.control_characters import unmarked
 from precis_text.errors import RunError, UserError
 from precis_text.length import ANY_LENGTH, Length
@@ -91,7 +91,7 @@ class Result:
 
     def failure(self, *, alone: bool) -> UserError | RunError:
         """Return the problem as an exception; `alone` if there is only one document, so that nothing else remains."""
-        advice = "" if alone else "; --keep-going continues with the others"
+        advice = "" if alone else f"; {CONTINUE}"
         text = f"{self.document.name}: {self.problem}{advice}"
         return RunError(text) if self.summary is not None else UserError(text)
 
@@ -169,7 +169,7 @@ def _results(
         written = summarize([document.text for document in window])
         for document, summary in zip(window, written, strict=True):
             result = Result(document, summary if summary.document_tokens else None)
-            if result.problem and not keep_going:
+            if result.problem and not keep_going and not document.problem:
                 is_alone = number == 0 and len(window) == 1 and next(stream, None) is None
                 raise result.failure(alone=is_alone)
             yield result
