@@ -103,7 +103,9 @@ class Minutes(Form):
         """Return the lines of each part, in the order of the document."""
         known = _language(source)
         said = statements_of(source)
-        found = [line for place in range(len(said)) if (line := _line(said, place, source, known))]
+        replies = _accepting(said, known)
+        places = (place for place in range(len(said)) if place not in replies.values())
+        found = [line for place in places if (line := _line(said, place, source, known, replies))]
         return sorted([*_topics(said, source, known), *found], key=lambda line: PARTS.index(line.part))
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
@@ -121,37 +123,54 @@ def _language(source: ScoredText) -> Cues:
     return cues().get(language_of(source.document[:_LETTERS]) or _DEFAULT, cues()[_DEFAULT])
 
 
-def _line(said: Sequence[Statement], place: int, source: ScoredText, known: Cues) -> FormLine | None:
-    """Return a statement as a line of decisions, actions or questions; None if it is none of them."""
+def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
+    """Return the index of each accepted request, with that of the reply that accepts it."""
+    found = {}
+    for place, statement in enumerate(said):
+        text = _plain(statement)
+        if known.requests.search(text) and not known.idle.search(text):
+            reply = _reply(said, place)
+            if reply is not None and known.accepts.search(_plain(said[reply])):
+                found[place] = reply
+    return found
+
+
+def _line(
+    said: Sequence[Statement], place: int, source: ScoredText, known: Cues, replies: Mapping[int, int]
+) -> FormLine | None:
+    """Return a statement as a line of decisions, actions or questions; None if it is none of them.
+
+    Args:
+        replies: see `_accepting`.
+    """
     statement = _plain(said[place])
     if len(statement.split()) < _FEWEST_WORDS:
         return None
     if known.open.search(statement) or _stays_open(said, place, known):
         return _shown(said[place], "questions", source)
-    owner = _owner(said, place, known)
+    owner = said[replies[place]].speaker if place in replies else _owner(said[place], known)
     if owner is not None:
-        due = next((found["due"] for each in known.due if (found := each.search(statement))), "")
+        texts = [statement, *([_plain(said[replies[place]])] if place in replies else [])]
+        dates = (each.search(text) for text in texts for each in known.due)
+        due = next((found["due"] for found in dates if found), "")
         return _shown(said[place], "actions", source, owner=owner, due=due)
     if known.decisions.search(statement) and not known.undecided.search(statement):
         return _shown(said[place], "decisions", source)
     return None
 
 
-def _owner(said: Sequence[Statement], place: int, known: Cues) -> str | None:
-    """Return who does what a statement asks for, "" if nobody says; None if it asks for nothing."""
-    text = _plain(said[place])
-    is_question = text.endswith("?")
-    if not is_question and known.promises.search(text) and not known.idle.search(text):
-        return said[place].speaker
-    for pattern in () if is_question else known.assigned:
+def _owner(statement: Statement, known: Cues) -> str | None:
+    """Return who does what a statement promises or assigns, "" if nobody says; None if it does neither."""
+    text = _plain(statement)
+    if text.endswith("?"):
+        return None
+    if known.promises.search(text) and not known.idle.search(text):
+        return statement.speaker
+    for pattern in known.assigned:
         found = pattern.search(text)
         owner = (found["owner"] or "") if found else ""
         if found and owner.lower() not in _NO_OWNERS and not known.undecided.search(text):
             return owner
-    if known.requests.search(text) and not known.idle.search(text):
-        reply = _reply(said, place)
-        if reply is not None and known.accepts.search(_plain(reply)):
-            return reply.speaker
     return None
 
 
@@ -160,14 +179,14 @@ def _stays_open(said: Sequence[Statement], place: int, known: Cues) -> bool:
     if not _plain(said[place]).endswith("?"):
         return False
     reply = _reply(said, place)
-    return reply is not None and known.unknown.search(_plain(reply)) is not None
+    return reply is not None and known.unknown.search(_plain(said[reply])) is not None
 
 
-def _reply(said: Sequence[Statement], place: int) -> Statement | None:
-    """Return the first statement of the next turn, if another person says it."""
-    for other in said[place + 1 :]:
-        if other.turn != said[place].turn:
-            return other if other.speaker != said[place].speaker else None
+def _reply(said: Sequence[Statement], place: int) -> int | None:
+    """Return the index of the next turn's first statement, if another person says it."""
+    for other in range(place + 1, len(said)):
+        if said[other].turn != said[place].turn:
+            return other if said[other].speaker != said[place].speaker else None
     return None
 
 

@@ -24,8 +24,30 @@ LEAST = 0.3
 # Words of questions about documents in general.
 _ASKING = frozenset(
     [
-        *("say", "says", "said", "tell", "document", "text", "meeting", "talk", "talked", "discuss", "discussed"),
-        *("discussion", "discussions", "summarize", "summary", "describe", "think", "thought", "about", "question"),
+        *(
+            "say",
+            "says",
+            "said",
+            "tell",
+            "document",
+            "text",
+            "meeting",
+            "talk",
+            "talked",
+            "discuss",
+            "discussed",
+        ),
+        *(
+            "discussion",
+            "discussions",
+            "summarize",
+            "summary",
+            "describe",
+            "think",
+            "thought",
+            "about",
+            "question",
+        ),
     ]
 )
 
