@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from precis_text.control_characters import unit_starts
 from precis_text.forms.form import ScoredText
 from precis_text.sentences import split_sentences
 from precis_text.turns import turns_of
-from precis_text.units import visible
+from precis_text.units import TextUnit, visible
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ def statements_of(source: ScoredText) -> list[Statement]:
     found: list[Statement] = []
     turn, last, time = 0, "", ""
     for place, unit in enumerate(source.units):
+        unit = _spoken(unit, last, source)
         body, stamped = times.get(unit.start, (unit.start, None))
         is_turn = bool(unit.speaker) and (
             stamped is not None
@@ -57,6 +58,12 @@ def statements_of(source: ScoredText) -> list[Statement]:
             when = time or source.passages.at(start).time
             found.append(Statement(text, start, stop, place, unit.speaker, when, turn if unit.speaker else 0))
     return found
+
+
+def _spoken(unit: TextUnit, last: str, source: ScoredText) -> TextUnit:
+    """Return a unit with its speaker; subtitles name a voice once, before its first line."""
+    goes_on = last and not unit.speaker and source.passages.at(unit.start).time
+    return replace(unit, speaker=last) if goes_on and not unit.text.startswith("-") else unit
 
 
 def _is_named(document: str, start: int, speaker: str) -> bool:
