@@ -1,7 +1,7 @@
 """Fits the least match of a question that a document answers: `python -m benchmarks.questions --data ROWS.jsonl.gz`.
 
-Each row has a `document`, and `specific_queries` that it answers (a list of objects with `query`). A question of another
-document, whose words may occur by chance, stands for one that the document does not answer.
+Each row has a `document`, and `specific_queries` that it answers (a list of objects with `query`). A question of
+another document, whose words may occur by chance, stands for one that the document does not answer.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _BEFORE, _AFTER = 0.4, 0.2  # shares of a unit's relevance that the next and the
 _PREFIX = 6  # letters of a word that are compared, in a language without a stemmer
 _RELEVANT = 0.3  # least relevance of a unit that may be chosen, relative to the best
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
-LEAST = 0.3
+LEAST = 0.4
 # Words of questions about documents in general.
 _ASKING = frozenset(
     [
