@@ -73,7 +73,7 @@ FORMATS: dict[str, Format] = {"turns": as_turns, "chat": as_chat, "subtitles": a
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the minutes of meetings have: counts for each part, and for times.
+    """The counts of lines in the minutes of meetings, for each part and for times.
 
     Attributes:
         right, found, labelled: lines of each part.

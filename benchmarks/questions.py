@@ -19,7 +19,7 @@ from precis_text.units import extraction_units
 
 
 def matches(rows: list[dict[str, Any]], *, most: int) -> tuple[list[float], list[float]]:
-    """Return the shares that documents hold of their own questions, and of those of the next document."""
+    """Return the shares of questions that their own documents hold, and the shares that another one holds."""
     own: list[float] = []
     other: list[float] = []
     for row, following in zip(rows, [*rows[1:], rows[0]], strict=True):

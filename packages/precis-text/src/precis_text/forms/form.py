@@ -54,13 +54,13 @@ class FormLine:
         shown: the text in the summary, without a bullet.
         part: the part of the minutes that it belongs to, such as "decisions"; else "".
         heading: the heading of its section in an outline, or "".
-        time: when it was said, or "".
-        speaker: who said it, or "".
-        turn: the number of its turn, from 1; 0 if the document has no turns.
-        owner: who does what an action asks for, if that was said.
-        due: when it is due, in the words of the document, if that was said.
+        time: the time of its place, or "".
+        speaker: its speaker, or "".
+        turn: the number of its turn, from 1; 0 in a document without turns.
+        owner: who does what an action asks for, if the document says it.
+        due: when it is due, in the words of the document, if the document says it.
         worth: lines of the lowest worth go first if a length does not hold all.
-        shorter: what is shown instead if there is no room; "" if there is nothing shorter.
+        shorter: what is shown instead if there is no room; "" without a shorter form.
     """
 
     shown: str

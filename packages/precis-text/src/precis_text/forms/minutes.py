@@ -1,4 +1,4 @@
-"""The minutes of a meeting: topics, decisions, actions and open questions, each where it was said.
+"""The minutes of a meeting: topics, decisions, actions and open questions, each with its place.
 
 `minutes.toml` lists the words by which each language says them. Every line is a sentence of the meeting; an owner or a
 date is named only if the meeting names it.
@@ -138,7 +138,7 @@ def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
 def _line(
     said: Sequence[Statement], place: int, source: ScoredText, known: Cues, replies: Mapping[int, int]
 ) -> FormLine | None:
-    """Return a statement as a line of decisions, actions or questions; None if it is none of them.
+    """Return a statement as a line of decisions, actions or questions; None for any other statement.
 
     Args:
         replies: see `_accepting`.
@@ -160,7 +160,7 @@ def _line(
 
 
 def _owner(statement: Statement, known: Cues) -> str | None:
-    """Return who does what a statement promises or assigns, "" if nobody says; None if it does neither."""
+    """Return who does what a statement promises or assigns, "" if that is unknown; None if it does neither."""
     text = _plain(statement)
     if text.endswith("?"):
         return None

@@ -1,4 +1,4 @@
-"""What a document says to a question: the units with its rare words, by BM25 (Robertson & Zaragoza 2009).
+"""Finds the units of a document that answer a question: those with its rare words, by BM25 (Robertson & Zaragoza 2009).
 
 A word counts for more the fewer units have it. The words of a question that no unit has count most, so that their
 absence shows. A unit's neighbours share its relevance, since an answer rarely repeats the question.
@@ -54,7 +54,7 @@ _ASKING = frozenset(
 
 @dataclass(frozen=True)
 class Match:
-    """How a document matches a question.
+    """The match of a document and a question.
 
     Attributes:
         relevance: one for each unit, 0 or more.

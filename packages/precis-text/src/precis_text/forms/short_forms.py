@@ -179,7 +179,7 @@ def _title(source: ScoredText) -> TextUnit | None:
 
 
 def _headlines(source: ScoredText) -> list[FormLine]:
-    """Return the units that may be a headline: good ones that stand alone, or the best one."""
+    """Return the units that may be a headline: good ones that do not lean on others, or the best one."""
     (best,) = chosen_lines(source, Length(cap=Sentences(count=1)))[:1]
     found = [
         line_of(source, unit, shown=shown_texts([unit])[0], worth=score)

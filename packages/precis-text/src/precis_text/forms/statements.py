@@ -21,7 +21,7 @@ class Statement:
         text: on one line, without its speaker.
         unit: the index of its unit.
         speaker: who says it, or "".
-        time: when it is said, as the document writes it, or "".
+        time: its time as the document writes it, or "".
         turn: the number of its turn, from 1; 0 in a document without turns.
     """
 

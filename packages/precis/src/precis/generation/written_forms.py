@@ -92,7 +92,7 @@ def _source(number: int, document: str | Passages, count: Count, *, skip_empty: 
 
 
 def _ready(source: ScoredText | None, form: Form, length: Length, count: Count) -> Summary | str:
-    """Return the text that the model summarizes, or the summary if it has nothing to write."""
+    """Return the text that the model summarizes, or the summary if there is nothing to write."""
     if source is None:
         return NOTHING
     if isinstance(form, Outline | Minutes):

@@ -20,7 +20,7 @@ from precis_text.errors import RunError, UserError
 from precis_text.forms.form import Form
 from precis_text.forms.form_choice import PARAGRAPH
 from precis_text.length import ANY_LENGTH, Length
-from precis_text.support.marks import SourceText, Support
+from precis_text.support.marks import Passage, SentenceSupport, SourceText, Support
 from precis_text.words import length_in_words
 
 _WINDOW = 16  # batches to read ahead, since `Summarizer.stream` sorts them
@@ -76,7 +76,7 @@ class Result:
         }
 
     def _form(self, summary: Summary) -> dict[str, Any]:
-        """Return the form of a summary that is no paragraph, and its lines with their places in the document."""
+        """Return the form of a summary, unless it is a paragraph, and its lines with their places in the document."""
         answered = {} if summary.answered else {"answered": False}
         lines = {"lines": [line.to_dict() for line in summary.lines]} if summary.lines else {}
         return ({} if summary.form == "paragraph" else {"type": summary.form}) | answered | lines
@@ -218,6 +218,26 @@ def with_support(results: Iterable[Result]) -> Iterator[Result]:
     for result in results:
         if result.summary is None:
             yield result
+        elif result.summary.lines:
+            support = _support_of_lines(unmarked(result.document.text), result.summary)
+            yield replace(result, support=support)
         else:
             source = SourceText(unmarked(result.document.text))
             yield replace(result, support=source.support(result.summary.text))
+
+
+def _support_of_lines(document: str, summary: Summary) -> Support:
+    """Return the support of a form's lines: each was taken from its place word for word."""
+    sentences, end = [], 0
+    for line in summary.lines:
+        begin = max(summary.text.find(line.shown, end), end)
+        end = min(len(summary.text), begin + len(line.shown))
+        text = " ".join(document[line.start : line.stop].split())
+        passage = Passage(line.start, line.stop, text, document.count("\n", 0, line.start) + 1)
+        sentences.append(
+            SentenceSupport(
+                start=begin, end=end, text=summary.text[begin:end], aligned=(passage,), copied=True,
+                ngrams=(1.0, 1.0, 1.0),
+            )
+        )  # fmt: skip
+    return Support(sentences=tuple(sentences), marks=(), language=None, unchecked={})
