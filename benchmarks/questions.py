@@ -19,7 +19,7 @@ from precis_text.units import extraction_units
 
 
 def matches(rows: list[dict[str, Any]], *, most: int) -> tuple[list[float], list[float]]:
-    """Return the shares of questions that their own documents hold, and the shares that another one holds."""
+    """Return how much of each question its own document holds, and how much the next one holds."""
     own: list[float] = []
     other: list[float] = []
     for row, following in zip(rows, [*rows[1:], rows[0]], strict=True):

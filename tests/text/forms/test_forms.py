@@ -109,7 +109,7 @@ def test_a_text_without_headings_is_divided_where_its_words_change():
 
 
 def test_minutes_have_owners_and_dates_only_where_they_are_said():
-    lines = {line.part: [] for line in made(MEETING, "minutes").lines}
+    lines: dict[str, list[tuple[int, str, str]]] = {line.part: [] for line in made(MEETING, "minutes").lines}
     for line in made(MEETING, "minutes").lines:
         lines[line.part].append((line.turn, line.owner, line.due))
     assert lines == {

@@ -60,7 +60,7 @@ class FormLine:
         owner: who does what an action asks for, if the document says it.
         due: when it is due, in the words of the document, if the document says it.
         worth: lines of the lowest worth go first if a length does not hold all.
-        shorter: what is shown instead if there is no room; "" without a shorter form.
+        shorter: what is shown instead if the length does not hold it; "" without a shorter form.
     """
 
     shown: str

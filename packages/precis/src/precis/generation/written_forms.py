@@ -133,5 +133,5 @@ def _shaped(summary: Summary, source: ScoredText, form: Form, length: Length, co
 
 
 def _as_lines(sentences: Sequence[str]) -> list[FormLine]:
-    """Return written sentences as lines; the last ones go first if there is no room."""
+    """Return written sentences as lines; the last ones go first if a length does not hold all."""
     return [FormLine(text, 0, 0, worth=float(-place)) for place, text in enumerate(sentences)]
