@@ -34,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--documents", type=int, default=20)
-    parser.add_argument("--questions", type=int, default=6, help="of each document")
+    parser.add_argument("--questions", type=int, default=6, help="the most of each document")
     asked = parser.parse_args()
     with gzip.open(asked.data, "rt", encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if row.get("specific_queries")][: asked.documents]
