@@ -20,7 +20,10 @@ from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.server.limits import ApiError, Limits, server_failed
+from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.errors import RunError, UserError
+from precis_text.forms.form import Form
+from precis_text.forms.form_choice import PARAGRAPH
 from precis_text.length import ANY_LENGTH, Length
 
 _ALIKE = 2  # the longest document of a batch has at most this many times the tokens of the shortest
@@ -33,13 +36,16 @@ class Ask:
     model: str
     mode: Mode
     length: Length = ANY_LENGTH
+    form: Form = PARAGRAPH
     instruction: str | None = None
 
 
 class Maker(Protocol):
     """A summarizer: `precis.server.model_pool.ModelPool`, or a fake in tests."""
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None) -> list[Summary]:
+    def make(
+        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None
+    ) -> list[Summary]:
         """Return the summaries of `texts`, in order; `hear` receives their first sentences."""
         ...
 
@@ -67,6 +73,7 @@ class QueuedDocument:
     Attributes:
         given_up: the reason that it gets no summary: "client_left", "too_late" or an error's code; else "".
         written: the first sentences of its summary; `news` is set when there are more, or it is done.
+        passages: the text with its headings and times, if it comes from a file that has any.
     """
 
     text: str
@@ -78,6 +85,12 @@ class QueuedDocument:
     given_up: str = ""
     written: str = ""
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    passages: Passages = NOWHERE
+
+    @property
+    def document(self) -> str | Passages:
+        """The text, with its headings and times if it has any."""
+        return self.passages if self.passages.places and self.passages.text == self.text else self.text
 
     @property
     def late(self) -> bool:
@@ -149,8 +162,13 @@ class Engine:
         """True if it is running and accepts documents."""
         return self._thread.is_alive() and not self._stopping
 
-    def submit(self, texts: Sequence[str], costs: Sequence[int], ask: Ask) -> list[QueuedDocument]:
+    def submit(
+        self, texts: Sequence[str], costs: Sequence[int], ask: Ask, *, passages: Sequence[Passages] = ()
+    ) -> list[QueuedDocument]:
         """Queue all or none of the documents. Call it in an event loop.
+
+        Args:
+            passages: the files that the texts come from, if they do.
 
         Raises:
             Refused: if the queue is full, or the service is stopping.
@@ -170,8 +188,8 @@ class Engine:
                 )
             deadline = time.monotonic() + self._limits.seconds
             jobs = [
-                QueuedDocument(text, ask, cost, deadline, loop, loop.create_future())
-                for text, cost in zip(texts, costs, strict=True)
+                QueuedDocument(text, ask, cost, deadline, loop, loop.create_future(), passages=places)
+                for text, cost, places in zip(texts, costs, passages or [NOWHERE] * len(texts), strict=True)
             ]
             self._queue += jobs
             self._count(len(jobs), sum(costs))
@@ -268,7 +286,7 @@ class Engine:
             batch[place].hear(beginning)
 
         try:
-            made = self._maker.make([job.text for job in batch], batch[0].ask, watch, hear)
+            made = self._maker.make([job.document for job in batch], batch[0].ask, watch, hear)
         except _NobodyWaitsError:
             for job in batch:
                 self._give_up(job)

@@ -20,6 +20,7 @@ from precis.generation.summarizer import Summary
 from precis.malloc import trim_heap
 from precis.server.engine import Ask
 from precis.server.limits import ApiError
+from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
 
 _MEGABYTE = 1_000_000
@@ -48,7 +49,9 @@ class Served(Protocol):
         """Bytes of its weights."""
         ...
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
+    def make(
+        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
+    ) -> list[Summary]:
         """Return the summaries of `texts`, in order."""
         ...
 
@@ -107,7 +110,9 @@ class ModelPool:
         """Return whether a model chooses well only from English prose."""
         return self._english_only[name]
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
+    def make(
+        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
+    ) -> list[Summary]:
         """Return the summaries that the model of the request makes; see `ServedModel.make`.
 
         Raises:

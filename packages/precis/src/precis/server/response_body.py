@@ -29,6 +29,8 @@ def answer(index: int, document: str, summary: Summary, *, support: bool, seems:
         "summary": summary.text,
         **_sentences(document, summary, support=support),
         "mode": summary.mode,
+        "type": summary.form,
+        "answered": summary.answered,
         "read": {
             "document_tokens": summary.document_tokens,
             "tokens_read": summary.tokens_read,
@@ -57,6 +59,8 @@ def read_note(summary: Summary) -> str:
 
 def _sentences(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
     """Return the sentences, and with `support` their passages and marks; only this function adds them."""
+    if summary.lines or not summary.answered:
+        return _lines(document, summary, support=support)
     if support and summary.places:
         return {"sentences": _chosen(document, summary), "unchecked": {}}
     return sentences_of(summary.text, SourceText(document) if support else None)
@@ -110,3 +114,21 @@ def _chosen(document: str, summary: Summary) -> list[dict[str, Any]]:
             }
         )
     return sentences
+
+
+def _lines(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
+    """Return the lines of a form: each is from one place of the document, word for word."""
+    sentences, end = [], 0
+    for line in summary.lines:
+        begin = summary.text.find(line.shown, end)
+        shown = line.shown if begin >= 0 else summary.text[end:].strip()  # the cap cut the only line
+        begin = begin if begin >= 0 else summary.text.index(shown, end)
+        end = begin + len(shown)
+        facts = {name: value for name, value in line.to_dict().items() if name not in ("text", "place")}
+        passage = {"start": line.start, "end": line.stop, "text": document[line.start : line.stop]}
+        passages = {"support": [passage], "marks": []} if support else {}
+        sentences.append({"start": begin, "end": end, "text": shown, **passages, **facts})
+    if not summary.answered:
+        told: dict[str, Any] = {"start": 0, "end": len(summary.text), "text": summary.text}
+        sentences = [told | ({"support": [], "marks": []} if support else {})]
+    return {"sentences": sentences} | ({"unchecked": {}} if support else {})

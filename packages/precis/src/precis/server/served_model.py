@@ -14,6 +14,7 @@ from precis.generation.model_location import is_default
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.server.engine import Ask
+from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
 
 _DOES = {"abstract": "write", "extract": "choose sentences"}
@@ -75,7 +76,9 @@ class ServedModel:
         tensors = [*owner.model.parameters(), *owner.model.buffers()]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
+    def make(
+        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
+    ) -> list[Summary]:
         """Return the summaries of `texts`; one with 0 `document_tokens` for a text without tokens.
 
         `hear` receives the first sentences of written summaries (`Summarizer.stream`); extracts come all at once.
@@ -83,7 +86,7 @@ class ServedModel:
         Raises:
             UserError: if a document cannot be summarized with these options.
         """
-        asked: ExtractOptions = {"length": ask.length, "skip_empty": True, "watch": watch}
+        asked: ExtractOptions = {"length": ask.length, "form": ask.form, "skip_empty": True, "watch": watch}
         if ask.mode == "extract":
             assert self.chooser is not None
             return self.chooser.summarize(texts, **asked)

@@ -21,7 +21,10 @@ from precis.server.metrics import Metrics
 from precis.server.model_pool import ModelPool
 from precis.server.response_body import answer, plain
 from precis.server.served_model import mode_of
+from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
+from precis_text.forms.form import FormType
+from precis_text.forms.form_choice import make_form
 from precis_text.length import LengthOptions, make_length
 
 _PATIENCE = 10.0  # seconds of silence after which a stream sends a keep-alive
@@ -55,6 +58,8 @@ class Service:
         model: str | None,
         mode: Mode | None = None,
         instruction: str | None = None,
+        type: FormType | None = None,  # noqa: A002  the name of the option
+        about: str | None = None,
         **lengths: Unpack[LengthOptions],
     ) -> Ask:
         """Return the options of a request as a value.
@@ -64,7 +69,7 @@ class Service:
         """
         named = self.model(model)
         try:
-            length = make_length(**lengths)
+            length, form = make_length(**lengths), make_form(type=type, about=about)
             chosen = mode_of(self.models.modes(named), mode)
         except UserError as error:
             raise ApiError(422, "bad_option", str(error)) from None
@@ -76,15 +81,21 @@ class Service:
                 instruction.encode()
             except UnicodeEncodeError:
                 raise ApiError(422, "not_text", "instruction contains half of a character") from None
-        return Ask(model=named, mode=chosen, instruction=instruction, length=length)
+        return Ask(model=named, mode=chosen, instruction=instruction, length=length, form=form)
 
     @asynccontextmanager
     async def working(
-        self, request: Request, texts: Sequence[str], ask: Ask, *, param: str = "text"
+        self,
+        request: Request,
+        texts: Sequence[str],
+        ask: Ask,
+        *,
+        param: str = "text",
+        passages: Sequence[Passages] = (),
     ) -> AsyncIterator[list[QueuedDocument]]:
         """Queue documents while the body runs; remove them at its end, however it ends."""
         costs = self.limits.check(texts, param=param)
-        jobs = self.engine.submit([plain(text) for text in texts], costs, ask)
+        jobs = self.engine.submit([plain(text) for text in texts], costs, ask, passages=passages)
         request.state.facts = {"documents": len(jobs), "estimated_tokens": sum(costs), "mode": ask.mode}
         try:
             yield jobs

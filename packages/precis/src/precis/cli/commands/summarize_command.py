@@ -51,6 +51,35 @@ class ShortDocuments(StrEnum):
     write = "write"
 
 
+class FormName(StrEnum):
+    """`precis_text.forms.form.FormType` as a choice on the command line."""
+
+    paragraph = "paragraph"
+    tldr = "tldr"
+    key_points = "key-points"
+    headline = "headline"
+    teaser = "teaser"
+    outline = "outline"
+    minutes = "minutes"
+
+
+TypeOption = Annotated[
+    FormName,
+    typer.Option(
+        "--type",
+        help=(
+            "Form of the summary. paragraph: running text. tldr: one or two sentences. key-points: a list. headline: "
+            "one line. teaser: the opening, without the conclusion. outline: one line for each heading or topic. "
+            "minutes: topics, decisions, actions and open questions of a meeting or chat."
+        ),
+    ),
+]
+About = Annotated[
+    str | None,
+    typer.Option("--about", help="A question or topic: summarize only what the document says about it."),
+]
+
+
 LongOption = Annotated[
     LongDocuments | None,
     typer.Option(
@@ -173,6 +202,8 @@ class MakingOptions(OptionGroup):
     model: ModelToUse = None
     adapter: Adapter = None
     mode: ModeOption = None
+    type: TypeOption = FormName.paragraph
+    about: About = None
     words: Words = None
     sentences: Sentences = None
     tokens: Tokens = None
@@ -210,11 +241,13 @@ class MakingOptions(OptionGroup):
         """Return the summarization job, without loading anything.
 
         Raises:
-            UserError: a length or the beam width is invalid.
+            UserError: a length, the question or the beam width is invalid.
         """
         length = self.check()
         from precis.phases.use.summary_job import SummaryJob
+        from precis_text.forms.form_choice import make_form
 
+        form = make_form(type=self.type.value, about=self.about)
         model = model_to_use(self.model, self.adapter)
         writing = {
             "draft": draft,
@@ -229,6 +262,7 @@ class MakingOptions(OptionGroup):
             device=device,
             mode=None if self.mode is None else ModeName(self.mode).value,
             length=length,
+            form=form,
             writing=writing,
         )
 
@@ -240,6 +274,8 @@ class MakingOptions(OptionGroup):
         "Examples:\n\n"
         "precis summarize report.txt\n\n"
         "precis summarize report.txt --words 60 --model runs/first\n\n"
+        "precis summarize meeting.vtt --type minutes\n\n"
+        'precis summarize report.pdf --about "Who pays for the boats?"\n\n'
         "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
         'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
         "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
