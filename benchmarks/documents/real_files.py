@@ -7,9 +7,9 @@ temporary folder, each content once. Pandoc and LibreOffice, where they are inst
 libreoffice-writer-nogui), make more from the guides of this project.
 
     crash     the reader failed, ended, or took more than its time or memory
-    refused   a message says why the file has no text, or what to do
+    refused   a message says why the file contains no text, or what to do
     loss      fewer than 95% of the words came out or are named as left out, and at least three are lost
-    words     those of the reader's own check (`precis data check FILE`); of PDFs, the letters that pdftotext gives; of
+    words     those of the reader's own check (`precis data check FILE`); for PDFs, the letters that pdftotext gives. For
               subtitles, each different word in the lines below the times, since captions repeat lines
     memory    most resident memory of the reading process so far
 
@@ -68,12 +68,12 @@ _MARK = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What happened to a file: "read", "refused" or "crash", with the message or the notes.
+    """The result of a file: "read", "refused" or "crash", with the message or the notes.
 
     Attributes:
         seconds: wall clock.
         kept: share of the words that were read or named; None if they cannot be counted.
-        words: of the file.
+        words: their number in the file.
         memory: most resident memory of the reading process so far, in MiB.
     """
 
@@ -89,7 +89,7 @@ class Outcome:
 
     @property
     def is_loss(self) -> bool:
-        """Whether words were lost."""
+        """Check for lost words."""
         return self.kept is not None and self.kept < LOW and self.words * (1 - self.kept) >= _A_FEW - 0.5
 
 
@@ -147,7 +147,7 @@ def _lines_of_cues(text: str) -> Iterator[str]:
         lines = block.split("\n")
         place = next((place for place, line in enumerate(lines) if _CUE_TIME.search(line)), None)
         if place is not None:
-            yield from (_MARK.sub("", line) for line in lines[place + 1 :])
+            yield from (_MARK.sub("", line) for line in lines[place + 1 :] if not _CUE_TIME.search(line))
 
 
 def _memory() -> float:

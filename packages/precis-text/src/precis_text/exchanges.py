@@ -1,4 +1,4 @@
-"""What a chat or meeting decides, which messages only greet, and which answers need their question.
+"""Decisions in chats and meetings, messages that only greet, and answers that need their question.
 
 A scorer that learned from prose prefers messages like sentences of an article. `exchanges.toml` has the words by which
 a decision, an answer and a courtesy are known.
@@ -29,9 +29,9 @@ _LONGEST_COURTESY = 8  # words
 def questions_of_answers(units: Sequence[TextUnit]) -> dict[int, int]:
     """Return the place of the question for each decision that says little without it.
 
-    A question is the message before, by somebody else. The answer starts with a word such as "yes" or "they", or has
+    A question is the message before, by another speaker. The answer starts with a word such as "yes" or "they", or has
     fewer than 8 words. Answers that decide nothing, ask or only greet have none, since people's
-    summaries of dialogues seldom repeat what was asked.
+    summaries of dialogues seldom repeat a question.
     """
     found = {}
     for place in range(1, len(units)):

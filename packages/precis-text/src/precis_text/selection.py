@@ -82,8 +82,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     limit = words if length.cap is None else length.cap.count
     waiting = _Waiting(read.units, worth, out=questions.values())
     best = waiting.best
-    extract = _Extract(read.units, _with_questions(sizes, questions), costs)
-    sizes = extract.sizes
+    sizes = _with_questions(sizes, questions)
+    extract = _Extract(read.units, sizes, costs)
     passed: list[int] = []
     least = 0.0
     for place in waiting:
