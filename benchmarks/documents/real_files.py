@@ -9,8 +9,8 @@ libreoffice-writer-nogui), make more from the guides of this project.
     crash     the reader failed, ended, or took more than its time or memory
     refused   a message says why the file contains no text, or what to do
     loss      fewer than 95% of the words came out or are named as left out, and at least three are lost
-    words     those of the reader's own check (`precis data check FILE`); for PDFs, the letters that pdftotext gives. For
-              subtitles, each different word in the lines below the times, since captions repeat lines
+    words     those of the reader's own check (`precis data check FILE`); for PDFs, the letters that pdftotext gives.
+              For subtitles, each different word in the lines below the times, since captions repeat lines
     memory    most resident memory of the reading process so far
 
 The exit code is 1 with a crash, a loss, or fewer than 100 files.
