@@ -48,6 +48,7 @@ from precis.recipes.run_plan import RunPlan
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first
+from precis.training.validation import lead_of
 from precis_text.config import Settings, nearest
 from precis_text.errors import UserError
 
@@ -361,7 +362,7 @@ class MixtureValidation:
         means = {metric: sum(m[metric] for m in measured.values()) / len(measured) for metric in first}
         return means | {
             f"{metric}/{name}": metrics[metric]
-            for metric in ("loss", "rougeL")
+            for metric in ("loss", "rougeL", lead_of("rougeL"))
             for name, metrics in measured.items()
             if metric in metrics
         }

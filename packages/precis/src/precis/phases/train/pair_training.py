@@ -292,9 +292,10 @@ def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: 
     direction = "lowest" if isinstance(select, Lowest) else "highest"
     generated = min(plan.generated_rows, dev_pairs)
     rouge = f" and ROUGE of greedy summaries on {generated:,} of them" if generated else ""
+    first = "" if not select.metric.startswith("rouge") else ", or the lowest loss until that is above chance"
     notify(
         f"validation every {plan.train.validate_every} steps: loss on all {dev_pairs:,} dev pairs{rouge}; "
-        f"the model with the {direction} {select.metric} is kept"
+        f"the model with the {direction} {select.metric} is kept{first}"
     )
 
 

@@ -226,7 +226,8 @@ def _figures(done: Trained) -> Iterator[tuple[str, str]]:
         return
     other = done.kept == "last" and result.best_step != result.step
     exported = f"; the last weights, of step {result.step:,}, are exported" if other else ""
-    yield "best", f"{result.metric} {result.best_metric:.3f} at step {result.best_step:,}{exported}"
+    by = ", chosen by loss: no score is above chance" if result.best_is_chance else ""
+    yield "best", f"{result.metric} {result.best_metric:.3f} at step {result.best_step:,}{by}{exported}"
 
 
 def _duration(seconds: float) -> str:
