@@ -5,7 +5,7 @@ from pathlib import Path
 from torch import nn
 
 from precis.evaluation.rouge import Rouge
-from precis.phases.train.validation_scores import SAMPLES_FILE, Sample, SampleSummaries, rouge_and_leads
+from precis.phases.train.validation_scores import SAMPLES_FILE, Sample, SampleSummaries, rouge_with_bounds
 from precis.training.callbacks import StartInfo, ValidationInfo, read_metrics
 
 
@@ -67,16 +67,16 @@ REFERENCES = [[f"{subject} in the town of number {index}"] for index, subject in
 
 
 def test_the_same_text_for_every_document_is_chance_and_the_right_ones_are_not() -> None:
-    constant = rouge_and_leads(Rouge(), ["in the town of"] * len(REFERENCES), REFERENCES)
+    constant = rouge_with_bounds(Rouge(), ["in the town of"] * len(REFERENCES), REFERENCES)
     assert constant["rougeL"] > 50
     assert constant["rougeL_lead"] <= 0
-    right = rouge_and_leads(Rouge(), [f"{subject} in town" for subject in SUBJECTS], REFERENCES)
+    right = rouge_with_bounds(Rouge(), [f"{subject} in town" for subject in SUBJECTS], REFERENCES)
     assert 0 < right["rougeL_lead"] < right["rougeL"]
 
 
 def test_one_word_that_fits_by_accident_is_chance() -> None:
     texts = ["sings", *["zz"] * (len(REFERENCES) - 1)]
-    found = rouge_and_leads(Rouge(), texts, REFERENCES)
+    found = rouge_with_bounds(Rouge(), texts, REFERENCES)
     assert found["rougeL"] > 0
     assert found["rougeL_lead"] <= 0
-    assert rouge_and_leads(Rouge(), ["Ann sings"], REFERENCES[:1])["rougeL_lead"] == 0
+    assert rouge_with_bounds(Rouge(), ["Ann sings"], REFERENCES[:1])["rougeL_lead"] == 0

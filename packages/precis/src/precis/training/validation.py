@@ -17,7 +17,7 @@ from precis.training.updates import scalars
 from precis_text.errors import UserError
 
 LOSS = "loss"
-_LEAD = "_lead"
+_LEAD, _LOW, _HIGH = "_lead", "_low", "_high"
 
 
 def lead_of(metric: str) -> str:
@@ -25,13 +25,27 @@ def lead_of(metric: str) -> str:
 
     A lead is the lower end of an interval. At 0 or below, the score may be that of any text.
     """
+    return _with_ending(metric, _LEAD)
+
+
+def low_of(metric: str) -> str:
+    """Return the name of the lower end of a score's 95% interval."""
+    return _with_ending(metric, _LOW)
+
+
+def high_of(metric: str) -> str:
+    """Return the name of the upper end of a score's 95% interval."""
+    return _with_ending(metric, _HIGH)
+
+
+def _with_ending(metric: str, ending: str) -> str:
     kind, of_a_set, name = metric.partition("/")
-    return f"{kind}{_LEAD}{of_a_set}{name}"
+    return f"{kind}{ending}{of_a_set}{name}"
 
 
-def is_lead(metric: str) -> bool:
-    """Return whether a metric is a lead over chance, and no score."""
-    return metric.partition("/")[0].endswith(_LEAD)
+def is_bound(metric: str) -> bool:
+    """Return whether a metric is a lead over chance or an end of an interval, and no score."""
+    return metric.partition("/")[0].endswith((_LEAD, _LOW, _HIGH))
 
 
 @contextmanager

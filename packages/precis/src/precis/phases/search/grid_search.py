@@ -31,6 +31,7 @@ from precis.generation.summarizer import Summarizer
 from precis.messages import Notify, silent
 from precis.phases.output_folders import claim_folder
 from precis.phases.run_folder import (
+    CARD_FILE,
     SETTINGS_FILE,
     export_folder,
     export_model,
@@ -270,6 +271,7 @@ class _Search:
             generation,
             location.use,
             self._folder / MODEL_FOLDER,
+            card=(place / MODEL_FOLDER / CARD_FILE).read_text(encoding="utf-8"),
         )
         record = read_json(place / SETTINGS_FILE)
         record["run"]["generation"] = generation.to_dict()

@@ -27,7 +27,7 @@ from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.run_plan import RunPlan
 from precis.training import mean_loss
 from precis.training.callbacks import StepLines, ValidationInfo
-from precis.training.validation import lead_of
+from precis.training.validation import high_of, lead_of, low_of
 from precis_text.decoding_settings import GenerationSettings
 
 _GENERATION_BATCH = 50
@@ -85,7 +85,8 @@ def _shortened(text: str) -> str:
 
 class Validation:
     """The validation of `precis.training.train`: loss and its parts, rouge1, rouge2 and rougeL (0 to 100; NaN where the
-    loss is not finite), and the lead of each over chance, such as rougeL_lead.
+    loss is not finite); the ends of the 95% bootstrap interval of each, such as rougeL_low and rougeL_high; and the
+    lead of each over chance, such as rougeL_lead.
 
     The lead is the lower end of the 95% bootstrap interval of a paired difference: the score of each summary with its
     own references, less that with those of the next document. With one summary there is no next document, and the
@@ -125,8 +126,8 @@ class Validation:
         if not self._shown:
             return metrics
         if not math.isfinite(metrics["loss"]):  # the output of a diverged model is useless, and may take long
-            leads = map(lead_of, _SCORES)
-            return {**metrics, **dict.fromkeys((*_SCORES, *leads, *self._scorers), math.nan)}
+            bounds = (of(name) for name in _SCORES for of in (low_of, high_of, lead_of))
+            return {**metrics, **dict.fromkeys((*_SCORES, *bounds, *self._scorers), math.nan)}
         return {**metrics, **self._generated(cast(PreTrainedModel, model))}
 
     def _generated(self, model: PreTrainedModel) -> dict[str, float]:
@@ -150,20 +151,22 @@ class Validation:
             for row in sorted({0, len(documents) // 2})
         ]
         texts, references = [s.text for s in written], [pair.all_references for pair in self._shown]
-        scores = rouge_and_leads(self._rouge, texts, references)
+        scores = rouge_with_bounds(self._rouge, texts, references)
         return scores | {name: scorer(texts, references).score for name, scorer in self._scorers.items()}
 
 
-def rouge_and_leads(
+def rouge_with_bounds(
     rouge: Rouge, texts: Sequence[str], references: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Return the mean of each ROUGE type (0 to 100), and its lead over chance; see `Validation`."""
+    """Return the mean of each ROUGE type (0 to 100), the ends of its interval, and its lead; see `Validation`."""
     own = rouge.score(texts, references)
     others = rouge.score(texts, [*references[1:], references[0]])
-    leads = {name: Bootstrap().interval(own[name] - others[name]).low for name in own}
-    return {name: float(v.mean()) for name, v in own.items()} | {
-        lead_of(name): lead for name, lead in leads.items()
-    }
+    found: dict[str, float] = {}
+    for name, values in own.items():
+        interval = Bootstrap().interval(values)
+        found |= {name: float(values.mean()), low_of(name): interval.low, high_of(name): interval.high}
+        found[lead_of(name)] = Bootstrap().interval(values - others[name]).low
+    return found
 
 
 def evenly_spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:
