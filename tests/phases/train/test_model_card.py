@@ -68,8 +68,10 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import precis
 
     place = tmp_path_factory.mktemp("licence")
-    row = {"document": "Ann sings in the hall. Is it late?", "summary": "Is it late?"}
-    (place / "pairs.jsonl").write_text((json.dumps(row) + "\n") * 30)
+    rows = [
+        {"document": f"Ann sings in hall {number}. Is it late?", "summary": "Is it late?"} for number in range(30)
+    ]
+    (place / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     small = ["scorer.width=16", "scorer.heads=2"]
     return precis.train_extractor(
         "default", str(place / "pairs.jsonl"), out=place / "run", epochs=1, settings=small
