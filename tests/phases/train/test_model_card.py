@@ -69,7 +69,8 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     place = tmp_path_factory.mktemp("licence")
     rows = [
-        {"document": f"Ann sings in hall {number}. Is it late?", "summary": "Is it late?"} for number in range(30)
+        {"document": f"Ann sings in hall {number}. Is it late?", "summary": "Is it late?"}
+        for number in range(30)
     ]
     (place / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     small = ["scorer.width=16", "scorer.heads=2"]
