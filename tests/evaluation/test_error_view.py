@@ -79,13 +79,13 @@ def test_the_page_shows_texts_as_text_with_marks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"system": "frist"}, "has no system 'frist'.*did you mean 'first'"),
-        ({"measure": "bleu"}, "has no measure 'bleu'"),
+        ({"system": "frist"}, "lacks the system 'frist'.*did you mean 'first'"),
+        ({"measure": "bleu"}, "lacks the measure 'bleu'"),
     ],
 )
 def test_an_unknown_name_is_refused(asked: dict[str, str], message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message):
-        read_error_view(evaluation(tmp_path / "e"), **asked)  # type: ignore[arg-type]
+        read_error_view(evaluation(tmp_path / "e"), **asked)
 
 
 def test_a_folder_without_an_evaluation_and_a_damaged_line_are_refused(tmp_path: Path) -> None:
@@ -93,5 +93,5 @@ def test_a_folder_without_an_evaluation_and_a_damaged_line_are_refused(tmp_path:
         read_error_view(tmp_path)
     with (evaluation(tmp_path / "e") / "examples.jsonl").open("a") as file:
         file.write('{"row": 6}\n')
-    with pytest.raises(UserError, match="line 6: is no row of an evaluation"):
+    with pytest.raises(UserError, match="line 6: is not a row of an evaluation"):
         read_error_view(tmp_path / "e")

@@ -56,14 +56,14 @@ class FakeMLflow(SimpleNamespace):
 @pytest.fixture
 def wandb(monkeypatch: pytest.MonkeyPatch) -> FakeWandb:
     fake = FakeWandb()
-    monkeypatch.setitem(sys.modules, "wandb", fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "wandb", fake)
     return fake
 
 
 @pytest.fixture
 def mlflow(monkeypatch: pytest.MonkeyPatch) -> FakeMLflow:
     fake = FakeMLflow()
-    monkeypatch.setitem(sys.modules, "mlflow", fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
     return fake
 
 
@@ -99,17 +99,17 @@ def test_mlflow_gets_the_same(tmp_path: Path, mlflow: FakeMLflow) -> None:
 
 
 def test_a_tracker_that_fails_on_the_way_is_named_once_and_the_run_goes_on(
-    tmp_path: Path, mlflow: FakeMLflow, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, mlflow: FakeMLflow, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise ConnectionError("no route to host")
 
-    mlflow.log_metrics = fails
+    monkeypatch.setattr(mlflow, "log_metrics", fails)
     with caplog.at_level(logging.WARNING, logger="precis.training"):
         result = train(tmp_path, MLflow())
     assert result.step == 4
     assert [record.getMessage() for record in caplog.records if "mlflow failed" in record.getMessage()] == [
-        "mlflow failed and is left out; the run goes on, and metrics.jsonl has every number: no route to host"
+        "mlflow failed and is left out; the run continues, and metrics.jsonl has every number: no route to host"
     ]
 
 
@@ -123,7 +123,7 @@ def test_a_client_that_is_missing_or_refuses_is_one_line(
     def refuses(**_: object) -> None:
         raise ValueError("no API key")
 
-    wandb.init = refuses
+    monkeypatch.setattr(wandb, "init", refuses)
     with pytest.raises(RunError, match="wandb: cannot begin: no API key; log in, or train without it"):
         train(tmp_path / "b", WeightsAndBiases())
 

@@ -97,10 +97,15 @@ def test_pairs_with_columns_of_their_own_are_read_by_their_names(model: Path, tm
     ]
     lines = [f"{body},{title}" for body, title in rows * 20]
     (tmp_path / "posts.csv").write_text("\n".join(["body,title", *lines]))
-    options = {"document_column": "body", "summary_column": "title"}
     small = ["scorer.width=16", "scorer.heads=2"]
     done = precis.train_extractor(
-        model, str(tmp_path / "posts.csv"), out=tmp_path / "run", epochs=1, settings=small, **options
+        model,
+        str(tmp_path / "posts.csv"),
+        out=tmp_path / "run",
+        epochs=1,
+        settings=small,
+        document_column="body",
+        summary_column="title",
     )
     assert (done.folder / "model" / "precis.json").is_file()
 

@@ -78,7 +78,7 @@ def test_changed_and_foreign_folders_are_refused(tmp_path: Path) -> None:
     (export(tmp_path / "model") / "model.safetensors").write_bytes(b"weighty")
     with pytest.raises(UserError, match=r"model\.safetensors has changed since it was written"):
         plan_push(tmp_path / "model", "ann/first")
-    with pytest.raises(UserError, match="has no model with a card"):
+    with pytest.raises(UserError, match="lacks a model with a card"):
         plan_push(tmp_path / "empty", "ann/first")
     with pytest.raises(UserError, match="no such folder"):
         plan_push(tmp_path / "none", "ann/first")

@@ -73,7 +73,7 @@ def _row(row: JudgedRow, view: ErrorView) -> str:
 
 
 def _marked(row: JudgedRow) -> Iterator[str]:
-    """Yield the summary as HTML, with its unsupported parts marked, each where it first stands after the one before."""
+    """Yield the summary as HTML; mark each unsupported part where it first appears after the previous one."""
     place = 0
     for mark in row.marks:
         found = row.summary.find(mark, place)

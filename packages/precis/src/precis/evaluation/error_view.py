@@ -4,7 +4,7 @@
 
 kind         a summary has it if
 -----------  -----------------------------------------------------------------------
-empty        it has no text
+empty        it lacks text
 too short    it has less than half of the words of its shortest reference
 missing      it lacks more than half of the different words of each reference
 unsupported  `precis evaluate --faithful` marked a part that the document does not support
@@ -90,7 +90,7 @@ def read_error_view(place: str | Path, *, system: str | None = None, measure: st
         measure: a measure of each example; if None, rougeL, or the first if that was not measured.
 
     Raises:
-        UserError: there is no evaluation, a line is damaged, or a system or measure is unknown.
+        UserError: the evaluation is missing, a line is damaged, or a system or measure is unknown.
     """
     file = _file_of(Path(place))
     examples = [*_read(file)]
@@ -119,7 +119,7 @@ def _file_of(place: Path) -> Path:
         if (folder / EXAMPLES_FILE).is_file():
             return folder / EXAMPLES_FILE
     raise UserError(
-        f"{place}: has no {EXAMPLES_FILE}; name a folder that precis evaluate wrote, or a run scored with "
+        f"{place}: lacks {EXAMPLES_FILE}; name a folder that precis evaluate wrote, or a run scored with "
         f"precis evaluate --model RUN --out RUN/{EVALUATION_FOLDER}"
     )
 
@@ -133,7 +133,7 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
                 raise UserError(f"{file}, line {number}: {error}; score again with precis evaluate") from None
             if not (isinstance(example, dict) and {"systems", "references", "row"} <= example.keys()):
                 raise UserError(
-                    f"{file}, line {number}: is no row of an evaluation; score again with precis evaluate"
+                    f"{file}, line {number}: is not a row of an evaluation; score again with precis evaluate"
                 )
             yield example
 
@@ -141,9 +141,9 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
 def _known(wanted: str | None, known: Sequence[str], *, default: str, what: str, file: Path) -> str:
     if wanted is not None and wanted not in known:
         hint = nearest(wanted, known) or f"; known: {', '.join(known)}"
-        raise UserError(f"{file}: has no {what} {wanted!r}{hint}")
+        raise UserError(f"{file}: lacks the {what} {wanted!r}{hint}")
     if wanted is None and not default:
-        raise UserError(f"{file}: has no {what}; score again with precis evaluate")
+        raise UserError(f"{file}: lacks a {what}; score again with precis evaluate")
     return default if wanted is None else wanted
 
 

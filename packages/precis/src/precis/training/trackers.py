@@ -2,8 +2,8 @@
 
     run -> settings.json, records, validations -> the tracker's own client, with its own login and address
 
-A resumed run continues its page, which RUN/tracking.json names. A tracker that fails on the way is named once and left
-out; training goes on.
+A resumed run continues its page, which RUN/tracking.json names. A tracker that fails during the run is
+named once and left out, and training continues.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Tracker(Callback):
     def _give_up(self, error: Exception) -> None:
         self._works = False
         _logger.warning(
-            "%s failed and is left out; the run goes on, and metrics.jsonl has every number: %s",
+            "%s failed and is left out; the run continues, and metrics.jsonl has every number: %s",
             self.name,
             first_line(error),
         )

@@ -123,7 +123,7 @@ def judge(
         return ValidationVerdict(
             is_finite=True, is_best=not is_chance, is_progress=not is_chance, is_chance=is_chance
         )
-    if is_chance:
+    if is_chance and loss is not None:
         is_lower = state.best_loss is None or loss < state.best_loss
         is_best = is_lower or loss == state.best_loss
         return ValidationVerdict(is_finite=True, is_best=is_best, is_progress=is_lower, is_chance=True)

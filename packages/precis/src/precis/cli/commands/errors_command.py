@@ -57,7 +57,7 @@ def errors(
     rows: Rows = 5,
     html: Html = None,
 ) -> None:
-    """Show the worst and the best summaries of an evaluation beside their references, by kind of mistake."""
+    """Show the worst and the best summaries of an evaluation with their references, by kind of mistake."""
     from precis.evaluation.error_page import counted_kinds, error_page
     from precis.evaluation.error_view import KINDS, read_error_view
     from precis.storage.atomic import write_file

@@ -55,8 +55,8 @@ class MadePack:
         empty: documents without text.
         entries: size of the tokenizer's vocabulary.
         dev_blocks: number of held-out blocks of 512 tokens; pre-training validates on one or more.
-        share_to_validate: a share of documents to hold out that gives such a block; None if there is a block, or if
-            no share below a half gives one.
+        share_to_validate: a share of documents to hold out that gives a block; None if there is one already, or if no
+            share below a half gives one.
         tokens_per_second: the speed of packing, with `workers` processes.
     """
 

@@ -1,8 +1,8 @@
 """Writes the card of a trained model: README.md with YAML front matter, as the Hugging Face hub reads it.
 
-    start, data, settings, scores of the kept step -> card -> README.md beside the weights, under the folder's seal
+    start, data, settings, scores of the kept step -> card -> README.md next to the weights, under the folder's seal
 
-A card names no folder of the machine: of local data and models it has the last part of the path.
+A card names no folder of the machine. It has only the last part of the path of local data and models.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _INCLUDED = "the small model that comes with precis"
 
 @dataclass(frozen=True, kw_only=True)
 class CardFacts:
-    """What a card says.
+    """The facts that a card states.
 
     Attributes:
         name: title of the card.
         kind: what the folder contains.
-        start: the model that training began with; None for a new one.
+        start: the model that training started from; None for a new one.
         licence: the hub's id of the licence, such as `cc-by-sa-4.0`; "" if unknown.
         record: entries of settings.json: `run`, and `sources`, `sets` or `identity` for the data.
         scores: the validation of the kept step, with the bounds of each score.
@@ -72,7 +72,7 @@ def model_card(facts: CardFacts) -> str:
 
 
 def _front(facts: CardFacts) -> str:
-    """Return the front matter; strings are JSON, which YAML reads. The hub refuses a base that is no hub name."""
+    """Return the front matter; strings are JSON, which YAML reads. The hub refuses a base that is not a hub name."""
     rows: dict[str, Any] = {"license": facts.licence} if facts.licence else {}
     if facts.start is not None and _is_on_hub(facts.start):
         rows["base_model"] = facts.start.removeprefix(PREFIX)

@@ -89,8 +89,8 @@ class Validation:
     lead of each over chance, such as rougeL_lead.
 
     The lead is the lower end of the 95% bootstrap interval of a paired difference: the score of each summary with its
-    own references, less that with those of the next document. With one summary there is no next document, and the
-    lead is 0.
+    own references, less that with those of the next document. With one summary the
+    next document is missing, and the lead is 0.
 
     Labels and numbers also get the task's own scores; ``accuracy`` is then that of the whole answer, not of tokens.
     ROUGE's words follow the task's language, or the references' letters, as in `precis evaluate`.

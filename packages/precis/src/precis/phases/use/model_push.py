@@ -12,7 +12,7 @@ from pathlib import Path
 
 import huggingface_hub
 from huggingface_hub.errors import HFValidationError, LocalTokenNotFoundError
-from huggingface_hub.utils import validate_repo_id
+from huggingface_hub.utils._validators import validate_repo_id
 
 from precis.data.rows.hub import PREFIX
 from precis.generation.adapters import ADAPTER_FOLDER, BASE_FILE
@@ -27,7 +27,7 @@ _MODEL_FOLDER = "model"
 
 @dataclass(frozen=True, kw_only=True)
 class PushPlan:
-    """What an upload would do.
+    """A planned upload.
 
     Attributes:
         folder: the folder of the model or the adapter.
@@ -57,7 +57,7 @@ def plan_push(folder: str | Path, name: str) -> PushPlan:
         name: owner and name of the repository, such as `ann/first`.
 
     Raises:
-        UserError: the folder has no sealed model with a card, a file has changed, or the name is invalid.
+        UserError: the folder lacks a sealed model with a card, a file has changed, or the name is invalid.
     """
     repository = _checked_name(name)
     place = _model_in(Path(folder))
@@ -128,7 +128,7 @@ def _model_in(folder: Path) -> Path:
         if (place / CARD_FILE).is_file() and (place / SEAL).is_file():
             return place
     raise UserError(
-        f"{folder}: has no model with a card; finish its training by repeating the command, or name a folder that "
+        f"{folder}: lacks a model with a card; finish its training by repeating the command, or name a folder that "
         "precis finetune, tune, ground, pretrain or extractor wrote"
     )
 
