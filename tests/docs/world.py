@@ -1,5 +1,6 @@
 """A folder in which every command of the guide can run: tiny models under the names of large ones, tiny data sets."""
 
+import csv
 import json
 import lzma
 from pathlib import Path
@@ -38,6 +39,10 @@ def make_world(folder: Path) -> None:
     (folder / "letters" / "more" / "book.epub").write_bytes(
         epub({"a.xhtml": f"<h1>Choir</h1><p>{_REPORT}</p>"})
     )
+    with (folder / "posts.csv").open("w", newline="", encoding="utf-8") as file:
+        posts = csv.DictWriter(file, ["body", "title"])
+        posts.writeheader()
+        posts.writerows({"body": row["document"], "title": row["summary"]} for row in rows[:60])
     for name in ("theirs.txt", "ours.txt"):
         (folder / name).write_text("Ann sings in the hall.\n" * 100)
     for split, copies in (("train", 110), ("dev", 6)):

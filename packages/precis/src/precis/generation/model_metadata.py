@@ -32,6 +32,7 @@ class ModelUse(Settings):
         grounded_on: names of the sets in its grounded pre-training, on which a score is not a zero-shot score.
         modes: the modes that it was trained for, its default first: "abstract" writes summaries, "extract" chooses
             sentences of the document.
+        licence: the hub's id of the licence that the weights carry, such as `cc-by-sa-4.0`; "" if unknown.
     """
 
     max_source: int | None = None
@@ -39,11 +40,14 @@ class ModelUse(Settings):
     task: str = ""
     grounded_on: tuple[str, ...] = ()
     modes: tuple[Mode, ...] = ("abstract",)
+    licence: str = ""
 
     def __post_init__(self) -> None:
         longest, texts = self.max_source, (self.instruction, self.task)
         if longest is not None and not (type(longest) is int and 0 < longest <= MAX_TOKENS):
             raise UserError(f"max_source={longest!r} must be null or a number of tokens, 1 to {MAX_TOKENS:,}")
+        if not (isinstance(self.licence, str) and len(self.licence) <= 100 and self.licence.isprintable()):
+            raise UserError(f"licence={self.licence!r} must be the name of a licence, such as cc-by-sa-4.0")
         if not all(isinstance(text, str) for text in texts):
             raise UserError(f"instruction={self.instruction!r} and task={self.task!r} must be strings")
         if not (

@@ -33,6 +33,7 @@ from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import RunError, first_line
 
 RUN_FILE = "run.toml"
+CARD_FILE = "README.md"
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
 _WITH_RECIPE = ("finetune", "ground", "pretrain")
 """Commands whose settings come from a recipe."""
@@ -76,14 +77,16 @@ def export_model(
     generation: GenerationSettings,
     use: ModelUse,
     folder: Path,
+    *,
+    card: str = "",
 ) -> None:
-    """Write a Hugging Face folder: weights, tokenizer, generation settings; replace an earlier export."""
+    """Write a Hugging Face folder: weights, tokenizer, generation settings, card; replace an earlier export."""
 
     def write(place: Path) -> None:
         model.generation_config = generation_config(generation, model, tokenizer)
         save_model(model, tokenizer, place, use)
 
-    export_folder(folder, write)
+    export_folder(folder, write, card=card)
 
 
 def save_model(
@@ -105,15 +108,24 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     export_folder(folder, lambda place: tokenizer.save_pretrained(place))
 
 
-def export_folder(folder: Path, write: Callable[[Path], object]) -> None:
+def export_folder(folder: Path, write: Callable[[Path], object], *, card: str = "") -> None:
     """Let `write` fill a new folder, seal it, and replace `folder` with it.
+
+    Args:
+        card: text of its README.md; none if empty.
 
     Raises:
         UserError: `folder` contains something that precis did not write.
         RunError: it cannot be written, for example because the disk is full; the old folder is kept.
     """
+
+    def write_all(place: Path) -> None:
+        write(place)
+        if card:
+            (place / CARD_FILE).write_text(card, encoding="utf-8")
+
     try:
-        write_folder(folder, write)
+        write_folder(folder, write_all)
     except PermissionError:
         raise  # free space would not help
     except Exception as error:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
+from precis.training.validation import is_bound
 
 _SMOOTHING = 0.9  # of the displayed loss and speed; files contain the raw values
 
@@ -64,7 +65,8 @@ class ProgressBar:
 
     def on_validation(self, info: ValidationInfo) -> None:
         """Print the validation's metrics."""
-        figures = "  ".join(f"{name} {value:.3f}" for name, value in info.metrics.items())
+        shown = {name: value for name, value in info.metrics.items() if not is_bound(name)}
+        figures = "  ".join(f"{name} {value:.3f}" for name, value in shown.items())
         best = "  (best so far)" if info.improved else ""
         self._print(f"validation at step {info.step}: {figures}{best}  [{info.seconds:.0f} s]")
 

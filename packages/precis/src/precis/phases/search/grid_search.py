@@ -32,6 +32,7 @@ from precis.messages import Notify, silent
 from precis.phases.folder_check import SETTINGS_FILE
 from precis.phases.output_folders import claim_folder
 from precis.phases.run_folder import (
+    CARD_FILE,
     export_folder,
     export_model,
     has_checkpoints,
@@ -270,6 +271,7 @@ class _Search:
             generation,
             location.use,
             self._folder / MODEL_FOLDER,
+            card=(place / MODEL_FOLDER / CARD_FILE).read_text(encoding="utf-8"),
         )
         record = read_json(place / SETTINGS_FILE)
         record["run"]["generation"] = generation.to_dict()
