@@ -45,7 +45,7 @@ def explain(error: BaseException, *, debug_option: str) -> int:
         return error.code if isinstance(error.code, int) else 1
     if isinstance(error, EndedBySignal):
         name = signal.Signals(error.number).name
-        return _say(f"ended by {name}; the same command again goes on where it can", 128 + error.number)
+        return _say(f"ended by {name}; repeat the command", 128 + error.number)
     if _was_interrupted(error):
         return _say("interrupted", 130)
     if isinstance(error, UserError):

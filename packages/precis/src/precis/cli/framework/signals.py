@@ -13,7 +13,7 @@ class EndedBySignal(BaseException):
     """The exception of a signal. No `except Exception` catches it.
 
     Attributes:
-        number: of the signal; a shell expects the exit code 128 + `number`.
+        number: the signal; a shell expects the exit code 128 + `number`.
     """
 
     def __init__(self, number: int) -> None:

@@ -33,7 +33,7 @@ def open_closed_streams() -> bool:
     """Open the standard streams that the caller closed; return whether standard output was.
 
     Otherwise the next file that opens would get their number, and what a library in C prints. Closed standard input
-    stays None to Python, so that reading it is an error; closed standard error loses its messages, as was asked.
+    stays None to Python, so that reading it is an error; messages to closed standard error are lost.
     """
     was_closed = sys.stdout is None
     for number in range(3):
@@ -42,7 +42,7 @@ def open_closed_streams() -> bool:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the smallest free number: this one
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # until the process ends
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open until the end
     return was_closed
 
 
