@@ -143,7 +143,7 @@ def test_a_file_that_the_seal_does_not_list_is_not_opened(missing, tmp_path, mon
         opened.append(Path(path).name)
         return object()
 
-    monkeypatch.setattr(module.onnxruntime, "InferenceSession", session)
+    monkeypatch.setattr("onnxruntime.InferenceSession", session)
     our_tokenizer().save_pretrained(tmp_path)
     (tmp_path / "onnx.json").write_text('{"format": 1}')
     for name in ("encoder_model.onnx", "decoder_model_merged.onnx", "scorer_model.onnx"):
@@ -156,7 +156,7 @@ def test_a_file_that_the_seal_does_not_list_is_not_opened(missing, tmp_path, mon
 def test_a_tokenizer_of_a_folder_is_bounded(tmp_path, monkeypatch):
     from precis_onnx import folder as module
 
-    monkeypatch.setattr(module.onnxruntime, "InferenceSession", lambda path, **_: object())
+    monkeypatch.setattr("onnxruntime.InferenceSession", lambda path, **_: object())
     long = {"type": "Replace", "pattern": {"String": "e"}, "content": "e" * 1000}
     (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": long}))
     (tmp_path / "onnx.json").write_text('{"format": 1}')

@@ -42,7 +42,7 @@ _LEAST = {
     "temperature": 1e-6, "top_k": 0, "top_p": 0.0,
 }  # fmt: skip
 _MOST = {"length_penalty": 50.0, "repetition_penalty": 1e6}
-"""Larger ones overflow: 131,072 tokens to the power of 60 is no double."""
+"""Larger ones overflow: 131,072 tokens to the power of 61 exceed a double."""
 
 
 def settings_of(model: PreTrainedModel) -> GenerationSettings:

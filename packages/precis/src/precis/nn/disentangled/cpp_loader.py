@@ -164,7 +164,7 @@ def _refuse_what_others_can_write(folder: Path, *files: Path) -> None:
     """Raise `KernelError` if another user could write or replace the folder of libraries, or one in it.
 
     A library is code. So it and its folder must be ours, and so must be every link on the way. The folders above may be
-    shared only if nobody can rename what belongs to others (the sticky bit, as `/tmp` has).
+    shared only if no other user can rename what belongs to others (the sticky bit, as `/tmp` has).
     """
     strict = {folder.absolute(), folder.resolve(), *files}
     for place in (*strict, *folder.absolute().parents, *folder.resolve().parents):
