@@ -11,7 +11,6 @@ sources. Processes that a test starts read the sources, and so do not see the ch
 import argparse
 import ast
 import copy
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
@@ -134,7 +133,7 @@ def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
         getattr(parent, field)[index] = node
 
 
-class _Changed(importlib.machinery.SourceFileLoader, importlib.abc.MetaPathFinder):
+class _Changed(importlib.machinery.SourceFileLoader):
     """Finds and loads the one changed module."""
 
     def __init__(self, mutant: Mutant) -> None:
@@ -195,7 +194,8 @@ def _run_changed(mutant: Mutant, files: Sequence[str]) -> None:
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(silence, stream)
-    sys.meta_path.insert(0, _Changed(mutant))
+    finder: Any = _Changed(mutant)
+    sys.meta_path.insert(0, finder)
     code = 1
     try:
         chosen = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not gpu and not browser"]

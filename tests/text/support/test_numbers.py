@@ -21,4 +21,4 @@ from precis_text.support.numbers import numbers_of
 )
 def test_a_letter_before_a_larger_one_is_subtracted(numeral: str, value: float) -> None:
     (found,) = numbers_of(f"Henry {numeral} came", None)
-    assert (found.text, found.values) == (numeral, {value})
+    assert (found.text, found.values) == (numeral, frozenset([value]))
