@@ -11,7 +11,7 @@ TEST   := 400
 # Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
 TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
-.PHONY: install wheel demo demo-train test test-modes test-slow browser guide docs gpu bench faults check format lock clean
+.PHONY: install wheel demo demo-train test mutants test-modes test-slow browser guide docs gpu bench faults check format lock clean
 
 install: $(VENV)/.installed
 
@@ -63,6 +63,12 @@ FAST   := $(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu 
 test: install
 	$(FAST) --jaxtyping-packages=precis.nn,precis.models,precis.objectives,precis.tuning,tests.shape_checks.checked $(SHAPED)
 	$(FAST) $(SHAPED:%=--ignore=%)
+
+# Small changes of the code that a test must notice: make mutants NAMES=precis_text.length; of what differs: SINCE=main
+NAMES  := precis_text precis.generation
+SAMPLE := 60
+mutants: install
+	$(PYTHON) -m tests.mutants $(if $(SINCE),--since $(SINCE),$(NAMES)) --sample $(SAMPLE)
 
 # The modes that this machine is not in: an older processor, bf16
 test-modes: install

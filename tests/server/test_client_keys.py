@@ -56,6 +56,14 @@ def test_rates_come_back_with_time() -> None:
     assert [rates.wait("a"), rates.wait("a")] == [0, 30]
 
 
+def test_a_long_pause_allows_no_more_than_a_minutes_requests() -> None:
+    now = [0.0]
+    rates = Rates(2, now=lambda: now[0])
+    assert rates.wait("a") == 0
+    now[0] = 36_000.0
+    assert [rates.wait("a") for _ in range(3)] == [0, 0, 30]
+
+
 def test_a_key_opens_and_its_rate_holds(serve, keys: Keys) -> None:
     service = serve(keys=keys, limits=Limits(per_minute=2))
     with service.client(headers={"Authorization": f"Bearer {SECRET}"}) as client:

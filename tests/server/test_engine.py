@@ -143,3 +143,26 @@ def test_a_document_without_a_summary_is_counted_once(reason: str) -> None:
     finally:
         engine.stop(seconds=10)
     assert listener.reasons == [reason] * 3
+
+
+def test_documents_whose_clients_left_make_room_in_the_queue() -> None:
+    maker = Picky()
+    engine = Engine(maker, Limits(queue=10, tokens=10), Counting(), lambda error: None)
+    ask = Ask(model="m", mode="extract")
+
+    async def run() -> list:
+        in_work = engine.submit(["x"], [1], ask)
+        await asyncio.to_thread(maker.begun.wait, 10)
+        for _ in range(3):
+            engine.forget(engine.submit(["y"], [9], ask))
+        with pytest.raises(ApiError, match="queue is full"):
+            engine.submit(["z"], [10], ask)
+        last = engine.submit(["z"], [9], ask)
+        maker.go.set()
+        return await asyncio.gather(*(job.done for job in [*in_work, *last]))
+
+    engine.start()
+    try:
+        assert asyncio.run(run()) == [NOTHING] * 2
+    finally:
+        engine.stop(seconds=10)

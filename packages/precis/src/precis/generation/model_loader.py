@@ -253,7 +253,16 @@ def _load_weights(
     if found is not None:
         check_left_over(found, sorted(info["unexpected_keys"]), source)
     check_finite(model, source)
+    if found is None or not found.is_compact:
+        _copy_weights(model)
     return model
+
+
+def _copy_weights(model: PreTrainedModel) -> None:
+    """Move mapped weights into memory of our own: a file overwritten in place would change them, or end the process."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        if tensor.device.type == "cpu":
+            tensor.data = tensor.detach().clone()
 
 
 def _check_vocabulary(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str) -> None:

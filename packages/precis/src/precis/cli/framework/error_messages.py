@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 
+from precis.cli.framework.signals import EndedBySignal
 from precis.cli.framework.standard_output import STANDARD_OUTPUT, drop_output
 from precis.cli.framework.usage_errors import usage_line
 from precis_text.errors import RunError, UserError
@@ -46,7 +48,10 @@ def explain(error: BaseException, *, debug_option: str, words: Sequence[str] = (
 
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, EndedBySignal):
+        name = signal.Signals(error.number).name
+        return _say(f"ended by {name}; repeat the command", 128 + error.number)
+    if _was_interrupted(error):
         return _say("interrupted", 130)
     if isinstance(error, UserError):
         return _say(str(error), 2)
@@ -67,6 +72,18 @@ def explain(error: BaseException, *, debug_option: str, words: Sequence[str] = (
         return _say(f"a library failed on this input: {error}; {debug_option} shows where", 1)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return _say(f"unexpected {what}; run again with {debug_option} for the traceback", 1)
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Return whether Ctrl-C caused an error: while it imports, transformers turns it into one of its own."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def _system_error(error: BaseException) -> OSError | None:

@@ -237,6 +237,8 @@ def _read_file(path: Path) -> list[Passages]:
 
 
 def _standard_input() -> list[Passages]:
+    if sys.stdin is None:
+        raise UserError("standard input is closed; name a file, or pipe a document in")
     content = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise UserError(f"standard input: is larger than {size(MOST_BYTES)}, the limit for one document")
