@@ -58,6 +58,9 @@ class SlowMakers:
     name: str = "tiny"
     modes: tuple = ("abstract",)
 
+    def counter(self):
+        return self.inner.counter()
+
     def make(self, texts, ask: Ask, watch, hear=None):
         self.batches.append(len(texts))
         while not self.go.wait(0.01):
