@@ -38,7 +38,7 @@ def test_switches_are_true_or_false() -> None:
 
 
 def test_a_variable_of_no_option_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="PRECIS_SERVE_MAX_TOKEN: .*PRECIS_SERVE_MAX_TOKENS"):
+    with pytest.raises(UserError, match=r"PRECIS_SERVE_MAX_TOKEN: .*PRECIS_SERVE_MAX_TOKENS"):
         words({"PRECIS_SERVE_MAX_TOKEN": "9"})
     with pytest.raises(UserError, match="separate values by spaces"):
         words({"PRECIS_SERVE_MODEL": "'a"})
