@@ -1,9 +1,9 @@
-"""Clients that send nothing, or nothing whole, beside one with a key: `python -m faults.service.silence`.
+"""Attack a server by clients that send nothing, or nothing whole: `python -m faults.service.silence`.
 
-`precis serve` is started on loopback with a file of keys. A client with a key asks for a summary again and again: first
-alone, then beside 2,000 silent connections, 100 heads that come a byte a second, and 64 bodies of which the last byte
-never comes. Exit code 1 if its median answer takes more than twice the quiet time, an answer is no 200, or the log
-grows by 1 MB.
+`precis serve` starts on loopback with a file of keys. A client with a key asks for a summary again and again. First it
+has the server to itself. Then there are 2,000 silent connections, 100 heads that come a byte a second, and 64 bodies
+whose last byte never comes, in turn. Exit code 1 if its median answer takes more than twice the quiet time, an answer
+does not have status 200, or the log grows by 1 MB.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def answers(url: str, secret: str, *, count: int) -> list[float]:
     """Ask for summaries one after another, each over a connection of its own; return the seconds of each.
 
     Raises:
-        SystemExit: an answer is no 200.
+        SystemExit: an answer does not have status 200.
     """
     took = []
     for text in texts(count, seed=1):
@@ -141,7 +141,7 @@ def answers(url: str, secret: str, *, count: int) -> list[float]:
 
 
 def beside(attack: Attack, url: str, ask: Callable[[], list[float]]) -> tuple[list[float], int]:
-    """Ask while an attack goes on; return the seconds of each answer, and the connections that were opened."""
+    """Ask during an attack; return the seconds of each answer, and the connections that were opened."""
     attackers = Attackers(attack, int(url.rsplit(":", 1)[1]))
     attackers.start()
     attackers.complete.wait(60)
@@ -173,7 +173,7 @@ def start(keys: Path, log: Path) -> tuple[subprocess.Popen[bytes], str]:
 def main() -> int:
     """Parse, start a server, and attack it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--answers", type=int, default=40, help="asked for beside each attack")
+    parser.add_argument("--answers", type=int, default=40, help="asked for during each attack")
     options = parser.parse_args()
     ann, eve = secret_of(1), secret_of(2)
     failed = False

@@ -46,7 +46,7 @@ class ConnectionLimits(Settings):
 
 
 def most_open(wanted: int) -> int:
-    """Raise the limit of open files for so many connections; return how many fit under it, at least 16."""
+    """Raise the limit of open files for `wanted` connections; return how many fit under it, at least 16."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -148,7 +148,7 @@ class Connection(H11Protocol):
     """One connection; uvicorn reads its requests.
 
     Attributes:
-        address: of the client.
+        address: the address of the client.
         counted: it counts against the bounds.
     """
 
@@ -181,7 +181,7 @@ class Connection(H11Protocol):
         self._stand()
 
     def data_received(self, data: bytes) -> None:
-        """Read bytes; the time for a head begins with its first one."""
+        """Read bytes; its first one starts the time for a head."""
         if self.transport.is_closing():
             return
         if self._idle and self._until is None:

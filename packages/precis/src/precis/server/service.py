@@ -93,7 +93,7 @@ class Service:
             self.engine.forget([job for job in jobs if not job.done.done()])
 
     async def _tokens(self, texts: Sequence[str], model: str, param: str) -> list[int]:
-        """Return the tokens of each document, at least 1; long ones are counted beside the event loop."""
+        """Return the tokens of each document, at least 1; long ones are counted outside the event loop."""
         counter = self.models.counter(model)
         if sum(map(len, texts)) <= _COUNTED_AT_ONCE:
             self.limits.check(texts, counter, param=param)

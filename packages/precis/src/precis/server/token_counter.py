@@ -45,7 +45,7 @@ class ByTokenizer:
 
 
 class ByBytes:
-    """A counter of bytes, for a tokenizer that has no fast form: it makes at most one token of a byte."""
+    """A counter of bytes, for a tokenizer without a fast form: it makes at most one token of a byte."""
 
     def at_least(self, text: str) -> int:
         """Return the number of words."""

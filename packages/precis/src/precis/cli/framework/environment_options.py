@@ -24,7 +24,7 @@ class CommandOfService(CheckedCommand):
         """Put the options of the environment before those of the command line, then parse.
 
         Raises:
-            UserError: a variable names no option, or its value is none of the option.
+            UserError: a variable names no option, or its value is not one of the option.
         """
         if ctx.resilient_parsing or "--help" in args:
             return super().parse_args(ctx, args)
@@ -43,7 +43,7 @@ def words_of(
         typed: the command line.
 
     Raises:
-        UserError: a variable names no option, or its value is none of the option.
+        UserError: a variable names no option, or its value is not one of the option.
     """
     prefix = f"PRECIS_{command.upper()}_"
     given = {word.partition("=")[0] for word in typed}
@@ -53,7 +53,7 @@ def words_of(
         option = options.get(name)
         if option is None:
             known = [prefix + one.removeprefix("--").upper().replace("-", "_") for one in options]
-            raise UserError(f"{variable}: precis {command} has no such option{nearest(variable, known)}")
+            raise UserError(f"{variable}: precis {command} does not have this option{nearest(variable, known)}")
         if not given & {*option.opts, *option.secondary_opts}:
             words += _words(name, environment[variable], option, variable)
     return words
