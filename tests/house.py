@@ -22,7 +22,7 @@ SOURCES = {
 MOST_LINES = {"precis": 48_500, "all packages": 62_500}  # docs/adr/0015
 MOST_MODULES = 274  # of packages/precis
 # Of the English check in README, ARCHITECTURE and docs/guide: lower it with each page rewritten
-MOST_FINDINGS = 94
+MOST_FINDINGS = 0
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
 

@@ -5,7 +5,7 @@ import lzma
 from pathlib import Path
 
 from precis.data.synthetic.corpus import make_pairs
-from tests.document_files import epub, lines_of, pdf
+from tests.document_files import epub, lines_of, pdf, word
 from tests.fairseq_checkpoints import bert_like, save_released
 from tests.tiny_models import save, save_classifier
 
@@ -30,6 +30,7 @@ def make_world(folder: Path) -> None:
     for name in ("report.txt", "mail.txt", "facts.txt"):
         (folder / name).write_text(_REPORT)
     (folder / "report.pdf").write_bytes(pdf([lines_of([line]) for line in _REPORT.split(". ")]))
+    (folder / "report.docx").write_bytes(word(lambda document: document.add_paragraph(_REPORT)))
     (folder / "letters" / "more").mkdir(parents=True)
     (folder / "letters" / "mail.eml").write_text(f"Subject: Choir\n\n{_REPORT}\n")
     (folder / "letters" / "more" / "book.epub").write_bytes(
