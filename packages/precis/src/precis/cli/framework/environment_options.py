@@ -53,7 +53,9 @@ def words_of(
         option = options.get(name)
         if option is None:
             known = [prefix + one.removeprefix("--").upper().replace("-", "_") for one in options]
-            raise UserError(f"{variable}: precis {command} does not have this option{nearest(variable, known)}")
+            raise UserError(
+                f"{variable}: precis {command} does not have this option{nearest(variable, known)}"
+            )
         if not given & {*option.opts, *option.secondary_opts}:
             words += _words(name, environment[variable], option, variable)
     return words
