@@ -92,6 +92,28 @@ LeastRate = Annotated[
         help="Minimum kilobytes a second of a request's body, after its first ten seconds.",
     ),
 ]
+MaxTokens = Annotated[
+    int,
+    typer.Option(
+        "--max-tokens",
+        min=16,
+        max=10_000_000,
+        help="Maximum tokens of a document, as the model's tokenizer counts them.",
+    ),
+]
+QueueTokens = Annotated[
+    int,
+    typer.Option(
+        "--queue-tokens",
+        min=16,
+        max=100_000_000,
+        help="Maximum tokens of waiting documents; beyond that, 503.",
+    ),
+]
+MaxSeconds = Annotated[
+    float,
+    typer.Option("--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."),
+]
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 
 
@@ -145,30 +167,9 @@ def serve(
         int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
     ] = 4,
     max_files_mb: MaxFiles = 32,
-    max_tokens: Annotated[
-        int,
-        typer.Option(
-            "--max-tokens",
-            min=16,
-            max=10_000_000,
-            help="Maximum tokens of a document, as the model's tokenizer counts them.",
-        ),
-    ] = 131_072,
-    queue_tokens: Annotated[
-        int,
-        typer.Option(
-            "--queue-tokens",
-            min=16,
-            max=100_000_000,
-            help="Maximum tokens of waiting documents; beyond that, 503.",
-        ),
-    ] = 524_288,
-    max_seconds: Annotated[
-        float,
-        typer.Option(
-            "--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."
-        ),
-    ] = 300.0,
+    max_tokens: MaxTokens = 131_072,
+    queue_tokens: QueueTokens = 524_288,
+    max_seconds: MaxSeconds = 300.0,
     max_connections: MaxConnections = 2048,
     max_connections_of_one: MaxConnectionsOfOne = 1024,
     head_seconds: HeadSeconds = 10.0,
