@@ -59,6 +59,9 @@ class SlowMakers:
     modes: tuple = ("abstract",)
     english_only: bool = False
 
+    def counter(self):
+        return self.inner.counter()
+
     def make(self, texts, ask: Ask, watch, hear=None):
         self.batches.append(len(texts))
         while not self.go.wait(0.01):

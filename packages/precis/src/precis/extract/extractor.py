@@ -80,6 +80,7 @@ class Extractor:
         self.max_source = assumed_limit(model.config) if declared is None else declared
         self.model = model
         self.scorer = scorer.to(model.device)
+        self.tokenizer = tokenizer
         self._read = UnitReader(model, tokenizer, max_source=self.max_source)
 
     @classmethod

@@ -2,6 +2,7 @@
 
     request -> a job for each document -> queue, counted in tokens -> batch -> model -> answers
 
+Between two pieces of a long document, a batch of short documents gets a turn, so none waits for the rest of a long one.
 The oldest job starts a batch. Jobs with the same options that fit its passes join it. A summary depends only on its own
 document (`precis.generation.decoder_batches`, `precis.extract.unit_encoder`), so batching affects only the speed.
 """
@@ -141,11 +142,19 @@ class Engine:
         maker: the summarizer; only the engine's thread calls it.
         listener: receives events, from that thread and from the event loop.
         fault: logs an exception that is a bug of the service.
+        loaded: whether a model is in memory, so that a turn between two pieces never loads one.
     """
 
     def __init__(
-        self, maker: Maker, limits: Limits, listener: Listener, fault: Callable[[BaseException], None]
+        self,
+        maker: Maker,
+        limits: Limits,
+        listener: Listener,
+        fault: Callable[[BaseException], None],
+        *,
+        loaded: Callable[[str], bool] = lambda _: True,
     ) -> None:
+        self._loaded, self._in_turn = loaded, False
         self._maker, self._limits, self._listener, self._fault = maker, limits, listener, fault
         self._queue: list[QueuedDocument] = []
         self._changed = threading.Condition()
@@ -183,7 +192,7 @@ class Engine:
                 raise ApiError(
                     503,
                     "queue_full",
-                    f"the queue is full: {self._documents:,} documents with about {self._tokens:,} tokens",
+                    f"the queue is full: {self._documents:,} documents with {self._tokens:,} tokens",
                     retry_after=1 + self._documents // max(1, self._limits.batch),
                 )
             deadline = time.monotonic() + self._limits.seconds
@@ -228,17 +237,41 @@ class Engine:
 
     def _work(self) -> None:
         while batch := self._next():
-            started = time.monotonic()
-            try:
-                self._make(batch)
-            except BaseException as error:  # keep serving the others, whatever a library raises
-                self._fault(error)
-                for job in batch:
-                    self._fail(job, server_failed())
-            finally:
-                with self._changed:
-                    self._count(-len(batch), -sum(job.cost for job in batch))
-                self._listener.batch(len(batch), time.monotonic() - started)
+            self._finish(batch)
+
+    def _finish(self, batch: list[QueuedDocument]) -> None:
+        """Answer the jobs of a batch, whatever happens."""
+        started = time.monotonic()
+        try:
+            self._make(batch)
+        except BaseException as error:  # keep serving the others, whatever a library raises
+            self._fault(error)
+            for job in batch:
+                self._fail(job, server_failed())
+        finally:
+            with self._changed:
+                self._count(-len(batch), -sum(job.cost for job in batch))
+            self._listener.batch(len(batch), time.monotonic() - started)
+
+    def _take_turn(self, running: list[QueuedDocument]) -> None:
+        """Make a batch of short documents while a long one is between two pieces."""
+        most = min(max(job.cost for job in running) // _ALIKE, self._limits.together)
+        with self._changed:
+            short = [
+                job
+                for job in self._queue
+                if job.cost <= most and not job.useless and self._loaded(job.ask.model)
+            ]
+            if not short:
+                return
+            batch = _alike(short, self._limits)
+            taken = set(map(id, batch))
+            self._queue = [job for job in self._queue if id(job) not in taken]
+        self._in_turn = True
+        try:
+            self._finish(batch)
+        finally:
+            self._in_turn = False
 
     def _next(self) -> list[QueuedDocument]:
         """Wait for a batch; return an empty one if the engine has stopped."""
@@ -278,9 +311,11 @@ class Engine:
         job.finish(refused)
 
     def _make(self, batch: list[QueuedDocument]) -> None:
-        def watch(*_: int) -> None:
+        def watch(done: int, known: int, written: int) -> None:
             if all(job.useless for job in batch):
                 raise _NobodyWaitsError
+            if done < known and not written and not self._in_turn:  # between two pieces
+                self._take_turn(batch)
 
         def hear(place: int, beginning: str) -> None:
             batch[place].hear(beginning)

@@ -20,6 +20,7 @@ from precis.generation.summarizer import Summary
 from precis.malloc import trim_heap
 from precis.server.engine import Ask
 from precis.server.limits import ApiError
+from precis.server.token_counter import TokenCounter
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
 
@@ -49,6 +50,10 @@ class Served(Protocol):
         """Bytes of its weights."""
         ...
 
+    def counter(self) -> TokenCounter:
+        """Return a counter of its tokens, which outlives it."""
+        ...
+
     def make(
         self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
     ) -> list[Summary]:
@@ -74,6 +79,7 @@ class ModelPool:
         self._loaded: dict[str, Served] = {}  # the least recently used first
         self._modes: dict[str, tuple[Mode, ...]] = {}
         self._english_only: dict[str, bool] = {}
+        self._counters: dict[str, TokenCounter] = {}
         self._sizes: dict[str, int] = {}
 
     @classmethod
@@ -110,6 +116,10 @@ class ModelPool:
         """Return whether a model chooses well only from English prose."""
         return self._english_only[name]
 
+    def counter(self, name: str) -> TokenCounter:
+        """Return the counter of a model's tokens, whether the model is in memory or not."""
+        return self._counters[name]
+
     def make(
         self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
     ) -> list[Summary]:
@@ -132,6 +142,8 @@ class ModelPool:
             self._make_room(self._sizes.get(name, 0))
             model = self._loaders[name]()
             self._modes[name], self._english_only[name] = model.modes, model.english_only
+            if name not in self._counters:
+                self._counters[name] = model.counter()
             if self._memory is not None:
                 self._sizes[name] = model.size
                 self._check_size(name)

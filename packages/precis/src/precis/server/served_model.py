@@ -14,6 +14,7 @@ from precis.generation.model_location import is_default
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.server.engine import Ask
+from precis.server.token_counter import TokenCounter, counter_of
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
 
@@ -75,6 +76,12 @@ class ServedModel:
         assert owner is not None
         tensors = [*owner.model.parameters(), *owner.model.buffers()]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    def counter(self) -> TokenCounter:
+        """Return a counter of its tokens."""
+        owner = self.writer or self.chooser
+        assert owner is not None
+        return counter_of(owner.tokenizer)
 
     def make(
         self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None

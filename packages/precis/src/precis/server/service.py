@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from fastapi import Request
@@ -27,6 +27,7 @@ from precis_text.forms.form import FormType
 from precis_text.forms.form_choice import make_form
 from precis_text.length import LengthOptions, make_length
 
+_COUNTED_AT_ONCE = 8_192  # characters, whose tokens are counted in milliseconds
 _PATIENCE = 10.0  # seconds of silence after which a stream sends a keep-alive
 
 
@@ -39,6 +40,7 @@ class Service:
     limits: Limits
     metrics: Metrics
     files: FileReader
+    counting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     def model(self, name: str | None) -> str:
         """Return the name of the model that a request names; if None, the first.
@@ -94,13 +96,26 @@ class Service:
         passages: Sequence[Passages] = (),
     ) -> AsyncIterator[list[QueuedDocument]]:
         """Queue documents while the body runs; remove them at its end, however it ends."""
-        costs = self.limits.check(texts, param=param)
+        costs = await self._tokens(texts, ask.model, param)
         jobs = self.engine.submit([plain(text) for text in texts], costs, ask, passages=passages)
-        request.state.facts = {"documents": len(jobs), "estimated_tokens": sum(costs), "mode": ask.mode}
+        request.state.facts = {"documents": len(jobs), "tokens": sum(costs), "mode": ask.mode}
         try:
             yield jobs
         finally:
             self.engine.forget([job for job in jobs if not job.done.done()])
+
+    async def _tokens(self, texts: Sequence[str], model: str, param: str) -> list[int]:
+        """Return the tokens of each document, at least 1; long ones are counted outside the event loop."""
+        counter = self.models.counter(model)
+        if sum(map(len, texts)) <= _COUNTED_AT_ONCE:
+            self.limits.check(texts, counter, param=param)
+            counts = counter.count(texts)
+        else:
+            await asyncio.to_thread(self.limits.check, texts, counter, param=param)
+            async with self.counting:
+                counts = await asyncio.to_thread(counter.count, texts)
+        self.limits.check_tokens(counts, param=param)
+        return [max(1, count) for count in counts]
 
     async def beginnings(self, job: QueuedDocument) -> AsyncIterator[str]:
         """Yield the first sentences of a summary whenever there are more, and "" after some seconds of silence."""
