@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from precis_judge.judging_study import JudgingStudy
-from precis_judge.report_files import publish
+from precis_judge.report_page import publish
 from precis_judge.system_summaries import JudgedDocument
 from tests.judge.studies import INJECTED, invented, judge_all, lines, study_in
 

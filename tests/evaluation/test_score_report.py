@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from rich.table import Table
 
 from precis.data.pairs.pair import Pair
 from precis.evaluation.baselines import Lead
@@ -17,6 +16,7 @@ from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
+from precis.table import Table
 from precis_text.errors import UserError
 
 _TOWNS = ["Arlen", "Brook", "Corby", "Delph", "Esher", "Filey"]

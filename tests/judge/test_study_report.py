@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from precis_judge.protocols import protocol
-from precis_judge.report_files import publish
+from precis_judge.report_page import publish
 from precis_judge.study_report import make_report
 from precis_judge.verdicts import VerdictStore
 from precis_text.errors import UserError

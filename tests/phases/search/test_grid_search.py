@@ -121,7 +121,7 @@ def test_the_best_training_and_its_best_decoding_are_exported(model: str, data: 
     settings = json.loads((out / "settings.json").read_text())["run"]
     assert settings["train"]["learning_rate"] == 1e-2
     assert settings["generation"].items() >= done.decodings[0].values.items()
-    assert [table.row_count for table in done.tables()] == [2, 4]
+    assert [len(table.rows) for table in done.tables()] == [2, 4]
 
 
 def test_fewer_trials_are_distinct_points_and_more_of_them_later_add_to_these(

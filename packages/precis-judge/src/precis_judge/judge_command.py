@@ -63,8 +63,7 @@ def plan(
     are those of one judge; the two spreads set by how much. All judges see all documents.
     """
     from precis.cli.framework.console import show
-    from precis_judge.sample_size import Preference
-    from precis_judge.sample_size_table import plan_table
+    from precis_judge.sample_size import Preference, plan_table
 
     wanted = Preference(
         share=preference,
@@ -74,7 +73,7 @@ def plan(
         significance=significance,
         power=power,
     )
-    show(plan_table(wanted, judges or [1, 2, 3, 5], documents).shown())
+    show(plan_table(wanted, judges or [1, 2, 3, 5], documents))
 
 
 @app.command(
@@ -225,11 +224,11 @@ def report(
     Writes report.html, one file with plots, and report.json to the study's folder. Judges may still be at work.
     """
     from precis.cli.framework.console import note, show
-    from precis_judge.report_files import publish
+    from precis_judge.report_page import publish
 
     found, tables = publish(study, leave_out=leave_out or (), seed=seed)
     for table in tables:
-        show(table.shown())
+        show(table)
     for remark in found.remarks:
         note(remark)
     print(f"written: {study}/report.html, {study}/report.json")

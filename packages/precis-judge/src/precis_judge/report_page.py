@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from pathlib import Path
 
-from precis_judge.report_tables import agreement_table, anchor, judge_table, pair_table, system_table
-from precis_judge.study_report import CriterionResult, JudgingReport, figure, percent
-from precis_judge.tables import Table
+from precis.storage.atomic import write_file
+from precis.table import Table
+from precis_judge.judging_study import open_study
+from precis_judge.report_tables import agreement_table, anchor, judge_table, pair_table, system_table, tables
+from precis_judge.study_report import CriterionResult, JudgingReport, figure, make_report, percent
 from precis_judge.verdict_statistics import Estimate, PairResult
+from precis_text.errors import UserError
 
 _STYLE = """
 :root { color-scheme: light dark; --ground:#f6f6f3; --card:#fff; --ink:#1d1f21; --soft:#5b6066; --line:#d9dad6;
@@ -43,8 +47,27 @@ details { margin-top: .6rem; } blockquote { margin: .5rem 0; padding-left: .8rem
   white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 _WIDTH, _LABEL, _VALUE, _ROW = 860, 250, 150, 34
-_NUMBERS = set("0123456789-<")
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def publish(
+    folder: Path, *, leave_out: Sequence[str] = (), seed: int = 0
+) -> tuple[JudgingReport, list[Table]]:
+    """Write report.json and report.html; return the report and its tables.
+
+    Raises:
+        UserError: the study or its verdicts are missing, or evalica is not installed.
+    """
+    study = open_study(folder)
+    try:
+        report = make_report(study, leave_out=leave_out, seed=seed)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"reports need {error.name}, which is not installed: pip install 'precis-summarizer[judge]'"
+        ) from None
+    write_file(folder / "report.json", report.to_json())
+    write_file(folder / "report.html", report_page(report))
+    return report, tables(report)
 
 
 def report_page(report: JudgingReport) -> str:
@@ -69,7 +92,7 @@ def _parts(report: JudgingReport) -> Iterator[str]:
     for one in report.criteria:
         yield from _criterion(one)
     for table in (pair_table(report), system_table(report), agreement_table(report), judge_table(report)):
-        yield f"<section><h2>{table.title}</h2>{_table(table)}<p class='soft'>{escape(table.reading)}</p></section>"
+        yield f"<section><h2>{table.title}</h2>{_table(table)}<p class='soft'>{escape(table.caption)}</p></section>"
     yield from _reasons(report)
     yield "</main></body></html>"
 
@@ -164,12 +187,9 @@ def _intervals(
 
 
 def _table(table: Table) -> str:
-    numeric = [
-        all(set(row[k][:1] or "-") <= _NUMBERS for row in table.rows) for k in range(len(table.header))
-    ]
+    kinds = ["" if name in table.texts else ' class="n"' for name in table.header]
 
     def cells(tag: str, row: Sequence[str]) -> str:
-        kinds = (' class="n"' if is_number else "" for is_number in numeric)
         return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in zip(kinds, row, strict=True))
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from precis.table import Table
 from precis_judge.study_report import CriterionResult, JudgingReport, figure, p_text, percent
-from precis_judge.tables import Table
 
 
 def pair_table(report: JudgingReport) -> Table:
     """Return the results of every pair of systems by every criterion."""
     return Table(
         title="Pairs",
-        reading=(
+        caption=(
             "Rate: share of verdicts for the first system in percent, a tie counting half; 95% interval over documents "
             "and judges. p: exact binomial test over documents, without ties."
         ),
         header=("criterion", "systems", "wins", "losses", "ties", "rate", "p"),
+        texts=("criterion", "systems"),
         rows=tuple(
             (
                 one.name,
@@ -33,11 +34,12 @@ def system_table(report: JudgingReport) -> Table:
     """Return the strengths, a row per system."""
     return Table(
         title="Systems",
-        reading=(
+        caption=(
             "Bradley-Terry strength: log-odds to win against the average system, with 95% interval over documents and "
             "judges. A strength 1 higher than another means 73 wins in 100."
         ),
         header=("system", *(one.name for one in report.criteria)),
+        texts=("system",),
         rows=tuple(
             (name, *(figure(one.strengths[name]) for one in report.criteria)) for name in report.systems
         ),
@@ -48,8 +50,9 @@ def agreement_table(report: JudgingReport) -> Table:
     """Return Krippendorff's alpha, a row per criterion."""
     return Table(
         title="Agreement of judges",
-        reading="Krippendorff's alpha, ordinal, with 95% interval: 1 is full agreement, 0 is chance.",
+        caption="Krippendorff's alpha, ordinal, with 95% interval: 1 is full agreement, 0 is chance.",
         header=("criterion", "alpha", "remark"),
+        texts=("criterion", "remark"),
         rows=tuple((one.name, figure(one.alpha), one.alpha.note) for one in report.criteria),
     )
 
@@ -58,11 +61,12 @@ def judge_table(report: JudgingReport) -> Table:
     """Return the quality of each judge's work."""
     return Table(
         title="Judges",
-        reading=(
+        caption=(
             "In percent of answers, with exact 95% intervals. Same again: on repeated pages. Gold: rated the planted "
             "summary worse. Left: chose the left side, without ties."
         ),
         header=("judge", "pages", "same again", "gold", "left", "seconds per page"),
+        texts=("judge",),
         rows=tuple(
             (
                 one.judge,

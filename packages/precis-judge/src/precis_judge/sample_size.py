@@ -7,6 +7,7 @@ drawn (`_DRAWS` panels), since all documents share them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom
 
+from precis.table import Table
 from precis_text.config import Settings
 from precis_text.errors import UserError
 
@@ -136,3 +138,33 @@ def _power(documents: int, chances: Floats, significance: float) -> float:
     )  # the fewest wins at which the two-sided test finds a difference
     seen = binom.sf(fewest - 1, untied, (chances[:, 0] / decided)[:, None])  # (draws documents)
     return float(np.mean(np.sum(binom.pmf(untied, documents, decided[:, None]) * seen, axis=1)))
+
+
+def plan_table(wanted: Preference, judges: Sequence[int], documents: int | None) -> Table:
+    """Return the documents that each number of judges needs, or the power of each with `documents` documents."""
+    share = f"{wanted.share:.0%} of verdicts without ties for the better system, {wanted.ties:.0%} ties"
+    rows: list[tuple[str, ...]]
+    header: tuple[str, ...]
+    if documents is not None:
+        rows = [(f"{n}", f"{documents * n:,}", f"{power_of(documents, n, wanted):.0%}") for n in judges]
+        header = ("judges", "pages in all", "power")
+        title = f"Power with {documents:,} documents: {share}"
+    else:
+        needs = [needed(wanted, n) for n in judges]
+        rows = [
+            (
+                f"{need.judges}",
+                "more than 10,000" if need.documents is None else f"{need.documents:,}",
+                "-" if need.verdicts is None else f"{need.verdicts:,}",
+                f"{need.power:.0%}",
+            )
+            for need in needs
+        ]
+        header = ("judges", "documents", "pages in all", "power")
+        title = f"To detect {share}"
+    caption = (
+        f"p <= {wanted.significance} in an exact test over documents. Every judge sees every document. Log-odds to win "
+        f"spread by {wanted.document_spread} over documents and {wanted.judge_spread} over judges. More documents help "
+        "more than more judges. Repeated and gold pages are extra."
+    )
+    return Table(title=title, caption=caption, header=header, rows=rows)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
 from precis.data.pairs.pair import Pair
 from precis.evaluation.likelihood import FROM_DOCUMENT, FROM_REFERENCE, OF_REFERENCE
 from precis.evaluation.significance import Bootstrap, Interval, PairedTest
 from precis.evaluation.support_scores import MARK_COLUMNS, FaithfulScores
 from precis.storage.atomic import replacing, write_file
+from precis.table import Table
 from precis_text.errors import UserError
 
 Kind = Literal["model", "baseline", "bound"]
@@ -162,33 +161,38 @@ class Report:
 
         Each cell holds the score above its interval, so that five measures fit 80 columns.
         """
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-        table.add_column("system", overflow="fold")
-        for measure in self._measures:
-            known = measure in _METRICS  # a user's own name may have any length
-            table.add_column(escape(title_of(measure)), justify="right", overflow="fold", no_wrap=known)
-        table.add_column("words", justify="right", overflow="fold")
-        for previous, system in zip([None, *self.systems], self.systems, strict=False):
-            if previous is not None and previous.kind == "model" != system.kind:
-                table.add_section()
+        titles = {measure: title_of(measure) for measure in self._measures}
+        rows = []
+        for system in self.systems:
             cells = [
-                f"{i.mean:.1f}" + (f"\n[dim]{i.low:.1f}-{i.high:.1f}[/dim]" if self.has_intervals else "")
+                f"{i.mean:.1f}" + (f"\n{i.low:.1f}-{i.high:.1f}" if self.has_intervals else "")
                 for i in system.metrics.values()
             ]
-            name = f"{escape(system.name)}\n[dim]{system.kind}[/dim]"
-            table.add_row(name, *cells, f"{system.statistics['length']:.1f}", style=_STYLES[system.kind])
-        return table
+            rows.append([f"{system.name}\n{system.kind}", *cells, f"{system.statistics['length']:.1f}"])
+        return Table(
+            header=["system", *titles.values(), "words"],
+            rows=rows,
+            texts=("system",),
+            unbroken=[
+                title for measure, title in titles.items() if measure in _METRICS
+            ],  # users' may be long
+            styles=[_STYLES[system.kind] for system in self.systems],
+            compact=True,
+            lines_above=[
+                place
+                for place, (before, system) in enumerate(pairwise(self.systems), start=1)
+                if before.kind == "model" != system.kind
+            ],
+        )
 
     def differences_table(self) -> Table:
         """Return the `differences` for the terminal: one measure per line, with interval and p-value."""
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, caption_justify="left", caption=_TEST)
-        for heading in ("system", "measure"):
-            table.add_column(heading, overflow="fold")
-        for heading in (f"difference to {self.systems[0].name}", "p"):
-            table.add_column(escape(heading), justify="right", overflow="fold")
-        for row in self._difference_rows():
-            table.add_row(*map(escape, row))
-        return table
+        return Table(
+            header=["system", "measure", f"difference to {self.systems[0].name}", "p"],
+            rows=self._difference_rows(),
+            texts=("system", "measure"),
+            caption=_TEST,
+        )
 
     @cached_property
     def faithful_intervals(self) -> dict[str, dict[str, Interval]]:
@@ -202,26 +206,24 @@ class Report:
             for name, scores in self.faithful.items()
         }
 
-    def _faithful_rows(self) -> tuple[list[str], list[list[str]]]:
-        """Return headings, and one row per system."""
+    def _faithful_scores(self) -> Table:
+        """Return a row per system, each cell with its interval."""
         columns = list(dict.fromkeys(c for found in self.faithful_intervals.values() for c in found))
         rows = []
         for name, found in self.faithful_intervals.items():
             cells = [_faithful_cell(found.get(column), several=self.has_intervals) for column in columns]
             rows.append([name, *cells])
-        return [_FAITHFUL.get(column, column) for column in columns], rows
+        headings = [_FAITHFUL.get(column, column) for column in columns]
+        return Table(header=["system", *headings], rows=rows, texts=("system",), compact=True)
 
     def faithful_table(self) -> Table:
         """Return marks per summary and judges' scores, for the terminal."""
-        headings, rows = self._faithful_rows()
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-        table.add_column("system", overflow="fold")
-        for heading in headings:
-            table.add_column(escape(heading), justify="right", overflow="fold")
-        for row in rows:
-            cells = [cell.rstrip("]").replace(" [", "\n").replace(", ", "..") for cell in row[1:]]
-            table.add_row(escape(row[0]), *cells)
-        return table
+        table = self._faithful_scores()
+        rows = [
+            [row[0], *(cell.rstrip("]").replace(" [", "\n").replace(", ", "..") for cell in row[1:])]
+            for row in table.rows
+        ]
+        return replace(table, rows=rows)
 
     def markdown(self) -> str:
         """Return scores, shape of the summaries, differences, notes and signatures, for a file or a page."""
@@ -234,20 +236,16 @@ class Report:
         shape = [[_named(system), *_shape_cells(system.statistics)] for system in self.systems]
         shape.append([REFERENCES, *_shape_cells(self.reference_statistics)])
         titles = [title_of(measure) for measure in self._measures]
+        kinds = ("system", "kind")
         parts = [
-            _markdown_table(["system", "kind", *map(_in_cell, titles), "empty"], scores),
-            _markdown_table(["system", *_SHAPE.values()], shape),
+            Table(header=[*kinds, *titles, "empty"], rows=scores, texts=kinds).markdown(),
+            Table(header=["system", *_SHAPE.values()], rows=shape, texts=kinds).markdown(),
         ]
-        if rows := [[_in_cell(cell) for cell in row] for row in self._difference_rows()]:
-            header = ["system", "measure", f"difference to {_in_cell(self.systems[0].name)}", "p"]
-            parts += [_markdown_table(header, rows), f"Differences: {_TEST}."]
+        if self.differences:
+            table = replace(self.differences_table(), caption=f"Differences: {_TEST}.")
+            parts.append(table.markdown())
         if self.faithful:
-            headings, faithful = self._faithful_rows()
-            parts.append(
-                _markdown_table(
-                    ["system", *map(_in_cell, headings)], [[_in_cell(c) for c in row] for row in faithful]
-                )
-            )
+            parts.append(self._faithful_scores().markdown())
         parts.append("\n".join(f"- {note}" for note in self.notes))
         parts.append("\n".join(f"- `{signature}`" for signature in self.signatures.values()))
         return "\n\n".join(parts) + "\n"
@@ -362,19 +360,9 @@ def _rounded(values: Mapping[str, float]) -> dict[str, float]:
     return {name: round(float(value), _DECIMALS) for name, value in values.items()}
 
 
-def _in_cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def _named(system: SystemScores) -> str:
-    escaped = _in_cell(system.name)
-    return f"**{escaped}**" if system.kind == "model" else escaped
+    return f"**{system.name}**" if system.kind == "model" else system.name
 
 
 def _shape_cells(statistics: Mapping[str, float]) -> list[str]:
     return [f"{statistics[name]:.2f}" if name == "coverage" else f"{statistics[name]:.1f}" for name in _SHAPE]
-
-
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = ["---" if name in ("system", "kind", "measure") else "---:" for name in header]
-    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])

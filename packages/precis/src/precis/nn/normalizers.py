@@ -6,8 +6,9 @@ also settings: frozen, and saved with an adapter.
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, final
 
 import torch
 from jaxtyping import Bool, Float
@@ -26,11 +27,13 @@ class Normalizer(ABC):
     Attributes:
         row_wise: whether the weights of a query depend only on that query's scores, so that a long input can be
             processed in blocks of queries.
+        value_names: the names of the values that `with_values` uses.
         is_softmax: whether it is the plain softmax, which fused kernels compute themselves.
     """
 
     row_wise: ClassVar[bool] = True
     is_softmax: ClassVar[bool] = False
+    value_names: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def __call__(
@@ -42,6 +45,10 @@ class Normalizer(ABC):
             queries: True where a query is a real token; if None, all are.
             training: whether to draw noise, if the normalizer uses it.
         """
+
+    def with_values(self, values: Mapping[str, Any]) -> Self:
+        """Return the normalizer with those of `values` that `value_names` lists."""
+        return self
 
     def bound(self, *, mask: Bool[Tensor, "#b #h #i #j"] | None, training: bool) -> "Normalizer":
         """Return the normalizer for one call of self-attention.
@@ -92,10 +99,10 @@ class TopP(Settings, Normalizer):
 
     Raises:
         UserError: `mass` or `temperature` is out of range.
-        UserError: `mass` or `temperature` is out of range.
     """
 
     row_wise: ClassVar[bool] = False
+    value_names: ClassVar[frozenset[str]] = frozenset({"mass", "temperature"})
 
     mass: float = 0.95
     temperature: float = 1.0
@@ -110,6 +117,9 @@ class TopP(Settings, Normalizer):
             raise UserError(
                 f"TopP(temperature={self.temperature}): it must be a number above 0; the paper tries 1 and 0.1"
             )
+
+    def with_values(self, values: Mapping[str, Any]) -> Self:
+        return replace(self, mass=values["mass"], temperature=values["temperature"])
 
     def __call__(
         self, scores: Scores, *, queries: RealQueries | None = None, training: bool = False
@@ -153,6 +163,8 @@ class Gumbel(Settings, Normalizer):
         UserError: the temperature is not positive.
     """
 
+    value_names: ClassVar[frozenset[str]] = frozenset({"temperature"})
+
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
@@ -160,6 +172,9 @@ class Gumbel(Settings, Normalizer):
             raise UserError(
                 f"Gumbel(temperature={self.temperature}): it must be a number above 0; the paper tries 1, 0.1 and 0.01"
             )
+
+    def with_values(self, values: Mapping[str, Any]) -> Self:
+        return replace(self, temperature=values["temperature"])
 
     def __call__(
         self, scores: Scores, *, queries: RealQueries | None = None, training: bool = False

@@ -136,7 +136,7 @@ class TunePlan(Settings):
         return method(self.method, self.prefix, self.attention)
 
     def _check_without_prefix(self) -> None:
-        sparse = [name for name, each in METHODS.items() if each.sparse is not None and not each.blocked]
+        sparse = [name for name, each in METHODS.items() if not (each.sparse.is_softmax or each.blocked)]
         if self.method not in sparse:
             raise UserError(
                 f"method {self.method!r} needs a prefix, so it cannot tune the whole model; "

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import final
 
@@ -268,32 +268,24 @@ class Method:
 
     Attributes:
         blocked: whether prefix columns are divided among segments (section 4.1), in encoder and decoder.
-        sparse: the sparse attention of the encoder (section 4.2), if any.
+        sparse: the encoder's attention (section 4.2), which takes its values from the settings; `Softmax` is dense.
         lower_only: whether this applies to the lower layers only; upper layers are then open and dense.
     """
 
     blocked: bool = False
-    sparse: type[TopP] | type[Gumbel] | None = None
+    sparse: AttentionNormalizer = field(default_factory=Softmax)
     lower_only: bool = False
 
     def __call__(self, prefix: Prefix | NoPrefix, settings: MethodSettings = USUAL) -> Tuning:
         """Return the settings of the method with this prefix."""
         return Tuning(
             prefix=prefix,
-            encoder=self._plan(settings, settings.encoder_segments, self.normalizer(settings)),
+            encoder=self._plan(
+                settings, settings.encoder_segments, self.sparse.with_values(asdict(settings))
+            ),
             decoder=self._plan(settings, settings.decoder_segments, Softmax()) if self.blocked else Uniform(),
             target_length=settings.target_length,
         )
-
-    def normalizer(self, settings: MethodSettings) -> AttentionNormalizer:
-        """Return the normaliser of the encoder's attention scores."""
-        if self.sparse is None:
-            return Softmax()
-        if self.sparse is TopP:
-            return TopP(mass=settings.mass, temperature=settings.temperature)
-        if self.sparse is Gumbel:
-            return Gumbel(temperature=settings.temperature)
-        raise NotImplementedError(f"{self.sparse.__name__} lacks a case in Method.normalizer")
 
     def _plan(
         self, settings: MethodSettings, segments: int, normalizer: AttentionNormalizer
@@ -308,15 +300,8 @@ class Method:
     @property
     def reads(self) -> frozenset[str]:
         """Names of the `MethodSettings` that the method uses."""
-        matters = {
-            "encoder_segments": self.blocked,
-            "decoder_segments": self.blocked,
-            "target_length": self.blocked,
-            "mass": self.sparse is TopP,
-            "temperature": self.sparse is not None,
-            "lower_share": self.lower_only,
-        }
-        return frozenset(name for name, does in matters.items() if does)
+        parts = {"encoder_segments", "decoder_segments", "target_length"} if self.blocked else set()
+        return self.sparse.value_names | parts | ({"lower_share"} if self.lower_only else set())
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -324,11 +309,11 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "prefix": Method(),
         "uniblock": Method(blocked=True),
         "hierblock": Method(blocked=True, lower_only=True),
-        "truncsa": Method(sparse=TopP),
-        "softsa": Method(sparse=Gumbel),
-        "htruncsa": Method(sparse=TopP, lower_only=True),
-        "hsoftsa": Method(sparse=Gumbel, lower_only=True),
-        "hierblock+softsa": Method(blocked=True, sparse=Gumbel, lower_only=True),
+        "truncsa": Method(sparse=TopP()),
+        "softsa": Method(sparse=Gumbel()),
+        "htruncsa": Method(sparse=TopP(), lower_only=True),
+        "hsoftsa": Method(sparse=Gumbel(), lower_only=True),
+        "hierblock+softsa": Method(blocked=True, sparse=Gumbel(), lower_only=True),
     }
 )
 """The paper's methods by their names on the command line."""

@@ -30,19 +30,16 @@ Source = Annotated[
 @app.command("list")
 def list_tasks() -> None:
     """List the tasks for --task: name, limits in tokens, and dataset on the hub."""
-    from rich import box
-    from rich.table import Table
-
     from precis.cli.framework.console import show
     from precis.data.tasks.tasks import TASKS
+    from precis.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for heading in ("task", "source", "target", "language", "hub", "what it is"):
-        table.add_column(heading, justify="right" if heading in ("source", "target") else "left")
-    for name, task in TASKS.items():
-        limits = str(task.max_source), str(task.max_target)
-        table.add_row(name, *limits, task.language, task.hub, task.description)
-    show(table)
+    rows = [
+        (name, str(task.max_source), str(task.max_target), task.language, task.hub, task.description)
+        for name, task in TASKS.items()
+    ]
+    header = ("task", "source", "target", "language", "hub", "what it is")
+    show(Table(header=header, rows=rows, texts={*header} - {"source", "target"}))
     print("source, target: maximum tokens of document and summary. Local files: --task NAME --data FOLDER.")
     print("Instructions, for --instruction with a model for several tasks:")
     for name, task in TASKS.items():

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
 from precis.evaluation.agreement import Agreement, Judged, agreements
 from precis.evaluation.rouge import Rouge
@@ -21,6 +18,7 @@ from precis.evaluation.text_statistics import shape_statistics
 from precis.phases.measure.human_scores import ScoredSummary
 from precis.phases.output_folders import writing_to
 from precis.storage.atomic import write_file
+from precis.table import Table
 
 Column = NDArray[np.float64]
 _HEADINGS = ("metric", "n", "Spearman", "Kendall", "systems, Kendall")
@@ -35,25 +33,20 @@ class MetricTable:
     about: str
 
     def tables(self) -> list[Table]:
-        """Return one table per human score, for the terminal."""
-        tables = []
-        for name, rows in self.found.items():
-            table = Table(box=box.SIMPLE_HEAD, show_edge=False, title=escape(name), title_justify="left")
-            for heading in _HEADINGS:
-                table.add_column(heading, justify="left" if heading == "metric" else "right", overflow="fold")
-            for metric, one in rows.items():
-                table.add_row(escape(metric), *_cells(one))
-            tables.append(table)
-        return tables
+        """Return one table per human score."""
+        return [
+            Table(
+                header=_HEADINGS,
+                rows=[[metric, *_cells(one)] for metric, one in rows.items()],
+                title=name,
+                texts=("metric",),
+            )
+            for name, rows in self.found.items()
+        ]
 
     def markdown(self) -> str:
         """Return the same tables as Markdown."""
-        parts = []
-        for name, rows in self.found.items():
-            lines = [f"| {' | '.join(_HEADINGS)} |", "|" + " --- |" * len(_HEADINGS)]
-            lines += [f"| {metric} | {' | '.join(_cells(one))} |" for metric, one in rows.items()]
-            parts.append(f"## {name}\n\n" + "\n".join(lines))
-        return "\n\n".join([*parts, self.about]) + "\n"
+        return "\n\n".join([*(table.markdown() for table in self.tables()), self.about]) + "\n"
 
     def write(self, out: Path) -> None:
         """Write metrics.json and metrics.md into a folder."""

@@ -21,9 +21,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from rich import box
-from rich.table import Table
-
 from precis.evaluation.rouge import Rouge
 from precis.generation.input_plan import DocumentEncoder
 from precis.generation.model_location import locate
@@ -48,6 +45,7 @@ from precis.recipes.run_plan import RunPlan
 from precis.storage.atomic import write_file
 from precis.storage.locks import locked
 from precis.storage.seal import refuse_foreign
+from precis.table import Table
 from precis.training import Highest, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.training_settings import FREE_ON_RESUME
@@ -362,12 +360,10 @@ def _figure(value: float | None) -> str:
 
 def _table(title: str, trials: Sequence[Trial], metric: str) -> Table:
     names = list(trials[0].values)
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     best_steps = any("best_step" in trial.facts for trial in trials)
-    for name in ("trial", *names, metric, *(["step"] if best_steps else [])):
-        table.add_column(name, justify="right", overflow="fold")
+    rows = []
     for trial in trials:
         cells = [f"{trial.number:03d}", *(f"{trial.values[name]:g}" for name in names)]
         cells.append("failed" if trial.value is None else _figure(trial.value))
-        table.add_row(*cells, *([str(trial.facts.get("best_step", ""))] if best_steps else []))
-    return table
+        rows.append([*cells, *([str(trial.facts.get("best_step", ""))] if best_steps else [])])
+    return Table(header=["trial", *names, metric, *(["step"] if best_steps else [])], rows=rows, title=title)
