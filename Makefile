@@ -11,7 +11,7 @@ TEST   := 400
 # Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
 TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
-.PHONY: install wheel demo demo-train test test-modes test-slow browser guide docs gpu bench faults check format lock clean
+.PHONY: install wheel demo demo-train test mutants test-modes test-slow browser guide docs gpu bench faults check format lock clean
 
 install: $(VENV)/.installed
 
@@ -56,8 +56,19 @@ demo-train: install
 	$(PRECIS) data show $(RUNS)/two.jsonl
 	$(PRECIS) summarize $(RUNS)/two.jsonl --model $(RUNS)/run
 
+# Shapes of tensors are checked in the tests of four packages (tests/shape_checks.py), and nowhere else: there the checks
+# would cost time, and torch cannot compile them
+SHAPED := tests/nn tests/models tests/objectives tests/tuning
+FAST   := $(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu and not browser'
 test: install
-	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu and not browser'
+	$(FAST) --jaxtyping-packages=precis.nn,precis.models,precis.objectives,precis.tuning,tests.shape_checks.checked $(SHAPED)
+	$(FAST) $(SHAPED:%=--ignore=%)
+
+# Small changes of the code that a test must notice: make mutants NAMES=precis_text.length; of what differs: SINCE=main
+NAMES  := precis_text precis.generation
+SAMPLE := 60
+mutants: install
+	$(PYTHON) -m tests.mutants $(if $(SINCE),--since $(SINCE),$(NAMES)) --sample $(SAMPLE)
 
 # The modes that this machine is not in: an older processor, bf16
 test-modes: install

@@ -28,6 +28,7 @@ from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.support_scores import faithful_scores
 from precis.extract.extractor import Extractor
+from precis.generation.model_loader import load_model
 from precis.generation.model_location import default_model
 from precis.generation.summarizer import Summarizer
 from precis_experiments.open_sets import SETS, OpenSet, pairs_of
@@ -135,7 +136,7 @@ def main() -> int:
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     documents: list[str] = []
     marks: list[str] = []
-    writer = Summarizer.from_pretrained(asked.model or default_model()) if asked.write else None
+    writer = Summarizer.of(load_model(asked.model or default_model())) if asked.write else None
     for chosen in (*(each for each in SETS if each.name in MEASURED), *ONLY_MEASURED):
         row, of_set, found = measure(chosen, extractor, writer, asked.data, limit, asked.write)
         lines.append(row)

@@ -1,9 +1,9 @@
-"""Builds the site of the documentation, without a network: `python docs/build.py [--pages]`.
+"""Build the site of the documentation, without a network: `python docs/build.py [--pages]`.
 
     docs/, README.md, examples/*.ipynb and others -> build/pages, links turned -> zensical, strict -> build/site
 
 A link to a page of the site leads there. A link to another file of the repository becomes its name, since the site does
-not hold it. A link to nothing is an error. `--pages` writes the pages alone.
+not hold it. A link to nothing is an error. `--pages` writes only the pages.
 """
 
 import json
@@ -39,7 +39,7 @@ class BrokenLinkError(Exception):
 
 
 def sources() -> dict[Path, str]:
-    """Each Markdown file of the site and its place there."""
+    """Return each Markdown file of the site with its place there."""
     found = {ROOT / name: place for name, place in _ELSEWHERE.items()}
     for file in sorted((ROOT / "docs").rglob("*.md")):
         found[file] = file.relative_to(ROOT / "docs").as_posix()
@@ -47,12 +47,12 @@ def sources() -> dict[Path, str]:
 
 
 def notebooks() -> dict[Path, str]:
-    """Each notebook and its place on the site."""
+    """Return each notebook with its place on the site."""
     return {file: f"notebooks/{file.stem}.md" for file in sorted((ROOT / "examples").glob("*.ipynb"))}
 
 
 def from_notebook(file: Path) -> str:
-    """A notebook as a page: its texts and, as code, its cells."""
+    """Return a notebook as a page: its texts and, as code, its cells."""
     parts = []
     for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])
@@ -62,7 +62,7 @@ def from_notebook(file: Path) -> str:
 
 
 def turned(text: str, file: Path, places: dict[Path, str]) -> str:
-    """The page with its links as they are on the site.
+    """Return the page with its links as they are on the site.
 
     Raises:
         BrokenLinkError: it links to a file that is not there.
@@ -95,10 +95,10 @@ def turned(text: str, file: Path, places: dict[Path, str]) -> str:
 
 
 def api() -> str:
-    """The page of the public names, each with its docstring."""
-    from precis import _HOMES, __all__
+    """Return the page of the public names, each with its docstring."""
+    from precis import homes
 
-    names = [f"::: {_HOMES[name]}.{name}" for name in __all__]
+    names = [f"::: {module}.{name}" for name, module in homes().items()]
     intro = "# The public names\n\nEach is imported from `precis`. The guide shows them at work.\n"
     return "\n\n".join([intro, *names]) + "\n"
 

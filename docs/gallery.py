@@ -1,9 +1,9 @@
-"""Makes the pictures of the gallery by the commands that its page shows: `python docs/gallery.py [--only NAME]`.
+"""Make the pictures of the gallery with the commands that its page shows: `python docs/gallery.py [--only NAME]`.
 
     commands of PICTURES, in a temporary folder, at toy size -> docs/gallery/NAME.png -> docs/gallery.md
 
 Pictures of pages need playwright and Chromium (CHROMIUM names its path). It takes ten minutes on two cores, and the
-result is committed. `--keep FOLDER` keeps what the commands wrote; done commands are not run again there.
+result is committed. `--keep FOLDER` keeps the commands' output; finished commands are not repeated there.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Picture:
     """A picture of the gallery.
 
     Attributes:
-        about: what it shows, and where the guide says more.
-        commands: what makes it, beside `SETUP`.
-        made: where the commands leave it; empty if it is of a page in the browser.
+        about: its subject, and the page of the guide about it.
+        commands: the commands that make it, after `SETUP`.
+        made: the file that the commands write; empty for a page in the browser.
     """
 
     name: str
@@ -74,14 +74,14 @@ PICTURES = (
     Picture(
         "curves",
         "A training run",
-        "`curves.png` stands in every run folder and is drawn again after each validation; see "
-        "[finetune.md](guide/finetune.md). The ring marks the validation whose weights are kept.",
+        "Every run folder contains `curves.png`, redrawn after each validation; see "
+        "[finetune.md](guide/finetune.md). The ring marks the validation whose weights were kept.",
         made="runs/first/curves.png",
     ),
     Picture(
         "pretraining",
         "A pre-training run",
-        "The same file of `precis pretrain`: both objectives of Z-Code++ and their parts; see "
+        "The same file from `precis pretrain`: both objectives of Z-Code++ and their parts; see "
         "[pretrain.md](guide/pretrain.md).",
         (
             "precis data pack texts --out packs/texts --vocab-size 3000",
@@ -93,7 +93,7 @@ PICTURES = (
     Picture(
         "tokens",
         "Attention over the tokens of one document",
-        "With one document the axes name its tokens; see [probe.md](guide/probe.md).",
+        "With a single document the axes name its tokens; see [probe.md](guide/probe.md).",
         (
             "precis probe attention --model runs/first --data pairs --rows 1 --max-source 60 --max-target 40 "
             "--out tokens",
@@ -103,7 +103,7 @@ PICTURES = (
     Picture(
         "prefix",
         "Attention over prefix and document",
-        "The mean over twenty documents. Columns left of the white line are the prefix.",
+        "The mean over twenty documents. Columns left of the white line belong to the prefix.",
         (
             "precis probe attention --model runs/first --adapter runs/prefix --data pairs --rows 20 --out probe",
         ),
@@ -112,13 +112,13 @@ PICTURES = (
     Picture(
         "prefix-share",
         "How much attention a prefix gets",
-        "By the same command, for each layer and each of the three attentions.",
+        "From the same command, for each layer and each of the three attentions.",
         made="probe/prefix-share.png",
     ),
     Picture(
         "spectrum",
         "The spectrum of a prefix",
-        "Singular values of the attention on the prefix, summed up from the largest.",
+        "Cumulative singular values of the attention on the prefix, largest first.",
         (
             "precis probe spectrum --model runs/first --adapter runs/prefix --data pairs --rows 20 --out spectrum",
         ),
@@ -140,12 +140,12 @@ PICTURES = (
     Picture(
         "service",
         "The page of `precis serve`",
-        "A summary beside its source; each sentence shows what it rests on. See [serve.md](guide/serve.md).",
+        "A summary next to its source; each sentence shows its source passages. See [serve.md](guide/serve.md).",
     ),
     Picture(
         "judging",
         "A page for judges",
-        "Two summaries without names, and a verdict for each criterion. See [judge.md](guide/judge.md).",
+        "Two anonymous summaries, and a verdict for each criterion. See [judge.md](guide/judge.md).",
         (
             "precis evaluate --model runs/first --data pairs --out scores",
             "precis judge new --predictions scores --data pairs --reference --judge Ann --judge Ben --judge Cleo "
@@ -155,17 +155,17 @@ PICTURES = (
     Picture(
         "verdicts",
         "The report of a study",
-        "Made by `precis judge report study`. Its verdicts were drawn by chance; nobody judged these summaries.",
+        "From `precis judge report study`. The verdicts are random; no person judged these summaries.",
     ),
 )
 
 
 def page() -> str:
-    """The page: each picture below the commands that make it."""
+    """Return the page: each picture below the commands that make it."""
     parts = [
         "# Gallery",
-        "Pictures that precis makes, each by the commands above it, with tiny models and invented texts. "
-        "`python docs/gallery.py` makes all of them again. All begin with",
+        "Plots and pages that precis makes, each with its commands, from tiny models and invented texts. "
+        "`python docs/gallery.py` makes all of them again. These commands come first:",
         _block(SETUP),
     ]
     for one in PICTURES:
@@ -193,7 +193,7 @@ def run(command: str, folder: Path) -> None:
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """A page of Chromium, in the size of the pictures."""
+    """Open a page of Chromium, in the size of the pictures."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -227,7 +227,7 @@ def served(command: str, folder: Path) -> Iterator[str]:
 
 
 def service(folder: Path, image: Path) -> None:
-    """The page of `precis serve` with a summary and the passage of its second sentence."""
+    """Draw the page of `precis serve` with a summary and the passage of its second sentence."""
     with served("precis serve --port 8931", folder) as address, browser() as shown:
         shown.goto(address)
         shown.fill("#text", _REPORT.read_text(encoding="utf-8"))
@@ -239,7 +239,7 @@ def service(folder: Path, image: Path) -> None:
 
 
 def judging(folder: Path, image: Path) -> None:
-    """A judge's first page."""
+    """Draw a judge's first page."""
     with served("precis judge serve study --port 8932", folder) as address, browser() as shown:
         shown.goto(address)
         shown.wait_for_timeout(1500)
@@ -247,7 +247,7 @@ def judging(folder: Path, image: Path) -> None:
 
 
 def verdicts(folder: Path, image: Path) -> None:
-    """The report of verdicts that were drawn with odds."""
+    """Draw the report of random verdicts with unequal odds."""
     from precis_judge.judging_study import open_study
     from precis_judge.verdicts import VerdictStore
 

@@ -19,10 +19,10 @@ ROOT = Path(__file__).parents[1]
 SOURCES = {
     place.name: place / "src" for place in sorted((ROOT / "packages").iterdir()) if (place / "src").is_dir()
 }
-MOST_LINES = {"precis": 48_500, "all packages": 62_500}  # docs/adr/0015
-MOST_MODULES = 274  # of packages/precis
+MOST_LINES = {"precis": 51_500, "all packages": 66_900}  # docs/adr/0015
+MOST_MODULES = 295  # of packages/precis
 # Of the English check in README, ARCHITECTURE and docs/guide: lower it with each page rewritten
-MOST_FINDINGS = 94
+MOST_FINDINGS = 0
 LONGEST_FUNCTION = 110
 SHORTEST_RUN = 12
 

@@ -1,6 +1,5 @@
 """A service behind a real socket, in this process."""
 
-import socket
 import threading
 import time
 from dataclasses import dataclass
@@ -10,7 +9,10 @@ import uvicorn
 
 from precis.server.asgi_app import Access, make_app
 from precis.server.client_keys import Keys
+from precis.server.connections import ConnectionLimits
+from precis.server.guarded_server import GuardedServer
 from precis.server.limits import Limits
+from precis.server.listener import listen
 from precis.server.model_pool import ModelPool
 from precis.server.served_model import ServedModel
 
@@ -23,6 +25,7 @@ class Running:
     makers: ServedModel
     server: uvicorn.Server
     thread: threading.Thread
+    told: list[str]
 
     def client(self, **options) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=60, trust_env=False, **options)
@@ -33,10 +36,18 @@ class Running:
         assert not self.thread.is_alive()
 
 
-def run(
-    makers, *, limits: Limits | None = None, keys: Keys | None = None, access: Access | None = None
-) -> Running:
-    return run_pool(ModelPool.of(makers), makers, limits=limits, keys=keys, access=access)
+class ByWords:
+    """Counts the words of documents as tokens, for models of tests."""
+
+    def at_least(self, text: str) -> int:
+        return len(text.split())
+
+    def count(self, texts) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+
+def run(makers, **options) -> Running:
+    return run_pool(ModelPool.of(makers), makers, **options)
 
 
 def run_pool(
@@ -46,15 +57,18 @@ def run_pool(
     limits: Limits | None = None,
     keys: Keys | None = None,
     access: Access | None = None,
+    connections: ConnectionLimits | None = None,
+    prefix: str = "",
 ) -> Running:
-    app = make_app(pool, limits=limits or Limits(), access=access or Access(keys=keys), grace=10)
-    opened = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10)
+    app = make_app(
+        pool, limits=limits or Limits(), access=access or Access(keys=keys), grace=10, prefix=prefix
     )
+    opened = listen("127.0.0.1", 0)
+    told: list[str] = []
+    server = GuardedServer(app, connections=connections or ConnectionLimits(), grace=10, notify=told.append)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
     thread.start()
     until = time.monotonic() + 30
     while not server.started and time.monotonic() < until:
         time.sleep(0.01)
-    return Running(f"http://127.0.0.1:{opened.getsockname()[1]}", makers, server, thread)
+    return Running(f"http://127.0.0.1:{opened.getsockname()[1]}", makers, server, thread, told)

@@ -1,5 +1,6 @@
 """Exported models write the tokens that torch writes, by a package that never imports torch."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -120,6 +121,48 @@ def test_a_changed_file_is_refused(exported, tmp_path):
     (copied / "onnx.json").write_text(json.dumps({**settings, "max_source": 7}))
     with pytest.raises(precis_onnx.UserError, match=r"onnx\.json: has changed"):
         precis_onnx.Summarizer.from_folder(copied)
+
+
+def sealed(folder: Path, *, without: str = "") -> Path:
+    """Seal the files of a folder as an export does, except one."""
+    names = [file.name for file in folder.iterdir() if file.name not in ("seal.json", without)]
+    digests = {name: {"sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest()} for name in names}
+    (folder / "seal.json").write_text(json.dumps({"files": digests}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "missing", ["onnx.json", "encoder_model.onnx", "tokenizer.json", "scorer_model.onnx"]
+)
+def test_a_file_that_the_seal_does_not_list_is_not_opened(missing, tmp_path, monkeypatch):
+    from precis_onnx import folder as module
+
+    opened = []
+
+    def session(path, **_):
+        opened.append(Path(path).name)
+        return object()
+
+    monkeypatch.setattr("onnxruntime.InferenceSession", session)
+    our_tokenizer().save_pretrained(tmp_path)
+    (tmp_path / "onnx.json").write_text('{"format": 1}')
+    for name in ("encoder_model.onnx", "decoder_model_merged.onnx", "scorer_model.onnx"):
+        (tmp_path / name).write_bytes(b"graph")
+    with pytest.raises(UserError, match="does not list"):
+        module.open_folder(sealed(tmp_path, without=missing))
+    assert missing not in opened
+
+
+def test_a_tokenizer_of_a_folder_is_bounded(tmp_path, monkeypatch):
+    from precis_onnx import folder as module
+
+    monkeypatch.setattr("onnxruntime.InferenceSession", lambda path, **_: object())
+    long = {"type": "Replace", "pattern": {"String": "e"}, "content": "e" * 1000}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": long}))
+    (tmp_path / "onnx.json").write_text('{"format": 1}')
+    (tmp_path / "encoder_model.onnx").write_bytes(b"graph")
+    with pytest.raises(UserError, match="can make one character 1,000"):
+        module.open_folder(sealed(tmp_path))
 
 
 def test_a_folder_of_others_is_neither_read_nor_replaced(tmp_path):

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.server_of_tests import ByWords
+
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 _ARGUMENTS = [
     "--no-sandbox",
@@ -82,4 +84,4 @@ def invented() -> SimpleNamespace:
             )
         return made
 
-    return SimpleNamespace(make=make, name="invented", modes=("extract", "abstract"))
+    return SimpleNamespace(make=make, counter=ByWords, name="invented", modes=("extract", "abstract"))

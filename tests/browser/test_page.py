@@ -13,7 +13,7 @@ import pytest
 from precis.server.client_keys import Keys
 from precis.server.limits import Limits
 from tests.document_files import lines_of, pdf, word
-from tests.server_of_tests import Running, run
+from tests.server_of_tests import ByWords, Running, run
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +42,7 @@ def slowly(invented) -> Iterator[Running]:
             watch(0, 1, 0)
         return invented.make(texts, ask, watch, hear)
 
-    one = run(SimpleNamespace(make=make, name="slow", modes=invented.modes, go=go))
+    one = run(SimpleNamespace(make=make, counter=ByWords, name="slow", modes=invented.modes, go=go))
     yield one
     go.set()
     one.stop()

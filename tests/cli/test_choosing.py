@@ -54,7 +54,7 @@ def test_of_a_german_document_it_is_said_that_the_default_model_knows_english_al
     ("option", "named"),
     [
         (["--beams", "2"], "--beams"),
-        (["--draft"], "--beams"),
+        (["--draft"], "--draft"),
         (["--long", "chunk"], "--long"),
         (["--instruction", "a"], "--instruction"),
         (["--max-source", "64"], "--max-source"),

@@ -21,9 +21,18 @@ PACK = {
     "tokens_per_second": 1.0,
     "workers": 1,
     "entries": 700,
+    "dev_blocks": 1,
+    "share_to_validate": None,
 }
 RESULT = SimpleNamespace(
-    seconds=1.0, step=4, total_steps=4, stopped_early=False, best_step=2, best_metric=1.0, metric="loss"
+    seconds=1.0,
+    step=4,
+    total_steps=4,
+    stopped_early=False,
+    best_step=2,
+    best_metric=1.0,
+    metric="loss",
+    best_is_chance=False,
 )
 DONE = {"is_main": True, "model": Path("model"), "kept": "best", "result": RESULT}
 
@@ -71,3 +80,16 @@ def test_a_folder_with_spaces_is_quoted(
         words = shlex.split(command)
         assert words[0] == "precis"
         assert str(out) in words
+
+
+def test_a_pack_that_cannot_be_validated_is_followed_by_one_that_can(precis: Precis, tmp_path: Path) -> None:
+    words = " ".join(f"Sentence {number} of the story is told by the river." for number in range(300))
+    (tmp_path / "my books").mkdir()
+    for number in range(5):
+        (tmp_path / "my books" / f"{number}.txt").write_text(f"Book {number}. {words}")
+    out = tmp_path / "pack"
+    first = precis("data", "pack", tmp_path / "my books", "--out", out, "--vocab-size", "400")
+    command = first.out.splitlines()[-1].removeprefix("next: ")
+    assert "--dev-share" in command
+    again = precis(*shlex.split(command)[1:])
+    assert again.out.splitlines()[-1] == f"next: precis pretrain --corpus {out} --out runs/pretrain"

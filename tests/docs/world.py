@@ -1,11 +1,12 @@
 """A folder in which every command of the guide can run: tiny models under the names of large ones, tiny data sets."""
 
+import csv
 import json
 import lzma
 from pathlib import Path
 
 from precis.data.synthetic.corpus import make_pairs
-from tests.document_files import epub, lines_of, pdf
+from tests.document_files import epub, lines_of, pdf, word
 from tests.fairseq_checkpoints import bert_like, save_released
 from tests.tiny_models import save, save_classifier
 
@@ -30,11 +31,18 @@ def make_world(folder: Path) -> None:
     for name in ("report.txt", "mail.txt", "facts.txt"):
         (folder / name).write_text(_REPORT)
     (folder / "report.pdf").write_bytes(pdf([lines_of([line]) for line in _REPORT.split(". ")]))
+    (folder / "report.docx").write_bytes(word(lambda document: document.add_paragraph(_REPORT)))
+    mail = f"From ann@example.org Mon Jan  5 09:00:00 2026\nSubject: Choir\n\n{_REPORT}\n\n"
+    (folder / "mails.mbox").write_text(2 * mail)
     (folder / "letters" / "more").mkdir(parents=True)
     (folder / "letters" / "mail.eml").write_text(f"Subject: Choir\n\n{_REPORT}\n")
     (folder / "letters" / "more" / "book.epub").write_bytes(
         epub({"a.xhtml": f"<h1>Choir</h1><p>{_REPORT}</p>"})
     )
+    with (folder / "posts.csv").open("w", newline="", encoding="utf-8") as file:
+        posts = csv.DictWriter(file, ["body", "title"])
+        posts.writeheader()
+        posts.writerows({"body": row["document"], "title": row["summary"]} for row in rows[:60])
     for name in ("theirs.txt", "ours.txt"):
         (folder / name).write_text("Ann sings in the hall.\n" * 100)
     for split, copies in (("train", 110), ("dev", 6)):

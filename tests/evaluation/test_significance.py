@@ -145,3 +145,11 @@ def test_an_interval_over_runs_of_a_corpus_figure_agrees_with_that_of_means() ->
     (alone,) = resampled[:1]
     one = Bootstrap().corpus_runs_interval([float(runs[0].mean())], resampled[:1])
     assert (one.low, one.high) == pytest.approx(tuple(np.quantile(alone, [0.025, 0.975])), rel=0.05)
+
+
+def test_the_interval_over_few_runs_has_the_width_of_students_distribution() -> None:
+    runs = np.array([30.0, 31.0, 33.0])
+    interval = Bootstrap(samples=4000).corpus_runs_interval([*runs], np.tile(runs[:, None], (1, 4000)))
+    # 4.303: the 97.5% point of Student's t with two degrees of freedom
+    width = 2 * 4.303 * runs.std(ddof=1) / np.sqrt(3)
+    assert interval.high - interval.low == pytest.approx(width, rel=0.06)

@@ -1,10 +1,12 @@
 """A summary in one line, with the model that comes with precis or with another."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from precis import summarize
+from precis import read_document, summarize
+from precis.cli import main
 from precis.extract.extractor import Extractor
 from precis.generation import model_location as module
 from precis.generation.model_loader import load_model
@@ -33,7 +35,56 @@ def test_its_name_is_default_wherever_python_takes_a_model() -> None:
     assert summarize(TEXT, words=20, model="default") == summary
     assert Extractor.from_pretrained("default").summarize([TEXT], words=20)[0].text == summary
     assert load_model("default").source == "default"
-    assert Summarizer.from_pretrained("default").max_source > 0
+
+
+def test_a_model_that_only_chooses_is_refused_as_a_writer_with_the_way_to_use_it() -> None:
+    with pytest.raises(UserError, match=r"not trained to write; use precis\.summarize"):
+        Summarizer.from_pretrained("default")
+
+
+@pytest.mark.parametrize("model", [None, 3])
+def test_a_model_of_another_type_is_named(model: object) -> None:
+    with pytest.raises(UserError, match=f"model={model} is of type .*; give a name or a path"):
+        Summarizer.from_pretrained(model)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mode": "extractive"}, "mode='extractive' is unknown; did you mean 'extract'"),
+        ({"words": 4.5}, "words=4.5 must be a whole number"),
+        ({"sentences": "2"}, "sentences='2' must be a whole number"),
+        ({"min_words": 1.5}, "min_words=1.5 must be a whole number"),
+    ],
+)
+def test_wrong_options_are_named_as_python_names_them(options: dict, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        summarize(TEXT, **options)
+
+
+def test_a_path_is_read_and_the_name_of_a_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("report.md").write_text(f"# The bridge\n\n{TEXT}\n")
+    assert summarize(Path("report.md"), words=20) == summarize(read_document("report.md").text, words=20)
+    with pytest.raises(UserError, match=r"is the name of a file.*write summarize\(Path\('report.md'\)\)"):
+        summarize("report.md", words=20)
+    assert summarize("report", words=20) == "report"  # no such file
+    with pytest.raises(UserError, match=r"missing\.md: no such file"):
+        summarize(Path("missing.md"))
+
+
+def test_places_of_the_command_refer_to_the_text_that_python_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# The *old* bridge\n\n{TEXT}\n\n## Costs\n\nThe loan runs for ten years.\n")
+    assert main(["summarize", str(page), "--words", "25", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    text = read_document(page).text
+    assert made["places"]
+    assert all(text[start:stop] in made["summary"] for start, stop in made["places"])
 
 
 def test_a_folder_of_that_name_needs_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

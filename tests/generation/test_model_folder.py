@@ -135,6 +135,9 @@ def test_kernels_of_the_hub_never_reach_transformers(folder: Path) -> None:
         ({"min_length": 10**9}, "min_tokens=999999999"),
         ({"num_beams": "many"}, "unsupported decoding settings"),
         ({"length_penalty": "a"}, "length_penalty='a' must be a number"),
+        ({"length_penalty": 1e308}, "length_penalty=1e+308 must be 50.0 or less"),
+        ({"length_penalty": -1e308}, "length_penalty=-1e+308 must be -50.0 or more"),
+        ({"repetition_penalty": 1e308}, "repetition_penalty=1e+308 must be 1,000,000.0 or less"),
         ({"repetition_penalty": -1}, "repetition_penalty=-1 must be"),
         ({"forced_bos_token_id": 99_999}, "forced_bos_token_id=99999 is not one of the"),
         ({"decoder_start_token_id": -7}, "decoder_start_token_id=-7 is not one of the"),
@@ -176,3 +179,9 @@ def test_the_use_of_a_model_has_the_types_that_it_says(use: str, folder: Path) -
     (folder / "precis.json").write_text(use)
     reseal(folder)
     assert "precis.json: cannot be used: " in refused(folder)
+
+
+def test_a_tokenizer_that_makes_texts_endless_is_refused(folder: Path) -> None:
+    long = {"type": "Replace", "pattern": {"String": "e"}, "content": "e" * 1000}
+    edit(folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [long] * 4})
+    assert "its normalizer can make one character 1,000, more than 64" in refused(folder)

@@ -273,3 +273,23 @@ def test_what_libraries_say_in_riddles_is_said_in_words(
         (place / file).write_text(content)
     with pytest.raises(UserError, match=re.escape(words)):
         load_model(place)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list its mappings")
+def test_files_overwritten_in_place_change_nothing_and_are_not_mapped(tmp_path: Path) -> None:
+    folder = save("bart", tmp_path / "model")
+    model = load_model(folder, device="cpu").model
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    mapped = [
+        range(*(int(end, 16) for end in line.split()[0].split("-")))
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if str(folder) in line
+    ]  # reading there would end the process once the file is truncated
+    tensors = (*model.parameters(), *model.buffers())
+    assert not [tensor.shape for tensor in tensors if any(tensor.data_ptr() in part for part in mapped)]
+    file = folder / "model.safetensors"
+    with file.open("rb+") as there:
+        there.seek(file.stat().st_size // 2)
+        there.write(b"\x7f" * (file.stat().st_size // 4))
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert model.get_input_embeddings().weight is model.get_output_embeddings().weight  # still tied

@@ -16,6 +16,7 @@ def _losses(shelf: Path) -> dict[str, Any]:
 RECORDS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "losses": _losses,
     "texts": runs.texts,
+    "extracts": lambda _: runs.extracts(),
     "digests": runs.digests,
     "helps": lambda _: runs.helps(),
 }
@@ -30,7 +31,7 @@ def main() -> int:
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         shelf = Path(folder)
-        if set(arguments.names or RECORDS) - {"helps", "texts"}:
+        if set(arguments.names or RECORDS) - {"helps", "texts", "extracts"}:
             runs.prepare(shelf)
         found = {name: RECORDS[name](shelf) for name in arguments.names or RECORDS}
     for name, record in found.items():

@@ -9,7 +9,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from typer.main import get_command
 
 from precis.cli import main
 from precis.cli.application import app
+from precis.data.synthetic.corpus import make_pair
+from precis.extract.extractor import Extractor
 from precis.generation.decoder_batches import Drafting
 from precis.generation.summarizer import Summarizer
 from precis.models import (
@@ -30,6 +32,7 @@ from precis.models import (
 from precis_text.decoding_settings import GenerationSettings
 from tests.tiny_models import documents, our_tokenizer
 
+MADE = 200  # documents for the default model
 _STEPS = 20
 _NAMES = re.compile(r"^(--?[\w-]+[ ,/;]*)+")
 # Without dropout, which every way of attention draws in its own order.
@@ -174,6 +177,18 @@ def texts(_: Path) -> dict[str, list[str]]:
         drafting = Summarizer(model, tokenizer, settings=_SETTINGS["greedy"], loop=Drafting())
         found[f"{name}, drafts"] = [summary.text for summary in drafting.stream(documents(4))]
     return found
+
+
+def made_document(number: int) -> str:
+    """Return one of the made documents: one to three stories of the project's own corpus."""
+    return "\n\n".join(make_pair(7 * number + k, seed=36).document for k in range(1 + number % 3))
+
+
+def extracts(numbers: Iterable[int] = range(MADE)) -> dict[str, str]:
+    """Return what the default model chooses from the made documents, by their numbers."""
+    made = [*numbers]
+    found = Extractor.from_pretrained("default").summarize([made_document(n) for n in made], words=40)
+    return {str(number): summary.text for number, summary in zip(made, found, strict=True)}
 
 
 def _loud_zcodepp(vocabulary: int) -> PreTrainedModel:

@@ -1,8 +1,10 @@
 """The server of the page: who may ask what."""
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -166,3 +168,20 @@ def test_the_server_stops_with_one_line_when_the_file_of_verdicts_is_replaced(tm
         said = [line for line in server.stderr.read().splitlines() if line.startswith("error:")]
     assert len(said) == 1
     assert "verdicts.jsonl: was replaced or deleted by another program; its 0 records are in" in said[0]
+
+
+def test_300_silent_connections_lock_no_judge_out(tmp_path: Path) -> None:
+    study = study_in(tmp_path / "study")
+    words = [sys.executable, "-m", "precis", "judge", "serve", str(study.folder), "--port", "0"]
+    with ExitStack() as stack:
+        server = stack.enter_context(
+            subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
+        stack.callback(server.terminate)
+        assert server.stdout is not None
+        link = next(word for line in server.stdout for word in line.split() if word.startswith("http"))
+        place = link.partition("/#")[0]
+        address = (httpx.URL(place).host, httpx.URL(place).port)
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(address, timeout=10))
+        assert httpx.get(place, trust_env=False).status_code == 200

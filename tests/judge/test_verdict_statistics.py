@@ -8,6 +8,7 @@ from precis_judge.sample_size import Preference, needed, power_of
 from precis_judge.verdict_statistics import (
     Votes,
     bradley_terry,
+    clustered,
     krippendorff,
     pair_result,
     share,
@@ -149,3 +150,15 @@ def test_smaller_preferences_need_more_documents_and_some_cannot_be_seen() -> No
     small, large = (needed(Preference(share=share), 3).documents for share in (0.6, 0.75))
     assert small > 3 * large
     assert needed(Preference(share=0.51, judge_spread=2.0), 1).documents is None
+
+
+def test_the_interval_of_few_documents_is_as_wide_as_their_standard_error_says() -> None:
+    won = np.array([[1.0], [0.0], [1.0], [0.5], [0.0]])
+    votes = crossed(won)
+    [found] = clustered(votes, 2, lambda wins: wins[:1, 1] / (wins[0, 1] + wins[1, 0]), samples=40_000)
+    rng = np.random.default_rng(1)
+    means = won[rng.integers(0, 5, (40_000, 5)), 0].mean(axis=1)
+    middle = won.mean()
+    low, high = np.quantile(middle + (means - middle) * np.sqrt(5 / 4), [0.025, 0.975])
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.02)
+    assert found.high - found.low > 1.08 * float(np.diff(np.quantile(means, [0.025, 0.975]))[0])

@@ -11,7 +11,8 @@ from safetensors import SafetensorError
 
 from precis.data.synthetic.corpus import make_pairs
 from precis.phases.data.corpus_packing import make_pack
-from precis.phases.run_folder import check_seals, damaged, export_folder, save_tokenizer
+from precis.phases.folder_check import check_seals, damaged
+from precis.phases.run_folder import export_folder, save_tokenizer
 from precis_text.errors import RunError, UserError
 from tests.tiny_models import our_tokenizer, save
 

@@ -57,6 +57,10 @@ class SlowMakers:
     batches: list[int]
     name: str = "tiny"
     modes: tuple = ("abstract",)
+    english_only: bool = False
+
+    def counter(self):
+        return self.inner.counter()
 
     def make(self, texts, ask: Ask, watch, hear=None):
         self.batches.append(len(texts))

@@ -55,11 +55,43 @@ def test_a_body_that_stops_coming_is_given_up(serve) -> None:
     assert seconds < 8
 
 
+class Taker:
+    """A body that takes room, and gives all of it up when it is told to."""
+
+    def __init__(self, room: Room, client: str) -> None:
+        self.room, self.client, self.held, self.gone = room, client, 0, False
+
+    def take(self, count: int) -> bool:
+        taken = self.room.take(count, self)  # type: ignore[arg-type]
+        self.held += count * taken
+        return taken
+
+    def end(self) -> None:
+        self.room.give(self.held, self)  # type: ignore[arg-type]
+        self.held = 0
+
+    def give_up(self) -> None:
+        self.gone = True
+        self.end()
+
+
 def test_room_is_taken_and_given_back() -> None:
     room = Room(10)
-    assert [room.take(6), room.take(5), room.take(4)] == [True, False, True]
-    room.give(6)
-    assert room.take(5)
+    one, two = Taker(room, "a"), Taker(room, "b")
+    assert one.take(6)
+    room.whole(one)  # type: ignore[arg-type]
+    assert [two.take(5), two.take(4)] == [False, True]
+    one.end()
+    assert two.take(5)
+
+
+def test_unfinished_bodies_give_their_room_to_others_the_greediest_client_first() -> None:
+    room = Room(10)
+    greedy, patient = [Taker(room, "greedy") for _ in range(3)], Taker(room, "patient")
+    assert [patient.take(2), *(one.take(2) for one in greedy)] == [True] * 4
+    late = Taker(room, "late")
+    assert late.take(6)
+    assert [one.gone for one in (*greedy, patient)] == [True, True, False, False]
 
 
 def test_bodies_together_have_a_limit(serve, slow, monkeypatch: pytest.MonkeyPatch) -> None:

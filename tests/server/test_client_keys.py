@@ -1,5 +1,7 @@
 """Keys: who has none gets nothing but the page, the schema and the two questions of a supervisor."""
 
+import logging
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from faults.service.intrusions import Target, try_all
 from faults.service.payload import Payload, request
 from precis.server.client_keys import Keys, Rates
 from precis.server.limits import Limits
-from precis.server.server_run import Address, access_to
+from precis.server.server_run import Address, access_to, reload_keys
 from precis_text.errors import UserError
 
 SECRET = "0123456789abcdefABCDEF0123"
@@ -56,15 +58,50 @@ def test_rates_come_back_with_time() -> None:
     assert [rates.wait("a"), rates.wait("a")] == [0, 30]
 
 
-def test_a_key_opens_and_its_rate_holds(serve, keys: Keys) -> None:
+def test_a_long_pause_allows_no_more_than_a_minutes_requests() -> None:
+    now = [0.0]
+    rates = Rates(2, now=lambda: now[0])
+    assert rates.wait("a") == 0
+    now[0] = 36_000.0
+    assert [rates.wait("a") for _ in range(3)] == [0, 0, 30]
+
+
+def test_a_key_opens_and_its_rate_holds(serve, keys: Keys, caplog: pytest.LogCaptureFixture) -> None:
     service = serve(keys=keys, limits=Limits(per_minute=2))
     with service.client(headers={"Authorization": f"Bearer {SECRET}"}) as client:
-        statuses = [client.get("/v1/models").status_code for _ in range(3)]
-        answer = client.get("/v1/models")
+        assert [client.get("/v1/models").status_code for _ in range(9)] == [200] * 9  # do not count
+        statuses = [client.get("/metrics").status_code for _ in range(3)]
+        with caplog.at_level(logging.INFO, "precis.server"):
+            answer = client.get("/metrics")
+            until = time.monotonic() + 10
+            while not caplog.records and time.monotonic() < until:  # a line comes behind its answer
+                time.sleep(0.01)
     assert statuses == [200, 200, 429]
     assert int(answer.headers["retry-after"]) >= 1
+    fields = [vars(one)["fields"] for one in caplog.records if one.name == "precis.server"][-1]
+    assert (fields["status"], fields["key"]) == (429, "ann")
     with service.client(headers={"Authorization": f"Bearer {SECRET[::-1]}"}) as client:
         assert client.get("/v1/models").status_code == 200
+
+
+def test_keys_are_read_again_all_or_none(
+    serve, keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    new = SECRET.swapcase()
+    with serve(keys=keys).client() as client:
+
+        def status(secret: str) -> int:
+            return client.get("/v1/models", headers={"Authorization": f"Bearer {secret}"}).status_code
+
+        assert [status(SECRET), status(new)] == [200, 401]
+        (tmp_path / "keys").write_text(f"eve {new}\n")
+        reload_keys(keys)
+        assert [status(SECRET), status(new)] == [401, 200]
+        (tmp_path / "keys").write_text(f"eve {new}\nshort key\n")
+        with caplog.at_level(logging.ERROR, "precis.server"):
+            reload_keys(keys)
+        assert [status(SECRET), status(new)] == [401, 200]
+    assert "line 2" in vars(caplog.records[-1])["fields"]["reason"]
 
 
 def test_the_schema_says_where_a_key_is_needed(serve, keys: Keys) -> None:

@@ -143,3 +143,81 @@ def test_a_document_without_a_summary_is_counted_once(reason: str) -> None:
     finally:
         engine.stop(seconds=10)
     assert listener.reasons == [reason] * 3
+
+
+def test_documents_whose_clients_left_make_room_in_the_queue() -> None:
+    maker = Picky()
+    engine = Engine(maker, Limits(queue=10, tokens=10), Counting(), lambda error: None)
+    ask = Ask(model="m", mode="extract")
+
+    async def run() -> list:
+        in_work = engine.submit(["x"], [1], ask)
+        await asyncio.to_thread(maker.begun.wait, 10)
+        for _ in range(3):
+            engine.forget(engine.submit(["y"], [9], ask))
+        with pytest.raises(ApiError, match="queue is full"):
+            engine.submit(["z"], [10], ask)
+        last = engine.submit(["z"], [9], ask)
+        maker.go.set()
+        return await asyncio.gather(*(job.done for job in [*in_work, *last]))
+
+    engine.start()
+    try:
+        assert asyncio.run(run()) == [NOTHING] * 2
+    finally:
+        engine.stop(seconds=10)
+
+
+class InPieces:
+    """A maker that reads a piece of ten characters at a time; it writes down what it reads."""
+
+    def __init__(self, *, between: bool = True) -> None:
+        self.read: list[int] = []
+        self.between, self.go, self.begun = between, threading.Event(), threading.Event()
+
+    def make(self, texts, ask, watch, hear):
+        known = sum(-(-len(text) // 10) for text in texts)
+        for done in range(1, known + 1):
+            self.read.append(max(map(len, texts)))
+            self.begun.set()
+            self.go.wait(10)
+            watch(done, known, 0 if self.between else 8)
+        return [NOTHING] * len(texts)
+
+
+def order_of(maker: InPieces, lengths: list[int], ask: Ask, **options) -> list[int]:
+    """The lengths of the documents in the order in which their pieces were read; the first one begins alone."""
+    engine = Engine(maker, Limits(), Counting(), lambda error: None, **options)
+
+    async def run() -> None:
+        jobs = engine.submit(["x" * lengths[0]], [lengths[0]], ask)
+        await asyncio.to_thread(maker.begun.wait, 10)
+        for length in lengths[1:]:
+            jobs += engine.submit(["x" * length], [length], ask)
+        maker.go.set()
+        await asyncio.wait_for(asyncio.gather(*(job.done for job in jobs)), 20)
+
+    engine.start()
+    try:
+        asyncio.run(run())
+    finally:
+        assert engine.stop(seconds=10)
+    return maker.read
+
+
+def test_short_documents_wait_for_one_piece_of_a_long_one() -> None:
+    assert order_of(InPieces(), [50, 5, 40, 6], Ask(model="m", mode="extract"))[:4] == [50, 6, 6, 50]
+    assert order_of(InPieces(), [50, 5, 40, 20], Ask(model="m", mode="abstract")) == [
+        *(50, 5, 50, 20, 20, 50, 50, 50),
+        *(40, 40, 40, 40),
+    ]
+
+
+def test_a_batch_that_is_being_written_gives_no_turn() -> None:
+    found = order_of(InPieces(between=False), [30, 5], Ask(model="m", mode="abstract"))
+    assert found == [30, 30, 30, 5]
+
+
+def test_a_turn_loads_no_model() -> None:
+    found = order_of(InPieces(), [30, 5], Ask(model="m", mode="extract"), loaded=lambda name: name != "m")
+    assert found == [30, 30, 30, 5]

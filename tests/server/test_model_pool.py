@@ -13,7 +13,7 @@ from precis.server.limits import ApiError
 from precis.server.model_pool import ModelPool
 from precis.server.served_model import ServedModel
 from precis_text.errors import UserError
-from tests.server_of_tests import run_pool
+from tests.server_of_tests import ByWords, run_pool
 from tests.tiny_models import tiny
 
 TEXT = "Ann sings in the hall. Bob listens to her song for a long time. It rains."
@@ -25,8 +25,12 @@ class Fake:
 
     name: str
     modes: tuple = ("abstract",)
+    english_only: bool = False
     size: int = 10_000_000
     asked: list[str] = field(default_factory=list)
+
+    def counter(self) -> ByWords:
+        return ByWords()
 
     def make(self, texts: Any, ask: Ask, watch: Any, hear: Any = None) -> list[Any]:
         self.asked += texts

@@ -9,6 +9,7 @@ from openai import OpenAI
 
 from precis.generation.summarizer import Summary
 from precis.server.limits import Limits
+from tests.server_of_tests import ByWords
 
 WRITTEN = ["Ann sings in Rome.", "Bob pays 3 coins.", "It rains."]
 TEXT = "Ann sings in the hall. Bob pays 3 coins to her. It rains all day, and the hall stays cold."
@@ -23,6 +24,10 @@ class Writer:
     patience: float = 10  # seconds
     name: str = "tiny"
     modes: tuple = ("abstract",)
+    english_only: bool = False
+
+    def counter(self):
+        return ByWords()
 
     def make(self, texts, ask, watch, hear):
         for count in range(1, len(self.told)):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from precis.storage import locks
 from precis.storage.locks import HeldError, is_marked, locked, locked_place
 from precis_text.errors import UserError
 
@@ -75,3 +76,22 @@ def test_a_folder_that_was_held_is_known_as_ours(tmp_path: Path) -> None:
     with locked(tmp_path), locked(tmp_path):
         pass
     assert is_marked(tmp_path)
+
+
+def test_a_lock_whose_file_its_last_holder_removed_meanwhile_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    really = locks._open
+
+    def slow(file: Path) -> int:
+        descriptor = really(file)
+        if not opened:
+            file.unlink()  # as the last holder does after we opened it
+        opened.append(file)
+        return descriptor
+
+    monkeypatch.setattr(locks, "_open", slow)
+    with locked_place(tmp_path / "words", doing="writing"):
+        assert len(opened) == 2
+        assert (tmp_path / "words.lock").read_text().startswith(f"{os.getpid()} ")

@@ -33,6 +33,18 @@ def test_sentences_beyond_the_goal_are_dropped_whole() -> None:
     assert trim(THREE, Words(count=7), ended=True).text == "The pool reopens on Monday."
 
 
+@pytest.mark.parametrize("cap", [Sentences(count=1), Sentences(count=2), Words(count=9)])
+def test_a_text_trimmed_to_whole_sentences_is_finished_though_its_end_was_missing(cap: Any) -> None:
+    trimmed = trim(f"{THREE} Its end is", cap, ended=False)
+    assert THREE.startswith(trimmed.text)
+    assert trimmed.finished
+
+
+def test_a_single_sentence_without_its_end_is_unfinished_unless_the_model_ended_it() -> None:
+    assert not trim("The pool is", Sentences(count=2), ended=False).finished
+    assert trim("The pool is", Sentences(count=2), ended=True).finished
+
+
 def test_a_first_sentence_that_is_too_long_is_cut_at_a_words_end_and_said_to_be_unfinished() -> None:
     trimmed = trim(THREE, Words(count=2), ended=True)
     assert (trimmed.text, trimmed.finished) == ("The pool", False)

@@ -57,3 +57,29 @@ def test_a_missing_space_is_put_between_two_sentences() -> None:
 def test_speech_without_full_stops_has_no_dependent_pieces() -> None:
     document = "so the board met on monday\n\npeople talked of the old wall\n\nthen the quay was built in may"
     assert extract(document, [0.1, 0.9, 0.2], words=8).endswith("talked of the old wall")
+
+
+CHAT = """[10:30] <ann> Hello!
+[10:31] <ben> Did the town close the mill for the winter this time?
+[10:32] <cem> Yes. They agreed to close it on Monday.
+[10:33] <ann> The wheel is older than the bridge and turns slowly.
+[10:34] <ben> Ok, thanks!
+"""
+
+
+def test_a_decision_is_chosen_before_what_a_scorer_prefers_and_with_its_question() -> None:
+    found = extract(CHAT, [0.2, 0.1, 0.3, 0.6, 0.5], words=24)
+    assert found == (
+        "ben: Did the town close the mill for the winter this time?\ncem: Yes. They agreed to close it on Monday."
+    )
+
+
+def test_a_message_that_only_greets_or_thanks_is_chosen_last() -> None:
+    without = "".join(line for line in CHAT.splitlines(keepends=True) if line[1:6] not in ("10:31", "10:32"))
+    found = extract(without, [0.9, 0.3, 0.9], words=11)
+    assert found == "ann: The wheel is older than the bridge and turns slowly."
+
+
+def test_a_question_that_names_a_decision_decides_nothing() -> None:
+    asked = "[10:30] <ann> Was the mill approved?\n[10:31] <ben> The wheel turns every day."
+    assert extract(asked, [0.4, 0.6], words=7) == "ben: The wheel turns every day."

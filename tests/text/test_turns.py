@@ -189,3 +189,8 @@ def test_a_dialogue_needs_several_lines_and_labels_do_not_speak() -> None:
     assert not dialogue_speakers(["- Ann: sings", "- Ben: pays", "* Cem: left"])
     assert speaker_of("Rt. Hon. Ann Lee: No.") == "Rt. Hon. Ann Lee"
     assert speaker_of("Figure 1: The wall") == ""
+
+
+def test_a_french_colon_has_a_space_before_it() -> None:
+    chat = "14/10/2026 à 15:31 - Anne : Le moulin tourne ?\n14/10/2026 à 15:32 - Chloé : Oui, depuis mai."
+    assert [turn.speaker for turn in turns_of(chat)] == ["Anne", "Chloé"]

@@ -14,6 +14,8 @@ from torch import nn
 from precis.objectives.losses import Loss
 from precis.storage.seal import replace_folder
 from precis.training import Highest, load_weights
+from precis.training.checkpoint import RunState
+from precis.training.validation import judge
 from precis_text.errors import UserError
 from tests.training import tiny
 from tests.training.tiny import Witness
@@ -303,3 +305,60 @@ def test_patience_counts_a_lower_loss_as_progress_and_a_full_tie_as_none(tmp_pat
     level = tiny.run(tmp_path / "b", validate=_measured(*[(0.0, 5.0)] * 6), patience=2, **SCORE)
 
     assert (level.step, level.best_step) == (6, 6)
+
+
+# --- scores that are no better than chance ----------------------------------------------------------------------------
+
+
+def _scored(*rows: tuple[float, float, float]) -> Any:
+    """Return a validation that gives ROUGE-L, its lead over chance (lower end) and loss, in order."""
+    remaining = iter(rows)
+
+    def validate(_: nn.Module) -> dict[str, float]:
+        score, lead, loss = next(remaining)
+        return {"rougeL": score, "rougeL_lead": lead, "loss": loss}
+
+    return validate
+
+
+def test_a_score_that_may_be_chance_does_not_beat_a_lower_loss(tmp_path: Path) -> None:
+    rows = ((0.109, -0.2, 7.67), (0.0, 0.0, 7.5), (0.0, 0.0, 7.35))
+    result = tiny.run(tmp_path, validate=_scored(*rows), validate_every=4, select=Highest(metric="rougeL"))
+    assert (result.best_step, result.best_metric, result.best_is_chance) == (12, 0.0, True)
+    assert json.loads((tmp_path / "checkpoints" / "best.json").read_text())["chosen_by"] == "loss"
+
+
+def test_a_score_above_chance_beats_any_that_is_not_and_stays(tmp_path: Path) -> None:
+    rows = ((9.0, -1.0, 3.0), (4.0, 0.5, 3.5), (8.0, -0.1, 2.0))
+    result = tiny.run(tmp_path, validate=_scored(*rows), validate_every=4, select=Highest(metric="rougeL"))
+    assert (result.best_step, result.best_metric, result.best_is_chance) == (8, 4.0, False)
+
+
+def test_above_chance_the_higher_score_is_kept_whatever_the_loss(tmp_path: Path) -> None:
+    rows = ((30.0, 20.0, 2.0), (31.0, 21.0, 2.5), (30.5, 22.0, 1.0))
+    result = tiny.run(tmp_path, validate=_scored(*rows), validate_every=4, select=Highest(metric="rougeL"))
+    assert (result.best_step, result.best_is_chance) == (8, False)
+
+
+def test_a_falling_loss_is_progress_while_the_scores_are_chance(tmp_path: Path) -> None:
+    rows = ((0.5, -0.1, 7.0), (0.0, 0.0, 6.0), (0.2, -0.1, 5.0), (0.1, -0.1, 5.5))
+    result = tiny.run(
+        tmp_path, validate=_scored(*rows), validate_every=2, patience=1, select=Highest(metric="rougeL")
+    )
+    assert (result.step, result.best_step, result.stopped_early) == (8, 6, True)
+
+
+def test_the_rule_survives_a_stop(tmp_path: Path) -> None:
+    select: dict[str, Any] = {"validate_every": 4, "select": Highest(metric="rougeL")}
+    tiny.run(tmp_path, steps=4, validate=_scored((9.0, -1.0, 3.0)), **select)
+    state = json.loads((tmp_path / "checkpoints" / "step-00000004" / "state.json").read_text())["state"]
+    assert state["best_is_chance"] is True
+
+
+def test_the_lead_of_one_set_decides_for_its_own_score() -> None:
+    metrics = {"rougeL/samsum": 5.0, "rougeL_lead/samsum": -0.5, "loss": 2.0}
+    verdict = judge(
+        metrics, select=Highest(metric="rougeL/samsum"), state=RunState(), weights_are_finite=True
+    )
+    assert verdict.is_chance
+    assert verdict.is_best

@@ -144,6 +144,7 @@ PADDED = [([20, 11, 9], 9), ([27, 26, 4], 12), ([31, 30, 2, 8, 9], 7), ([60, 50]
         pytest.param(_prophetnet, 5, FULL, 3, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.traced
 def test_one_layer_of_a_kind_is_compiled_for_all_layers_and_all_lengths(
     make: Callable[[int], nn.Module], layers: int, shapes: list[tuple[list[int], int]], graphs: int
 ) -> None:
@@ -210,6 +211,7 @@ def _blocks(seed: int, rows: int, source: int, target: int) -> PreTrainingBatch:
 @pytest.mark.parametrize(
     ("mask_decoder", "graphs"), [(False, 2), pytest.param(True, 3, marks=pytest.mark.slow)]
 )  # queries of its own
+@pytest.mark.traced
 def test_generator_and_encoder_share_a_pretraining_steps_code(mask_decoder: bool, graphs: int) -> None:
     batches = [_blocks(1, 4, 26, 9), _blocks(2, 4, 28, 10), _blocks(3, 4, 25, 8)]
     objective = ReplacedTokensAndSpans()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from precis.training.updates import mixed_seed, scalars, seed_position
+from precis.training.updates import Totals, mixed_seed, scalars, seed_position
 from tests.training import tiny
 
 
@@ -98,3 +98,10 @@ def test_the_same_place_draws_the_same_numbers_whatever_came_before() -> None:
         draws.append(torch.rand(4))
 
     assert torch.equal(draws[0], draws[1])
+
+
+def test_the_gradient_of_two_turns_has_the_norm_of_their_parts_together() -> None:
+    shared: dict[str, Any] = {"stop": 0, "parts": {}, "counts": {}}
+    first = Totals(loss=6.0, targets=4, tokens=10, gradient_norm=3.0, **shared)
+    both = first.and_then(Totals(loss=2.0, targets=2, tokens=7, gradient_norm=4.0, **shared))
+    assert (both.gradient_norm, both.loss, both.targets, both.tokens) == (5.0, 10.0, 4, 17)

@@ -50,18 +50,32 @@ def test_a_taken_port_is_one_line(precis: Run) -> None:
 def test_it_serves_until_sigterm_and_logs_lines_of_json(tmp_path: Path) -> None:
     model = save("zcodepp", tmp_path / "model")
     log = tmp_path / "log"
+    keys = tmp_path / "keys"
+    keys.write_text(f"ann {'a' * 20}\n")
+    environment = {"OMP_NUM_THREADS": "1", "PRECIS_SERVE_PORT": "0", "PRECIS_SERVE_KEYS": str(keys)}
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "precis", "serve", "--model", str(model), "--port", "0", "--threads", "1"],
+            [sys.executable, "-m", "precis", "serve", "--model", str(model), "--threads", "1"],
             stderr=stream,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, **environment},
         )
         try:
             url = _address(log, process)
-            answer = httpx.post(
-                f"{url}/v1/summarize", json={"text": "Ann sings. " * 9, "tokens": 5}, trust_env=False
-            )
-            assert answer.status_code == 200, answer.text
+            keys.write_text(f"ann {'b' * 20}\n")
+            process.send_signal(signal.SIGHUP)
+            until = time.monotonic() + 30
+            while "keys_reloaded" not in log.read_text() and time.monotonic() < until:
+                time.sleep(0.05)
+            answers = [
+                httpx.post(
+                    f"{url}/v1/summarize",
+                    json={"text": "Ann sings. " * 9, "tokens": 5},
+                    headers={"Authorization": f"Bearer {letter * 20}"},
+                    trust_env=False,
+                )
+                for letter in "ab"
+            ]
+            assert [answer.status_code for answer in answers] == [401, 200]
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) in (0, -signal.SIGTERM)
         finally:
@@ -69,6 +83,7 @@ def test_it_serves_until_sigterm_and_logs_lines_of_json(tmp_path: Path) -> None:
             process.wait()
     lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     assert [line["status"] for line in lines if line["event"] == "request"][-1] == 200
+    assert "stopping: no request is in work" in log.read_text()
     assert "Ann" not in log.read_text()
 
 

@@ -126,8 +126,15 @@ def test_a_flag_and_a_list_survive_the_file(precis: Run, pairs: Path, tmp_path: 
 )
 def test_what_is_wrong_is_said_in_one_line(text: str, message: str, precis: Run, tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(text)
+    (tmp_path / "pairs.jsonl").write_text('{"document": "Ann sings.", "summary": "Ann."}\n')
     outcome = precis(
-        "finetune", "--config", tmp_path / "my.toml", "--data", "pairs", "--out", tmp_path / "run"
+        "finetune",
+        "--config",
+        tmp_path / "my.toml",
+        "--data",
+        tmp_path / "pairs.jsonl",
+        "--out",
+        tmp_path / "run",
     )
     assert outcome.code == 2
     assert message in outcome.error

@@ -359,3 +359,34 @@ def test_a_damaged_note_is_no_refusal(note, tmp_path):
     file = tmp_path / "kernel.failed"
     file.write_text(note)
     cpp_loader._Refusal(file, "c++").heed(since=0.0)
+
+
+@needs_processor
+def test_the_lock_of_a_build_neither_follows_a_link_nor_empties_a_file(cache, monkeypatch, tmp_path):
+    thesis = tmp_path / "thesis"
+    thesis.write_text("three years")
+    cache.mkdir(parents=True)
+    with cpp_loader._alone(cache / "first.lock"):
+        pass
+    (cache / "second.lock").symlink_to(thesis)
+    (cache / "third.lock").hardlink_to(thesis)
+    for name in ("second", "third"):
+        with cpp_loader._alone(cache / f"{name}.lock"):
+            pass
+    assert thesis.read_text() == "three years"
+
+
+@needs_processor
+def test_nothing_is_built_where_others_write_or_below(cache, monkeypatch, tmp_path):
+    built = []
+    monkeypatch.setattr(cpp_build, "build", lambda command, library: built.append(library))
+    cache.mkdir(parents=True)
+    for shared in (cache, cache.parent, cache.parent.parent):
+        shared.chmod(0o777)
+        with pytest.raises(UserError, match=f"{shared} can be written by others"):
+            cpp_loader.load("disentangled")
+        assert list(cache.iterdir()) == []
+        shared.chmod(0o755)
+    assert built == []
+    cache.parent.chmod(0o1777)  # as /tmp: nobody renames what belongs to others
+    cpp_loader._refuse_what_others_can_write(cache)

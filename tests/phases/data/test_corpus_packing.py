@@ -202,3 +202,35 @@ def test_sources_and_versions_are_recorded_without_folders(tmp_path: Path, sourc
     assert facts["sources"] == [{"name": "rows.jsonl", "bytes": source.stat().st_size}]
     assert {"python", "tokenizers"} <= set(facts["versions"])
     assert str(tmp_path) not in content
+
+
+def _books(folder: Path, count: int) -> Path:
+    folder.mkdir()
+    for number in range(count):
+        text = " ".join(documents(40)[number:]) * 12
+        (folder / f"book{number}.txt").write_text(f"Book {number}. {text}")
+    return folder
+
+
+def test_few_books_warn_and_the_named_share_gives_a_block_to_validate_on(tmp_path: Path, words: str) -> None:
+    told: list[str] = []
+    books = _books(tmp_path / "books", 5)
+    made = make_pack([books], tmp_path / "p", tokenizer=words, notify=told.append)
+    share = made.share_to_validate
+    assert (made.counts.held_out, made.dev_blocks) == (0, 0)
+    assert share is not None
+    assert any(f"pack again with --dev-share {share:g} --restart" in line for line in told), told
+    told.clear()
+    again = make_pack(
+        [books], tmp_path / "p", tokenizer=words, dev_share=share, restart=True, notify=told.append
+    )
+    assert again.dev_blocks > 0
+    assert again.counts.tokens > 512
+    assert told == []
+
+
+def test_one_book_cannot_be_held_out_and_is_told_so(tmp_path: Path, words: str) -> None:
+    told: list[str] = []
+    made = make_pack([_books(tmp_path / "books", 1)], tmp_path / "p", tokenizer=words, notify=told.append)
+    assert (made.dev_blocks, made.share_to_validate) == (0, None)
+    assert "add documents, or split long ones" in told[-1]

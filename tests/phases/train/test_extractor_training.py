@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import precis
 from precis.extract.extractor import Extractor, UnitReader  # type: ignore[attr-defined]
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
@@ -87,3 +88,28 @@ def test_documents_without_sentences_are_no_training_set(
     monkeypatch.setattr(UnitReader, "_ids", lambda _, texts: [[] for _ in texts])
     with pytest.raises(UserError, match="has a sentence that the model can read"):
         train_extractor(PLAN, tasks=[str(write(tmp_path / "asks"))], start=str(model), out=tmp_path / "run")
+
+
+def test_pairs_with_columns_of_their_own_are_read_by_their_names(model: Path, tmp_path: Path) -> None:
+    rows = [
+        ("Ann sings in the hall. Is the story long?", "Is the story long?"),
+        ("It rains. Is it late?", "Is it late?"),
+    ]
+    lines = [f"{body},{title}" for body, title in rows * 20]
+    (tmp_path / "posts.csv").write_text("\n".join(["body,title", *lines]))
+    small = ["scorer.width=16", "scorer.heads=2"]
+    done = precis.train_extractor(
+        model,
+        str(tmp_path / "posts.csv"),
+        out=tmp_path / "run",
+        epochs=1,
+        settings=small,
+        document_column="body",
+        summary_column="title",
+    )
+    assert (done.folder / "model" / "precis.json").is_file()
+
+
+def test_a_column_without_a_file_of_pairs_is_refused(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--tasks names none; omit them: a task has its own columns"):
+        precis.train_extractor(model, "samsum", out=tmp_path / "run", document_column="body")

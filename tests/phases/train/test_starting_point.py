@@ -1,14 +1,20 @@
 """What fine-tuning begins with where nobody names it: the number of pairs and their language decide."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from precis.generation import model_location as module
 from precis.generation.model_location import default_model
-from precis.phases.data.run_pairs import find_sources
-from precis.phases.train.starting_point import Beginning, begin_as_recipe_says, choose_beginning
+from precis.phases.data.run_pairs import ColumnNames, find_sources
+from precis.phases.train.starting_point import (
+    Beginning,
+    begin_as_recipe_says,
+    choose_advice,
+    choose_beginning,
+)
 from precis.recipes.catalogue import FEW, FROM_DEFAULT
 from precis_text.errors import UserError
 
@@ -81,3 +87,20 @@ def test_a_run_goes_on_with_what_it_began_with(
     assert found == begin_as_recipe_says(recipe)
     assert (found.model == str(default_model())) is begins_with_default
     assert not found.why
+
+
+def test_few_pairs_are_advised_to_choose_with_the_committed_figures_and_the_command(tmp_path: Path) -> None:
+    (tmp_path / "my posts.csv").write_text("body,title\nAnn sings. Bob paints.,Ann sings.\n")
+    columns = ColumnNames(document="body", summary="title")
+    told = choose_advice(find_sources(data=str(tmp_path / "my posts.csv"), columns=columns))
+    page = (Path(__file__).parents[3] / "docs/experiments/few-pairs.md").read_text()
+    assert "| 100 | default | 12.1/1.6/10.7" in page
+    assert "| 1,000 | default | 16.1/2.7/13.9" in page
+    assert "LEAD-3 | 31.3/8.7/24.3" in page
+    assert "choose, do not write" in told
+    assert all(figure in told for figure in ("10.7", "13.9", "24.3"))
+    command = shlex.split(told.rpartition("to choose: ")[2])
+    assert command[:2] == ["precis", "extractor"]
+    assert command[command.index("--tasks") + 1] == str(tmp_path / "my posts.csv")
+    assert command[command.index("--document-column") + 1] == "body"
+    assert command[command.index("--summary-column") + 1] == "title"

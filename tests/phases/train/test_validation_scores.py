@@ -4,7 +4,8 @@ from pathlib import Path
 
 from torch import nn
 
-from precis.phases.train.validation_scores import SAMPLES_FILE, Sample, SampleSummaries
+from precis.evaluation.rouge import Rouge
+from precis.phases.train.validation_scores import SAMPLES_FILE, Sample, SampleSummaries, rouge_with_bounds
 from precis.training.callbacks import StartInfo, ValidationInfo, read_metrics
 
 
@@ -59,3 +60,23 @@ def test_samples_are_kept_whole_and_a_resumed_run_tells_no_step_twice(tmp_path: 
     records = read_metrics(tmp_path / SAMPLES_FILE)
     assert [(r["step"], r["sample"]) for r in records] == [(s, n) for s in (2, 4, 6) for n in (1, 2)]
     assert records[0]["summary"] == "s " * 200
+
+
+SUBJECTS = ("Ann sings", "Bob paints", "rain falls", "trains stop", "prices rise", "a bridge closes")
+REFERENCES = [[f"{subject} in the town of number {index}"] for index, subject in enumerate(SUBJECTS)]
+
+
+def test_the_same_text_for_every_document_is_chance_and_the_right_ones_are_not() -> None:
+    constant = rouge_with_bounds(Rouge(), ["in the town of"] * len(REFERENCES), REFERENCES)
+    assert constant["rougeL"] > 50
+    assert constant["rougeL_lead"] <= 0
+    right = rouge_with_bounds(Rouge(), [f"{subject} in town" for subject in SUBJECTS], REFERENCES)
+    assert 0 < right["rougeL_lead"] < right["rougeL"]
+
+
+def test_one_word_that_fits_by_accident_is_chance() -> None:
+    texts = ["sings", *["zz"] * (len(REFERENCES) - 1)]
+    found = rouge_with_bounds(Rouge(), texts, REFERENCES)
+    assert found["rougeL"] > 0
+    assert found["rougeL_lead"] <= 0
+    assert rouge_with_bounds(Rouge(), ["Ann sings"], REFERENCES[:1])["rougeL_lead"] == 0

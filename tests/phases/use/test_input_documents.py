@@ -25,7 +25,7 @@ def test_rows_are_documents_and_skipped_ones_are_told(tmp_path: Path) -> None:
         list(read_documents([str(file)]))
     notes: list[str] = []
     found = list(read_documents([str(file)], Reading(skip_bad=True), notify=notes.append))
-    assert [document.name for document in found] == [f"{file}: row 1", f"{file}: x7"]
+    assert [document.name for document in found] == [f"{file}: line 1", f"{file}: x7"]
     assert "1 row skipped" in notes[0]
     assert "line 2" in notes[0]
 
@@ -45,9 +45,10 @@ def test_a_file_that_cannot_be_opened_is_one_clear_line(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    for place in (tmp_path / "a.txt", tmp_path):
-        with pytest.raises(UserError, match=r"a\.txt: cannot be read: Permission denied"):
-            list(read_documents([str(place)]))
+    with pytest.raises(UserError, match=r"a\.txt: cannot be read: Permission denied"):
+        list(read_documents([str(tmp_path / "a.txt")]))
+    (found,) = read_documents([str(tmp_path)])  # a folder goes on
+    assert found.problem == "cannot be read: Permission denied"
 
 
 def test_an_address_is_refused_with_the_command_that_reads_it() -> None:

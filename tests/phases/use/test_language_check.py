@@ -4,12 +4,20 @@ import pytest
 
 from precis.data.pairs.pair import Pair
 from precis.phases.use.input_documents import Document
-from precis.phases.use.language_check import are_english, not_english, telling_others
+from precis.phases.use.language_check import POOR, are_english, not_english, telling_others
 
 ENGLISH = (
     "The council met on Monday evening. It voted to repair the old bridge before winter comes to the valley."
 )
 GERMAN = "Der Rat traf sich am Montag. Er beschloss, die alte Br\u00fccke vor dem Winter zu reparieren, da sie alt ist."
+PORTUGUESE = (
+    "A c\u00e2mara reuniu-se na segunda-feira \u00e0 noite e decidiu reparar a velha ponte antes do inverno. A obra "
+    "vai custar quarenta mil euros e come\u00e7a em maio. Dois vereadores n\u00e3o estiveram presentes na reuni\u00e3o."
+)
+SPANISH = (
+    "El ayuntamiento se reuni\u00f3 el lunes por la noche y decidi\u00f3 reparar el viejo puente antes del invierno. "
+    "La obra costar\u00e1 cuarenta mil euros. Dos concejales no estuvieron presentes en la reuni\u00f3n."
+)
 CHINESE = "\u5e02\u8bae\u4f1a\u661f\u671f\u4e00\u665a\u4e0a\u5f00\u4f1a\u3002"
 TABLE = "apple 1.20 33 pear 2.30 12 plum 0.80 110\n" * 6
 
@@ -19,7 +27,9 @@ TABLE = "apple 1.20 33 pear 2.30 12 plum 0.80 110\n" * 6
     [
         (ENGLISH, ""),
         (GERMAN, "seems to be German"),
-        (CHINESE, "does not seem to be English prose"),
+        (CHINESE, "seems to be Chinese"),
+        (PORTUGUESE, "seems to be Portuguese"),
+        (SPANISH, "seems to be Spanish"),
         (TABLE, "does not seem to be English prose"),
         ("Ann sings.", ""),
         ("", ""),
@@ -29,12 +39,11 @@ def test_what_is_not_english_is_told_where_words_enough_show_it(text: str, seems
     assert not_english(text) == seems
 
 
-def test_it_is_said_once_of_the_first_document_and_none_is_lost() -> None:
+def test_it_is_said_of_each_document_with_the_reason_once_and_none_is_lost() -> None:
     documents = [Document(f"{n}.txt", text) for n, text in enumerate([ENGLISH, GERMAN, ENGLISH, TABLE])]
     told: list[str] = []
     assert list(telling_others(documents, told.append)) == documents
-    (line,) = told
-    assert line.startswith("1.txt seems to be German: ")
+    assert told == [f"1.txt seems to be German: {POOR}", "3.txt does not seem to be English prose"]
 
 
 def test_pairs_are_english_if_half_of_them_are() -> None:

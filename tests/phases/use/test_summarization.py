@@ -103,17 +103,23 @@ def test_each_summary_says_what_was_read(summary: Summary, said: str) -> None:
 def test_the_first_document_that_cannot_be_summarized_ends_the_work_after_those_before_it(
     summarizer: Summarizer,
 ) -> None:
+    documents = [Document("a", "Ann sings."), Document("b", ""), Document("c", "Bob hums.")]
+    results = summarize_documents(summarizer, documents)
+    assert next(results).document.name == "a"
+    with pytest.raises(UserError, match="b: the document is empty; --keep-going continues with the others"):
+        next(results)
+    kept = list(summarize_documents(summarizer, documents, keep_going=True))
+    assert [result.problem for result in kept] == ["", "the document is empty", ""]
+
+
+def test_a_document_whose_problem_the_reader_names_does_not_end_the_work(summarizer: Summarizer) -> None:
     documents = [
         Document("a", "Ann sings."),
         Document("b", "", problem="is a PDF"),
         Document("c", "Bob hums."),
     ]
-    results = summarize_documents(summarizer, documents)
-    assert next(results).document.name == "a"
-    with pytest.raises(UserError, match="b: is a PDF; --keep-going continues with the others"):
-        next(results)
-    kept = list(summarize_documents(summarizer, documents, keep_going=True))
-    assert [result.problem for result in kept] == ["", "is a PDF", ""]
+    results = list(summarize_documents(summarizer, documents))
+    assert [result.problem for result in results] == ["", "is a PDF", ""]
 
 
 def test_an_empty_summary_is_an_error_that_is_named(summarizer: Summarizer) -> None:

@@ -73,9 +73,9 @@ def test_the_count_of_a_file_with_several_documents_is_that_of_the_file() -> Non
     assert read_content(box.encode(), name="a.mbox").share == first.share
 
 
-def test_every_format_but_pdf_subtitles_and_plain_text_has_a_count() -> None:
+def test_every_format_but_pdf_pictures_subtitles_and_plain_text_has_a_count() -> None:
     modules = {kind.module for kind in file_kinds.KINDS}
-    assert modules - set(conservation._WAYS) == {"pdf", "subtitles"}
+    assert modules - set(conservation._WAYS) == {"pdf", "picture", "subtitles"}
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,22 @@ def test_words_that_were_divided_at_line_ends_are_joined(given: str, text: str, 
 def test_a_plain_text_of_divided_words_says_so() -> None:
     found = read_content(b"The mill of Arn-\nstead was ground-\ned by rye.\n", name="a.txt")
     assert found.notes == ["2 words joined that were divided at line ends"]
+
+
+def test_words_of_a_flat_open_document_are_those_of_its_body() -> None:
+    office = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+    text = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+    content = (
+        f'<office:document xmlns:office="{office}" xmlns:text="{text}"><office:settings>GONE</office:settings>'
+        f"<office:body><office:text><text:p>{TEXT}</text:p></office:text></office:body></office:document>"
+    )
+    found = read_content(content.encode(), name="a.fodt")
+    assert found.text == TEXT
+    assert found.share == Share(len(TEXT.split()), len(TEXT.split()), 0)
+
+
+def test_addresses_and_pictures_of_markdown_are_no_words() -> None:
+    given = f"{TEXT} [wheel](https://example.org/a\\(b\\)) ![photo of it](a.png) [old][1]\n\n   [1]: https://example.org\n"
+    found = read_content(given.encode(), name="a.md")
+    assert found.share is not None
+    assert found.share.words == found.share.read == len(TEXT.split()) + 2

@@ -455,3 +455,8 @@ def test_many_small_parts_take_no_longer_for_each(read, content: str) -> None:
 def test_a_page_of_words_without_sentences_is_read_whole() -> None:
     found = web("<p>" + "<i>mill</i> wheel " * 200 + "</p>")
     assert len(found.text.split()) == 400
+
+
+def test_an_address_without_a_domain_is_text_as_it_was_typed() -> None:
+    found = markdown.read(b"Send it to <office@archive> and to <ann@example.org>.")
+    assert found.text == "Send it to <office@archive> and to ann@example.org."

@@ -315,3 +315,12 @@ def test_latex_names_what_it_leaves_out() -> None:
         "included files not read: more",
         "settings before the text left out",
     ]
+
+
+def test_latex_names_listings_and_reads_links() -> None:
+    found = latex.read(
+        b"\\begin{document}See \\href{https://example.org}{the mill}, its .toml file.\n\n\\begin{verbatim}\nls -l\n"
+        b"\\end{verbatim}\n\nIt turns.\\end{document}"
+    )
+    assert found.text == "See the mill, its .toml file.\n\nIt turns."
+    assert ("code", "\nls -l\n") in found.left

@@ -75,6 +75,22 @@ def test_a_word_document_with_entities_or_a_password_is_refused() -> None:
         {"word/document.xml": '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>'}
     )
     assert "has a document type" in refused(content, "a.docx")
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16", "utf-32"])
+def test_a_word_file_may_hide_a_document_type_neither_in_its_coding_nor_in_its_name(coding: str) -> None:
+    main = f'<?xml version="1.0" encoding="{coding}"?><!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>'.encode(coding)
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    relations = f'<r><Relationship Id="1" Type="{kind}" Target="main.part"/></r>'
+    content = archive({"_rels/.rels": relations, "main.part": main, "word/document.xml": "<a/>"})
+    assert "has a document type in main.part" in refused(content, "a.docx")
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16"])
+def test_an_epub_that_declares_entities_is_refused(coding: str) -> None:
+    package = f'<?xml version="1.0" encoding="{coding}"?><!DOCTYPE p [<!ENTITY x "y">]><package>&x;</package>'
+    book = epub({"a.xhtml": "<p>x</p>"}, more={"OEBPS/book.opf": package.encode(coding)})  # type: ignore[dict-item]
+    assert "declares entities in OEBPS/book.opf" in refused(book, "a.epub")
     assert "password" in refused(b"\xd0\xcf\x11\xe0" + b"\0" * 600, "a.docx")
     assert "is damaged or not a Word document" in refused(b"PK\x03\x04....", "a.docx")
     assert refused(word(lambda _: None), "a.docx") == "contains no text"

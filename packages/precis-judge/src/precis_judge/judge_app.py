@@ -23,6 +23,7 @@ from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 
+from precis.server.page_headers import page_headers
 from precis_judge.judging_study import JudgingStudy
 from precis_judge.verdicts import VerdictStore
 from precis_text.bounded_io import JsonError, parse_json
@@ -31,18 +32,7 @@ from precis_text.support.marks import SourceText
 
 _MOST_BODY = 1 << 18
 _JUDGE = "x-precis-judge"  # the number of the judge that the page was opened for; other sites cannot send it
-_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+_HEADERS = page_headers("img-src data:")
 _FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),

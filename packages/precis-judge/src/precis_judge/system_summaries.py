@@ -180,7 +180,10 @@ def _rows(file: Path) -> dict[str, Row]:
             raise UserError(f"{file}, {row.place}: {row.problem}")
         value = row.values.get("id")
         if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-            raise UserError(f"{file}, {row.place}: 'id' must be a name or a number")
+            raise UserError(
+                f"{file}, {row.place}: 'id' must be a name or a number; "
+                "give each row an id, by which the systems' summaries are matched"
+            )
         if str(value) in found:
             raise UserError(
                 f"{file}, {row.place}: {named([str(value)])} appears a second time; use unique ids"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from precis_onnx.onnx_summarizer import Summarizer
 from precis_text.errors import UserError
+from precis_text.terminal_text import shown, shown_in_a_line
 
 _MOST_BYTES = 1 << 26
 
@@ -31,9 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         summarizer = Summarizer.from_folder(given.folder, threads=given.threads)
         (summary,) = summarizer.summarize([_text(given.file)], words=given.words, sentences=given.sentences)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {shown_in_a_line(str(error))}", file=sys.stderr)
         return 2
-    print(summary.text)
+    print(shown(summary.text))
     if summary.truncated:
         read, total = summary.tokens_read, summary.document_tokens
         print(f"note: {read:,} of the document's {total:,} tokens were read", file=sys.stderr)
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _text(file: str) -> str:
+    if file == "-" and sys.stdin is None:
+        raise UserError("standard input is closed; name a file")
     try:
         with sys.stdin.buffer if file == "-" else Path(file).open("rb") as source:
             content = source.read(_MOST_BYTES + 1)

@@ -12,8 +12,9 @@ import onnxruntime
 from tokenizers import Tokenizer
 
 from precis_text.errors import UserError
+from precis_text.tokenizer_growth import check_growth
 
-SETTINGS, SEAL = "onnx.json", "seal.json"
+SETTINGS, SEAL, TOKENIZER = "onnx.json", "seal.json", "tokenizer.json"
 ENCODER, DECODER, SCORER = "encoder_model.onnx", "decoder_model_merged.onnx", "scorer_model.onnx"
 _FORMAT = 1
 _MOST_BYTES = 1 << 26  # of a JSON file
@@ -47,7 +48,7 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
     place = Path(folder)
     if not (place / SETTINGS).is_file():
         raise UserError(f"{place}: no {SETTINGS} here; give a folder written by `precis export onnx`")
-    _check_seal(place)
+    sealed = _check_seal(place)
     settings = _read_json(place / SETTINGS)
     if settings.get("format") != _FORMAT:
         raise UserError(
@@ -59,8 +60,10 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
     options.enable_mem_pattern = False  # it stores every length, and lengths seldom repeat
 
     def session(name: str) -> onnxruntime.InferenceSession | None:
-        if not (place / name).is_file():
+        if not (place / name).exists():
             return None
+        if name not in sealed:
+            raise UserError(f"{place / name}: was added after the export, {SEAL} does not list it; remove it")
         try:
             return onnxruntime.InferenceSession(
                 str(place / name), sess_options=options, providers=["CPUExecutionProvider"]
@@ -71,14 +74,22 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
     encoder = session(ENCODER)
     if encoder is None:
         raise UserError(f"{place}: {ENCODER} is missing; export the model again")
-    tokenizer = Tokenizer.from_file(str(place / "tokenizer.json"))
+    tokenizer = _tokenizer(place / TOKENIZER)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return Exported(settings, tokenizer, encoder, session(DECODER), session(SCORER))
 
 
-def _check_seal(place: Path) -> None:
-    """Check the SHA-256 of every sealed file."""
+def _tokenizer(file: Path) -> Tokenizer:
+    check_growth(_read_json(file), file)
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises no type of its own
+        raise UserError(f"{file}: cannot be loaded: {error}; export the model again") from error
+
+
+def _check_seal(place: Path) -> frozenset[str]:
+    """Check the SHA-256 of every sealed file, and that the necessary files are sealed; return the names."""
     if not (place / SEAL).is_file():
         raise UserError(f"{place}: {SEAL} is missing; copy the folder or export the model again")
     files = _read_json(place / SEAL).get("files")
@@ -92,6 +103,10 @@ def _check_seal(place: Path) -> None:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         if not isinstance(entry, dict) or digest != entry.get("sha256"):
             raise UserError(f"{file}: has changed since the export; copy it again")
+    for name in (SETTINGS, ENCODER, TOKENIZER):
+        if name not in files:
+            raise UserError(f"{place}: {SEAL} does not list {name}; export the model again")
+    return frozenset(files)
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ _BOUNDS = {
     "min_tokens": (0, 32_768),
     "max_tokens": (1, 32_768),
 }
+_MOST_PENALTY = 50  # a length to a larger power overflows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,5 +41,9 @@ class GenerationSettings(Settings):
         for name, (least, most) in _BOUNDS.items():
             if not least <= getattr(self, name) <= most:
                 raise UserError(f"{name}={getattr(self, name)} must be {least} to {most:,}")
+        if not abs(self.length_penalty) <= _MOST_PENALTY:  # nan too
+            raise UserError(
+                f"length_penalty={self.length_penalty} must be -{_MOST_PENALTY} to {_MOST_PENALTY}"
+            )
         if self.min_tokens > self.max_tokens:
             raise UserError(f"min_tokens={self.min_tokens} is more than max_tokens={self.max_tokens}")

@@ -99,6 +99,8 @@ class Length(Settings):
     short: Short = "keep"
 
     def __post_init__(self) -> None:
+        if type(self.min_words) is not int:
+            raise UserError(f"min_words={self.min_words!r} must be a whole number")
         if self.min_words < 0:
             raise UserError(f"min_words={self.min_words} must be 0 or more")
         if isinstance(self.cap, Words) and self.min_words > self.cap.count:
@@ -272,6 +274,8 @@ def beginning_of(text: str, sentences: list[str]) -> str:
 
 
 def _check(unit: str, count: int, *, most: int) -> None:
+    if type(count) is not int:
+        raise UserError(f"{unit}={count!r} must be a whole number")
     if count < 1:
         raise UserError(f"a summary of {count} {unit} is empty; use 1 or more")
     if count > most:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Protocol
 
 from precis_text.back_references import leans
 from precis_text.cohesion import announces, asks, goes_on, halves, is_part
+from precis_text.exchanges import decides, is_courtesy, questions_of_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
 from precis_text.units import ENDED, TextUnit
@@ -23,6 +24,8 @@ _FEWEST = 3  # fewest words of a unit that is not the only one
 _FEW = 5  # fewest words of a unit that keeps its full score
 _SHORT = 0.3  # factor on the score of a shorter unit
 _QUESTION = 0.5  # factor on the score of a question without its answer
+_COURTESY = 0.1  # factor on the score of a message that only greets, thanks or agrees
+_DECISION = 0.6  # share of what a score lacks to 1 that a message gains by saying what was decided
 TOGETHER = 8192  # maximum tokens of an input; more would cost too much memory for the scores of global layers
 WINDOW = 1024  # units scored together
 # Factor on the expected words: a mean of logs is below the log of the mean, and too long costs less than too short.
@@ -61,7 +64,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
     Headings, asides, halves and parts of units are never chosen while the document has others. A sentence that refers
-    to the one before it needs that one chosen first, and one that ends in a colon the next one. A unit is skipped if
+    to the one before it needs that one chosen first, and one that ends in a colon the next one. A decision that
+    answers is chosen together with its question (`exchanges`). A unit is skipped if
     most of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
     least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
     the worth of the best fill a cap. A cap in words or tokens is then filled with the best of the others until 85% of
@@ -71,12 +75,15 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         scores: one for each unit, 0 to 1.
         words: the length of the extract without a cap.
     """
+    questions = questions_of_answers(read.units)
     sizes = [length_in_words(_named(unit)) for unit in read.units]
+    worth = _worths(read.units, scores, sizes, questions)
+    costs = _with_questions(_costs(read, sizes, length.cap), questions)
     limit = words if length.cap is None else length.cap.count
-    worth = [_worth(*each) for each in zip(read.units, scores, sizes, strict=True)]
-    waiting = _Waiting(read.units, worth)
+    waiting = _Waiting(read.units, worth, out=questions.values())
     best = waiting.best
-    extract = _Extract(read.units, sizes, _costs(read, sizes, length.cap))
+    sizes = _with_questions(sizes, questions)
+    extract = _Extract(read.units, sizes, costs)
     passed: list[int] = []
     least = 0.0
     for place in waiting:
@@ -98,7 +105,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     if extract.chosen and isinstance(length.cap, Words | Tokens):
         waiting.put_back(passed)
         _fill(extract, waiting, worth, limit)
-    return sorted(extract.chosen) or [best]
+    chosen = extract.chosen or [best]
+    return sorted({*chosen, *(questions[place] for place in extract.chosen if place in questions)})
 
 
 class _Extract:
@@ -174,27 +182,50 @@ def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
     return written >= max(words, length.min_words) and 2 * spent >= length.cap.count
 
 
-def _worth(unit: TextUnit, score: float, words: int) -> float:
-    """Return a unit's worth in a summary: its score, reduced for questions and for very short units."""
-    return score * (_QUESTION if asks(unit) else 1.0) * (_SHORT if words < _FEW else 1.0)
+def _worths(
+    units: Sequence[TextUnit], scores: Sequence[float], sizes: Sequence[int], questions: Mapping[int, int]
+) -> list[float]:
+    """Return the worth of each unit in a summary: its score, higher for decisions in a dialogue.
+
+    It is lower for questions, for very short units, and for messages that only greet, thank or agree.
+    """
+    worths = []
+    for place, (unit, score, size) in enumerate(zip(units, scores, sizes, strict=True)):
+        question = units[questions[place]] if place in questions else None
+        worth = score
+        if decides(unit, question):
+            worth += _DECISION * (1 - worth)
+        worth *= _QUESTION if asks(unit) else 1.0
+        worth *= _SHORT if size < _FEW and question is None else 1.0
+        worths.append(worth * (_COURTESY if is_courtesy(unit) else 1.0))
+    return worths
+
+
+def _with_questions(counts: Sequence[int], questions: Mapping[int, int]) -> list[int]:
+    """Add the counts of questions to those of the answers that are chosen with them."""
+    return [
+        count + (counts[questions[place]] if place in questions else 0) for place, count in enumerate(counts)
+    ]
 
 
 class _Waiting:
     """Queue of candidate units, best first. A unit that depends on a neighbour joins once that is chosen."""
 
-    def __init__(self, units: Sequence[TextUnit], worth: Sequence[float]) -> None:
+    def __init__(
+        self, units: Sequence[TextUnit], worth: Sequence[float], *, out: Collection[int] = ()
+    ) -> None:
         self._worth = worth
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
-        out = [
-            unit.heading or unit.aside or is_part(unit) or (half and not on)
-            for unit, half, on in zip(units, halves(units), follows, strict=True)
+        is_out = [
+            place in out or unit.heading or unit.aside or is_part(unit) or (half and not on)
+            for place, (unit, half, on) in enumerate(zip(units, halves(units), follows, strict=True))
         ]
         is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
         self._needs = [
-            None if out[place] else _needed(units, place, out, is_written=is_written)
+            None if is_out[place] else _needed(units, place, is_out, is_written=is_written)
             for place in range(len(units))
         ]
-        free = [place for place in range(len(units)) if not out[place] and self._needs[place] is None]
+        free = [place for place in range(len(units)) if not is_out[place] and self._needs[place] is None]
         if not free:  # then all units that say something, or all except headings, or all
             self._needs = [None] * len(units)
             groups = (

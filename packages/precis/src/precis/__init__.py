@@ -4,33 +4,36 @@ The public names are imported on first use, so `import precis` costs nothing. `_
 and for type checkers. After `import precis`, transformers' Auto classes open folders of these models.
 """
 
-import ast
+from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from precis.auto_classes import announce
 from precis.version import __version__ as __version__
 
 
-def _homes() -> dict[str, str]:
-    """Return name -> module of each import in `__init__.pyi`."""
+@cache
+def homes() -> dict[str, str]:
+    """Return public name -> module of each import in `__init__.pyi`, which is read on first use."""
+    import ast
+    from pathlib import Path
+
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    return {name.name: str(node.module) for node in imports for name in node.names}
+    found = {name.name: str(node.module) for node in imports for name in node.names}
+    return {name: module for name, module in found.items() if name != "__version__"}
 
-
-_HOMES = {name: home for name, home in _homes().items() if name != "__version__"}
-__all__ = [*_HOMES]
 
 announce()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name == "__all__":
+        return [*homes()]
+    if name.startswith("_") or name not in homes():
         raise AttributeError(f"module 'precis' does not have the attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(homes()[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*homes(), "__version__"]

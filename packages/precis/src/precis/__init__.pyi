@@ -29,8 +29,11 @@ from precis.tuning.attach import load_adapter as load_adapter
 from precis.tuning.discourse import method as method
 from precis.tuning.prefix import Prefix as Prefix
 from precis.version import __version__ as __version__
+from precis_text.documents.reader import read_document as read_document
+from precis_text.documents.reader import read_documents as read_documents
 from precis_text.errors import RunError as RunError
 from precis_text.errors import UserError as UserError
 
 __all__: list[str]
-_HOMES: dict[str, str]
+
+def homes() -> dict[str, str]: ...

@@ -54,12 +54,15 @@ def part_of(archive: zipfile.ZipFile, name: str, *, what: str) -> Any:
     """Parse a part of an archive as XML, without entities and the network.
 
     Raises:
-        UserError: it is missing or damaged.
+        UserError: it is missing or damaged, or has a document type, whatever its character set and name.
     """
     try:
-        return etree.fromstring(archive.read(name), _parser())
+        root = etree.fromstring(archive.read(name), _parser())
     except (KeyError, etree.XMLSyntaxError) as error:
         raise UserError(f"is damaged or not {what}: {name}: {error}; save or download it again") from None
+    if root.getroottree().docinfo.doctype:
+        raise UserError(f"has a document type in {name}, which {what} must not have; save it again")
+    return root
 
 
 def optional_part(archive: zipfile.ZipFile, name: str, *, what: str) -> Any:

@@ -8,7 +8,7 @@ that it sees what a reader forgets:
     notebooks                         the sources of all cells
     the others                        all words of the file, without marks
 
-PDF, subtitles, plain text and old spreadsheets lack a figure.
+PDF, pictures, subtitles, plain text and old spreadsheets lack a figure.
 """
 
 from __future__ import annotations
@@ -250,7 +250,10 @@ def _of_office(content: bytes) -> list[str]:
 
 
 def _of_open_document(content: bytes) -> list[str]:
-    parts = _parts(content, lambda name: name == "content.xml")
+    if content.startswith(b"PK"):
+        parts = _parts(content, lambda name: name == "content.xml")
+    else:  # a document of a single file, whose text is in its body
+        parts = [content.partition(b"<office:body>")[2]]
     return [
         unescape(_OPEN_TEXT.sub(" ", _OPEN_INLINE.sub("", part.decode("utf-8", "replace")))) for part in parts
     ]
@@ -278,7 +281,9 @@ def _of_notebook(content: bytes) -> list[str]:
 
 def _of_markdown(content: bytes) -> list[str]:
     text = re.sub(
-        r"\]\([^()\s]*(?:\s+\"[^\"]*\")?\)|<[a-zA-Z/!][^<>]*[=/!-][^<>]*>|</?\w+>|^\[[^\]]+\]:.*$|&\w+;",
+        r"!\[[^\[\]]*(?=\]\()|\]\((?:\\.|\([^()\s]*\)|[^()\s\\])*(?:\s+\"[^\"]*\")?\)|\]\[[^\[\]]*\]|"
+        r"<[a-zA-Z/!][^<>]*[=/!-][^<>]*>|</?\w+>|"
+        r"^[ ]{0,3}\[[^\]]+\]:.*$|&\w+;",
         " ",
         _decoded(content),
         flags=re.M,

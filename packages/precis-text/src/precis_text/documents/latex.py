@@ -1,6 +1,6 @@
 """LaTeX (.tex), by pylatexenc: headings, paragraphs, tables and formulas without commands.
 
-Left out and named: the settings before the text, comments, references; included files are named.
+Left out and named: the settings before the text, comments, code, references; included files are named.
 """
 
 from __future__ import annotations
@@ -98,7 +98,10 @@ _TABLES = {
 _DEFINED = re.compile(r"\\def\s*\\[a-zA-Z]+[^{}\n]*\{")
 _UP = "\ue002"
 _RAISED = re.compile(rf"(\w*)\s?{_UP}([^{_UP}]*){_UP}")
-_SPACE_BEFORE = re.compile(r"[ \t]+([.,;:!?)])")
+_SPACE_BEFORE = re.compile(r"[ \t]+([.,;:!?)])(?!\w)")  # not in "a .pt file"
+_LISTING = re.compile(
+    r"\\begin\s*\{(verbatim\*?|Verbatim|lstlisting|minted)\}(.*?)(?:\\end\s*\{\1\}|\Z)", re.DOTALL
+)
 
 
 def read(content: bytes) -> Passages:
@@ -126,7 +129,8 @@ def read(content: bytes) -> Passages:
         text = "\n\n".join([*titles, body.group(1)])
     for found in _REFERENCES.finditer(text):
         writer.leave_out("list of references", found.group())
-    text = _without_definitions(_REFERENCES.sub("", text), writer)
+    text = _without_listings(_REFERENCES.sub("", text), writer)
+    text = _without_definitions(text, writer)
     shown = _converter().latex_to_text(text)
     shown = _RAISED.sub(lambda found: found[1] + (raised_text(found[2], found[1]) or ""), shown)
     _write(shown, writer)
@@ -137,6 +141,12 @@ def _without_comments(text: str, writer: Writer) -> str:
     for found in _COMMENT.finditer(text):
         writer.leave_out("comments", found.group()[len(found.group(1)) + 1 :].strip("% "))
     return _COMMENT.sub(r"\1", _COMMENT_LINE.sub("", text))
+
+
+def _without_listings(text: str, writer: Writer) -> str:
+    for found in _LISTING.finditer(text):
+        writer.leave_out("code", found.group(2))
+    return _LISTING.sub("\n\n", text)
 
 
 def _without_definitions(text: str, writer: Writer) -> str:
@@ -167,6 +177,7 @@ def _converter() -> LatexNodes2Text:
         **dict.fromkeys(("DeclareMathOperator",), "*{{"),
         **dict.fromkeys(("textsuperscript", "texttt"), "{"),
         "hypertarget": "{{",
+        "href": "{{",
         "texorpdfstring": "{{",
         "item": "[",
     }
@@ -194,7 +205,7 @@ def _converter() -> LatexNodes2Text:
             ),
             *(
                 MacroTextSpec(name, simplify_repl=_text)
-                for name in ("hypertarget", "texorpdfstring", "texttt", "lstinline")
+                for name in ("href", "hypertarget", "texorpdfstring", "texttt", "lstinline")
             ),
             *(
                 MacroTextSpec(name, simplify_repl="", discard=True)

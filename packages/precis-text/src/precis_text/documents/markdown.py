@@ -36,6 +36,7 @@ _HIGHLIGHT = re.compile(r"==(?=\S)([^=\n]+?)(?<=\S)==")
 _NOTE_MARK = re.compile(r"\[\^[^\]\s]{1,40}\](?!:)")
 _RAISED = re.compile(r"(\w{0,12})\^([^\s^]{1,12})\^")
 _LOWERED = re.compile(r"(?<=[A-Za-z])~(\d{1,3})~")
+_PLACEHOLDER = re.compile(r"<(?=[^\s<>@]{1,60}@[^\s<>@.]{1,60}>)")  # "<office@archive>" is no address
 _NOTE = re.compile(r"^\[\^[^\]\s]{1,40}\]:[ \t]*", re.MULTILINE)
 _CODE = re.compile(
     r"(^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[`~]*[ \t]*$|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).){1,2000}?(?"
@@ -190,6 +191,7 @@ def _without_marks(text: str, writer: Writer) -> str:
         lambda found: found[1] + (raised_text(found[2], found[1]) or ""), _LOWERED.sub(r"\1", text)
     )
     text = _TASK.sub(r"\1", _CALLOUT.sub(r"\1\2\n\1", text))
+    text = _PLACEHOLDER.sub(r"\<", text)
     return _NOTE.sub("", _HIGHLIGHT.sub(r"\1", text))
 
 

@@ -137,6 +137,11 @@ class Passages:
 NOWHERE = Passages()
 
 
+def text_of(document: Any) -> Any:
+    """Return the text of a document that may be passages; anything else unchanged."""
+    return document.text if isinstance(document, Passages) else document
+
+
 class Writer:
     """A builder that assembles a document from its parts, in order."""
 

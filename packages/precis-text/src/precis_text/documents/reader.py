@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from precis_text.bounded_io import MIB, size
+from precis_text.bounded_io import MIB, is_folder, read_bounded, size, stat_or_none
 from precis_text.documents import recognition
 from precis_text.documents.file_kinds import BEGINNING, KINDS, PDF, PICTURE, DocumentFormat, kind_of
 from precis_text.documents.line_ends import with_words_joined
@@ -29,6 +29,60 @@ from precis_text.text_lines import MAX_LINE
 MOST_BYTES = max(kind.most for kind in KINDS)
 _SECONDS, _MOST_SECONDS = 5.0, 240.0  # of processor time: base for any file, and limit for the largest
 _WAIT = 20  # wall-clock limit as a multiple of it, since other work may use the processor
+
+
+def read_document(path: str | Path) -> Passages:
+    """Read a file as one document: the text that `precis summarize` reads, its places and what is left out.
+
+    Offsets of a summary, such as `places` in the JSON of `precis summarize`, count characters of this text.
+
+    Args:
+        path: a file of a kind in `file_kinds.KINDS`, or a text in UTF-8 or marked UTF-16.
+
+    Returns:
+        the document: `text`; `at(offset)`, the page, heading or time of a character; `notes`, the omissions.
+
+    Raises:
+        UserError: it is missing, a folder, unsupported, empty or damaged, or it holds several documents.
+
+    Examples:
+        >>> _ = Path("report.md").write_text("# Bridge\\n\\nThe bridge is closed. Repairs take nine weeks.")
+        >>> document = read_document("report.md")
+        >>> document.at(document.text.index("Repairs")).heading
+        'Bridge'
+    """
+    documents = read_documents(path)
+    if len(documents) > 1:
+        raise UserError(
+            f"{path}: holds {len(documents):,} documents; precis.read_documents reads them as a list"
+        )
+    return documents[0]
+
+
+def read_documents(path: str | Path) -> list[Passages]:
+    """Read the documents of a file: each mail of a mailbox or digest, with its `title`; one of any other file.
+
+    Raises:
+        UserError: the file is missing, a folder, unsupported, empty or damaged.
+
+    Examples:
+        >>> _ = Path("notes.txt").write_text("Ann sings in the hall. Bob listens to her.")
+        >>> [document.text for document in read_documents("notes.txt")]
+        ['Ann sings in the hall. Bob listens to her.']
+    """
+    place = Path(path)
+    if stat_or_none(place) is None:
+        raise UserError(f"{path}: no such file")
+    if is_folder(place):
+        raise UserError(f"{path}: is a folder; name one file")
+    return _named_contents(place)
+
+
+def _named_contents(place: Path) -> list[Passages]:
+    try:
+        return read_contents(read_bounded(place, limit=MOST_BYTES), name=place.name)
+    except UserError as error:
+        raise UserError(f"{place}: {str(error).removeprefix(f'{place}: ')}") from None
 
 
 def read_content(content: bytes, *, name: str = "", within: float | None = None) -> Passages:

@@ -2,7 +2,7 @@
 
 Script and function words decide; the result is None if neither does. Marks only need to know which lists apply. A
 library for a hundred languages would add none to the four with lists (`languages.toml`), and it guesses on a summary of
-ten words.
+ten words. Neighbours of the four (`other_languages.toml`) are only told apart.
 """
 
 from __future__ import annotations
@@ -111,6 +111,13 @@ def _language(code: str, record: Mapping[str, Any]) -> Language:
     )
 
 
+@cache
+def _neighbours() -> Mapping[str, frozenset[str]]:
+    """Load the function words of languages without lists for marks, by code."""
+    records = tomllib.loads(files(__package__).joinpath("other_languages.toml").read_text("utf-8"))
+    return {code: frozenset(words.split()) for code, words in records.items()}
+
+
 @lru_cache(maxsize=65536)
 def _stem(name: str, word: str) -> str:
     return str(_stemmer(name).stem(word))
@@ -144,14 +151,23 @@ def has_case(text: str) -> bool:
 
 
 def language_of(text: str) -> str | None:
-    """Detect the ISO 639-1 code of a text from script or function words; return a shared script's name, or None."""
+    """Detect the ISO 639-1 code of a text from script or function words; return a shared script's name, or None.
+
+    The code may be that of a language without lists, such as "pt".
+    """
     script = script_of(text)
     if script != "latin":
         return script
     words = Counter(text[:_LETTERS].lower().replace("'", " ").replace("’", " ").split())
-    total = sum(words.values())
-    shares = sorted(
-        (sum(words[word] for word in known.function) / total, code) for code, known in languages().items()
-    )
-    (next_share, _), (share, code) = shares[-2:]
+    listed = _shares(words, {code: known.function for code, known in languages().items()})
+    (next_share, _), (share, code) = listed[-2:]
+    (other_next, _), (other, neighbour) = _shares(words, _neighbours())[-2:]
+    if other > share:
+        return neighbour if other >= _SURE and other > other_next else None
     return code if share >= _SURE and share >= _AHEAD * next_share else None
+
+
+def _shares(words: Counter[str], lists: Mapping[str, frozenset[str]]) -> list[tuple[float, str]]:
+    """Return the share of the words that each list has, 0 to 1, the largest last."""
+    total = sum(words.values())
+    return sorted((sum(words[word] for word in listed) / total, code) for code, listed in lists.items())

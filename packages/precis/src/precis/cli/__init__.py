@@ -15,6 +15,7 @@ from typing import Any
 __all__ = ["main", "run_app"]
 
 _DEBUG = "--debug"
+_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,20 +31,33 @@ def run_app(name: str, parser: Callable[[], Any], argv: Sequence[str] | None = N
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = _DEBUG in arguments
     arguments = [argument for argument in arguments if argument != _DEBUG]
-    from precis.cli.framework.error_messages import explain
-    from precis.cli.framework.library_logging import quieten
-    from precis.cli.framework.standard_output import named_output
+    try:
+        from precis.cli.framework.error_messages import explain
+        from precis.cli.framework.library_logging import quieten
+        from precis.cli.framework.signals import signals_raise
+        from precis.cli.framework.standard_output import named_output, open_closed_streams
+    except KeyboardInterrupt:
+        return _INTERRUPTED
 
+    if open_closed_streams():
+        print("error: standard output is closed; send it to a file, a pipe or /dev/null", file=sys.stderr)
+        return 2
     _print_what_can_be_printed()
-    with quieten(debug=debug), named_output():
+    with quieten(debug=debug), named_output(), signals_raise():
         try:
             code = parser()(arguments, prog_name=name, standalone_mode=False)
             sys.stdout.flush()
             return code if isinstance(code, int) else 0
         except BaseException as error:  # a panic of a library in Rust is not an Exception
             if debug and not isinstance(error, SystemExit):
-                traceback.print_exception(error)
-            return explain(error, debug_option=_DEBUG)
+                _print_trace(error)
+            return explain(error, debug_option=_DEBUG, words=arguments)
+
+
+def _print_trace(error: BaseException) -> None:
+    from precis_text.terminal_text import shown
+
+    print(shown("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 
 def _print_what_can_be_printed() -> None:

@@ -25,10 +25,13 @@ from precis.generation.decoder_batches import Watch
 from precis.generation.input_plan import assumed_limit, input_limit
 from precis.generation.model_loader import LoadedModel, load_model
 from precis.generation.model_location import ModelLocation
-from precis.generation.summarizer import NOTHING, Summary, kept
+from precis.generation.summary import NOTHING, Summary, kept
 from precis.models.unit_scorer import UnitScorer
 from precis_text.control_characters import main_part, unmarked
+from precis_text.documents.passages import Passages, text_of
 from precis_text.errors import UserError
+from precis_text.forms.form import Form, FormType, ScoredText
+from precis_text.forms.form_choice import FormOptions, chosen_form, formed
 from precis_text.length import Length, LengthOptions, Tokens, chosen_length, trim
 from precis_text.selection import TOGETHER, WINDOW, choose, expected_words, joined
 from precis_text.unit_features import unit_facts
@@ -39,9 +42,10 @@ AHEAD = 8 * TOGETHER
 _UNITS = 4 * WINDOW  # units in a pass of the scorer, padding included
 
 
-class ExtractOptions(LengthOptions, total=False):
+class ExtractOptions(LengthOptions, FormOptions, total=False):
     """The options of `Extractor.stream`."""
 
+    form: Form | None
     length: Length | None
     skip_empty: bool
     watch: Watch | None
@@ -76,6 +80,7 @@ class Extractor:
         self.max_source = assumed_limit(model.config) if declared is None else declared
         self.model = model
         self.scorer = scorer.to(model.device)
+        self.tokenizer = tokenizer
         self._read = UnitReader(model, tokenizer, max_source=self.max_source)
 
     @classmethod
@@ -103,7 +108,9 @@ class Extractor:
         scorer = load_scorer(loaded.folder, states=loaded.model.config.hidden_size)
         return cls(loaded.model, loaded.tokenizer, scorer, max_source=loaded.use.max_source)
 
-    def summarize(self, documents: Sequence[str], **options: Unpack[ExtractOptions]) -> list[Summary]:
+    def summarize(
+        self, documents: Sequence[str | Passages], **options: Unpack[ExtractOptions]
+    ) -> list[Summary]:
         """Return the extracts of `documents`, in their order. Options are those of `stream`."""
         if isinstance(documents, str):
             raise UserError("summarize takes a list of documents; for a single one write [document]")
@@ -111,8 +118,11 @@ class Extractor:
 
     def stream(
         self,
-        documents: Iterable[str],
+        documents: Iterable[str | Passages],
         *,
+        form: Form | None = None,
+        type: FormType | None = None,  # noqa: A002  the name of the option
+        about: str | None = None,
         length: Length | None = None,
         skip_empty: bool = False,
         watch: Watch | None = None,
@@ -123,37 +133,42 @@ class Extractor:
         Raises:
             UserError: if a document lacks tokens (the error gives its number), or an option is invalid.
         """
-        wanted = chosen_length(length, lengths)
+        wanted = _Wanted(chosen_form(form, type, about), chosen_length(length, lengths))
         done = 0
-        for window in portions(_own_texts(documents), len, most=AHEAD):
-            found = self._read.tokenize(window)
+        for window in portions(_own_texts(documents), _size, most=AHEAD):
+            found = self._read.tokenize([passages.text for passages in window])
             if None in found and not skip_empty:
                 place = found.index(None)
-                problem = "contains no tokens that the model knows" if window[place].strip() else "is empty"
+                is_blank = not window[place].text.strip()
+                problem = "is empty" if is_blank else "contains no tokens that the model knows"
                 raise UserError(f"document {done + place + 1} {problem}: there is nothing to summarize")
             yield from self._together(window, found, wanted, watch)
             done += len(window)
 
     def _together(
         self,
-        documents: Sequence[str],
+        documents: Sequence[Passages],
         found: Sequence[UnitTokens | None],
-        length: Length,
+        wanted: _Wanted,
         watch: Watch | None,
     ) -> list[Summary]:
         """Return the extracts of documents that are read together."""
         to_read = {
             place: tokens
-            for place, (text, tokens) in enumerate(zip(documents, found, strict=True))
-            if tokens is not None and not length.keeps(text, tokens=tokens.document_tokens)
+            for place, (passages, tokens) in enumerate(zip(documents, found, strict=True))
+            if tokens is not None and not wanted.keeps(passages.text, tokens=tokens.document_tokens)
         }
         read = self._read.read([*to_read.values()], watch)
         chosen = {
-            place: self._extract(documents[place], units, scores, length)
+            place: self._extract(documents[place].text, units, scores, wanted.length)
+            if wanted.form.is_plain
+            else self._formed(documents[place], units, scores, wanted)
             for place, units, scores in zip(to_read, read, self.scores(read), strict=True)
         }
         made = [
-            NOTHING if tokens is None else chosen.get(place) or kept(documents[place], tokens.document_tokens)
+            NOTHING
+            if tokens is None
+            else chosen.get(place) or kept(documents[place].text, tokens.document_tokens)
             for place, tokens in enumerate(found)
         ]
         counts = self._read.counts(*(summary.text for summary in made))
@@ -185,6 +200,24 @@ class Extractor:
             how=self._read.how(read.document_tokens) if read.pieces == 1 else "chunk",
             pieces=read.pieces,
             places=tuple((unit.start, unit.stop) for unit in units),
+        )
+
+    def _formed(self, document: Passages, read: ReadUnits, scores: UnitScores, wanted: _Wanted) -> Summary:
+        """Return one extract in a form, with its tokens still to be counted."""
+        source = ScoredText(document, read.units, read.tokens, scores.units, scores.words)
+        made = formed(wanted.form, source, wanted.length, lambda text: self._read.counts(text)[0])
+        return Summary(
+            text=made.text,
+            document_tokens=read.document_tokens,
+            tokens_read=read.read,
+            summary_tokens=0,
+            finished=made.finished,
+            how=self._read.how(read.document_tokens) if read.pieces == 1 else "chunk",
+            pieces=read.pieces,
+            places=tuple((line.start, line.stop) for line in made.lines),
+            form=wanted.form.name,
+            lines=made.lines,
+            answered=made.answered,
         )
 
     @torch.inference_mode()
@@ -228,13 +261,31 @@ class UnitScores:
     words: float
 
 
-def _own_texts(documents: Iterable[str]) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Wanted:
+    """The requested form and length."""
+
+    form: Form
+    length: Length
+
+    def keeps(self, document: str, *, tokens: int) -> bool:
+        """Return whether a document is its own summary, which has the form of a paragraph."""
+        return self.form.is_plain and self.length.keeps(document, tokens=tokens)
+
+
+def _size(passages: Passages) -> int:
+    return len(passages.text)
+
+
+def _own_texts(documents: Iterable[str | Passages]) -> Iterator[Passages]:
     """Yield the main text of each document, without marks.
 
     Raises:
-        UserError: if a document is not a string.
+        UserError: if a document is neither a string nor passages.
     """
     for number, document in enumerate(documents, start=1):
-        if not isinstance(document, str):
-            raise UserError(f"document {number} is of type {type(document).__name__}; give a str")
-        yield unmarked(main_part(document))
+        text = text_of(document)
+        if not isinstance(text, str):
+            raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
+        own = unmarked(main_part(text))
+        yield replace(document, text=own) if isinstance(document, Passages) else Passages(own)

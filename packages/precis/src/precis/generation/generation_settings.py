@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any, Literal, cast
 
@@ -37,9 +38,11 @@ _IDS = (
     "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens", "bad_words_ids",
 )  # fmt: skip
 _LEAST = {
-    "length_penalty": -100.0, "repetition_penalty": 1e-6, "encoder_no_repeat_ngram_size": 0, "no_repeat_ngram_size": 0,
+    "length_penalty": -50.0, "repetition_penalty": 1e-6, "encoder_no_repeat_ngram_size": 0, "no_repeat_ngram_size": 0,
     "temperature": 1e-6, "top_k": 0, "top_p": 0.0,
 }  # fmt: skip
+_MOST = {"length_penalty": 50.0, "repetition_penalty": 1e6}
+"""Larger ones overflow: 131,072 tokens to the power of 61 exceed a double."""
 
 
 def settings_of(model: PreTrainedModel) -> GenerationSettings:
@@ -76,6 +79,8 @@ def _check_rules(given: GenerationConfig) -> None:
             raise UserError(f"{name}={value!r} must be a number")
         if value < least:
             raise UserError(f"{name}={value} must be {least} or more")
+        if value > _MOST.get(name, sys.maxsize):
+            raise UserError(f"{name}={value} must be {_MOST.get(name, sys.maxsize):,} or less")
 
 
 def _check_ids(given: GenerationConfig, *, rows: int) -> None:
@@ -146,8 +151,8 @@ def limit_decoding(model: PreTrainedModel) -> list[str]:
     if given is None:
         return []
     try:
-        settings_of(model)
         _check_rules(given)
+        settings_of(model)
         _check_ids(given, rows=int(cast(Any, model.get_input_embeddings()).weight.shape[0]))
     except (UserError, TypeError, ValueError) as error:
         raise UserError(f"unsupported decoding settings: {error}") from None

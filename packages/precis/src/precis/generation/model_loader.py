@@ -37,8 +37,9 @@ from precis.generation.model_folder import (
     check_memory,
     with_weights,
 )
-from precis.generation.model_location import PICKLES, SAFE, ModelLocation, is_classifier, locate
+from precis.generation.model_location import ModelLocation, is_classifier, locate
 from precis.generation.model_metadata import ModelUse
+from precis.generation.model_names import PICKLES, SAFE
 from precis.models.family import FamilyConfig
 from precis.storage.model_files import check_decoding
 from precis.storage.seal import check_sealed, checking_sealed
@@ -76,6 +77,8 @@ def named_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
+        if "Expected one of" in str(error) or "Invalid device string" in str(error):
+            raise UserError(f"device {name!r} is unknown; use cpu, cuda or cuda:1") from None
         raise UserError(f"device {name!r} is not available: {first_line(error)}") from None
     if device.type == "meta":
         raise UserError("device 'meta' stores no numbers; use cpu or cuda")
@@ -250,7 +253,16 @@ def _load_weights(
     if found is not None:
         check_left_over(found, sorted(info["unexpected_keys"]), source)
     check_finite(model, source)
+    if found is None or not found.is_compact:
+        _copy_weights(model)
     return model
+
+
+def _copy_weights(model: PreTrainedModel) -> None:
+    """Move mapped weights into memory of our own: a file overwritten in place would change them, or end the process."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        if tensor.device.type == "cpu":
+            tensor.data = tensor.detach().clone()
 
 
 def _check_vocabulary(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str) -> None:

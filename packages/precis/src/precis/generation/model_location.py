@@ -21,10 +21,11 @@ import huggingface_hub
 from transformers import PreTrainedConfig
 
 from precis.data.rows.hub import PREFIX as HUB
-from precis.data.rows.hub import hub_hint, hub_name
+from precis.data.rows.hub import hub_name
 from precis.generation.adapters import ADAPTER_FOLDER, base_of
 from precis.generation.model_folder import CheckedSettings, config_from, look_through
 from precis.generation.model_metadata import DEFAULT, USE_FILE, ModelUse, load_use
+from precis.generation.model_names import refuse_missing
 from precis.models import CONVERTED
 from precis.models.family import read_settings
 from precis.storage.model_files import CONFIG, check_sizes, plain_settings
@@ -37,11 +38,6 @@ _logger = logging.getLogger("precis.generation")
 PACKAGE = "precis_model_small"
 _PATIENCE = 10  # seconds for the hub to answer
 _NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
-SAFE = (
-    "convert it where you trust its author: "
-    "AutoModelForSeq2SeqLM.from_pretrained(OLD).save_pretrained(NEW) writes safetensors"
-)
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 
 
@@ -180,6 +176,11 @@ def has_default_model() -> bool:
     return _default_folder() is not None
 
 
+def is_default(folder: Path | None) -> bool:
+    """Return whether a model's folder is that of the model that comes with precis."""
+    return folder is not None and folder == _default_folder()
+
+
 def default_model() -> Path:
     """Return the folder of the model that comes with precis.
 
@@ -210,13 +211,9 @@ def _place_of(source: str) -> Path | str:
     path = Path(source).expanduser()
     if not source.startswith(HUB) and path.is_dir():
         return _model_in(path, source)
-    if path.is_file():
-        if path.suffix in PICKLES:
-            raise UserError(f"{source}: pickles are refused, since opening one can run any code; {SAFE}")
-        raise UserError(f"{source}: is a file; give the folder with config.json and model.safetensors")
+    refuse_missing(source)
     name = hub_name(source)
-    if name is None:
-        raise UserError(f"{source}: no such folder{hub_hint(source)}")
+    assert name is not None
     _check_hub(name)
     return name
 

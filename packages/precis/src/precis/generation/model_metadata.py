@@ -32,6 +32,7 @@ class ModelUse(Settings):
         grounded_on: names of the sets in its grounded pre-training, on which a score is not a zero-shot score.
         modes: the modes that it was trained for, its default first: "abstract" writes summaries, "extract" chooses
             sentences of the document.
+        licence: the hub's id of the licence that the weights carry, such as `cc-by-sa-4.0`; "" if unknown.
     """
 
     max_source: int | None = None
@@ -39,11 +40,14 @@ class ModelUse(Settings):
     task: str = ""
     grounded_on: tuple[str, ...] = ()
     modes: tuple[Mode, ...] = ("abstract",)
+    licence: str = ""
 
     def __post_init__(self) -> None:
         longest, texts = self.max_source, (self.instruction, self.task)
         if longest is not None and not (type(longest) is int and 0 < longest <= MAX_TOKENS):
             raise UserError(f"max_source={longest!r} must be null or a number of tokens, 1 to {MAX_TOKENS:,}")
+        if not (isinstance(self.licence, str) and len(self.licence) <= 100 and self.licence.isprintable()):
+            raise UserError(f"licence={self.licence!r} must be the name of a licence, such as cc-by-sa-4.0")
         if not all(isinstance(text, str) for text in texts):
             raise UserError(f"instruction={self.instruction!r} and task={self.task!r} must be strings")
         if not (
@@ -69,10 +73,12 @@ class ModelUse(Settings):
             return self.modes[0]
         if wanted not in self.modes:
             does, advice = {
-                "abstract": ("write", "omit --mode, or give --model one that writes"),
-                "extract": ("choose sentences", "omit --mode, or train it with precis extractor"),
+                "abstract": ("write", "take a model that writes"),
+                "extract": ("choose sentences", "train it with precis extractor"),
             }[wanted]
-            raise UserError(f"--mode {wanted}: this model was not trained to {does}; {advice}")
+            raise UserError(
+                f"mode {wanted}: this model was not trained to {does}; omit the mode, or {advice}"
+            )
         return wanted
 
     def instruction_for(self, task_name: str | None) -> str:

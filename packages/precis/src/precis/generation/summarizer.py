@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Self, Unpack
@@ -33,12 +34,18 @@ from precis.generation.input_plan import (
     wanted_limit,
 )
 from precis.generation.model_loader import LoadedModel, load_model
-from precis.generation.model_location import ModelLocation
-from precis.generation.model_metadata import Mode
+from precis.generation.model_location import ModelLocation, locate
 from precis.generation.partial_summaries import Beginnings
+from precis.generation.summary import NOTHING as NOTHING
+from precis.generation.summary import Summary as Summary
+from precis.generation.summary import kept as kept
+from precis.generation.written_forms import written_forms
 from precis_text.control_characters import UNIT_MARK, main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
+from precis_text.documents.passages import Passages, text_of
 from precis_text.errors import UserError
+from precis_text.forms.form import Form, FormType
+from precis_text.forms.form_choice import FormOptions, chosen_form
 from precis_text.length import (
     Length,
     LengthOptions,
@@ -54,43 +61,10 @@ _LARGEST_BATCH = 4096
 _WINDOW = 16  # batches sorted by length together
 
 
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """One summary, with details of how the model made it.
-
-    Attributes:
-        text: without control tokens; empty if the model wrote only its end mark.
-        document_tokens: tokens of the document, without instruction and control tokens.
-        tokens_read: the number of these that the model read; all of a document that is its own summary.
-        summary_tokens: tokens that the model wrote, before excess sentences were dropped.
-        finished: False if the text stops mid-sentence: at the token limit, or truncated to the word limit.
-        how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
-        pieces: number of inputs that the document was read in; 1 unless `how` is "chunk".
-        kept: True if the text is the document itself, since a summary would not be shorter.
-        mode: "abstract" if the model wrote it, "extract" if it chose sentences of the document.
-        places: (start, stop) offsets of each chosen sentence in the document; stop is exclusive.
-    """
-
-    text: str
-    document_tokens: int
-    tokens_read: int
-    summary_tokens: int
-    finished: bool = True
-    how: How = "whole"
-    pieces: int = 1
-    kept: bool = False
-    mode: Mode = "abstract"
-    places: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def truncated(self) -> bool:
-        """True if the model did not read the whole document."""
-        return self.tokens_read < self.document_tokens
-
-
-class StreamOptions(LengthOptions, total=False):
+class StreamOptions(LengthOptions, FormOptions, total=False):
     """The options of `Summarizer.stream`."""
 
+    form: Form | None
     length: Length | None
     instruction: str | None
     long: Long | None
@@ -99,9 +73,6 @@ class StreamOptions(LengthOptions, total=False):
     skip_empty: bool
     watch: Watch | None
     hear: Hear | None
-
-
-NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
 
 
 class Summarizer:
@@ -171,7 +142,15 @@ class Summarizer:
             UserError: if it is not an encoder-decoder that can be loaded safely, the adapter belongs to another model,
                 or the model cannot read inputs of that length.
         """
-        loaded = load_model(model, adapter=adapter, device=device, dtype=dtype)
+        if not isinstance(model, str | Path | ModelLocation):
+            raise UserError(f"model={model!r} is of type {type(model).__name__}; give a name or a path")
+        found = locate(model, adapter)
+        if "abstract" not in found.use.modes:
+            raise UserError(
+                f"{found.source}: this model chooses sentences and was not trained to write; use "
+                "precis.summarize(text, model=...), or take a model that writes"
+            )
+        loaded = load_model(found, device=device, dtype=dtype)
         made = cls.of(loaded, settings=settings, loop=loop)
         if max_source is not None:
             made.max_source = wanted_limit(loaded.model.config, max_source)
@@ -193,7 +172,9 @@ class Summarizer:
             loop=loop,
         )
 
-    def summarize(self, documents: Sequence[str], **options: Unpack[StreamOptions]) -> list[Summary]:
+    def summarize(
+        self, documents: Sequence[str | Passages], **options: Unpack[StreamOptions]
+    ) -> list[Summary]:
         """Return the summaries of `documents`, in their order. Options are those of `stream`."""
         if isinstance(documents, str):
             raise UserError("summarize takes a list of documents; for a single one write [document]")
@@ -201,9 +182,12 @@ class Summarizer:
 
     def stream(
         self,
-        documents: Iterable[str],
+        documents: Iterable[str | Passages],
         *,
         settings: GenerationSettings | None = None,
+        form: Form | None = None,
+        type: FormType | None = None,  # noqa: A002  the name of the option
+        about: str | None = None,
         length: Length | None = None,
         instruction: str | None = None,
         batch_size: int = 8,
@@ -216,8 +200,10 @@ class Summarizer:
         """Yield the summaries in the order of the documents, as soon as they are written.
 
         Args:
-            documents: read in windows of `16 * batch_size`.
+            documents: read in windows of `16 * batch_size`; texts, or texts with headings and times.
             settings: decoding settings; if None, the summarizer's own.
+            form: the form; if None, that of `type` and `about`; see `precis.generation.written_forms`.
+            type, about: the form and the question; see `precis_text.forms.form_choice.FormOptions`.
             length: the requested length; if None, that of `lengths`.
             instruction: text before each document; if None, the summarizer's own.
             batch_size: documents at a time. It changes speed and memory, not the summaries (except with `Int8` weights,
@@ -239,6 +225,19 @@ class Summarizer:
         """
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
+        wanted = chosen_form(form, type, about)
+        if not wanted.is_plain:
+            write = partial(
+                self.stream, settings=settings, instruction=instruction, batch_size=batch_size, long=long,
+                skip_empty=True, watch=watch,
+            )  # fmt: skip
+            own = chosen_length(length, lengths)
+            together = _WINDOW * batch_size
+            forms = written_forms(
+                write, self._count, documents, wanted, own, together=together, skip_empty=skip_empty
+            )
+            yield from forms
+            return
         before = self.instruction if instruction is None else instruction
         request = _Request(
             encode=DocumentEncoder(self.tokenizer, before, units=units_of_prefix(self.model)),
@@ -250,12 +249,15 @@ class Summarizer:
             watch=watch,
             hear=hear,
         )
-        numbered = enumerate(documents, start=1)
+        numbered = enumerate(map(text_of, documents), start=1)
         while window := list(islice(numbered, _WINDOW * batch_size)):
             read = [self._read(number, text, request) for number, text in window]
             to_write = [document for document in read if isinstance(document, _Document)]
             written = iter(self._window(to_write, request))
             yield from (next(written) if isinstance(done, _Document) else done for done in read)
+
+    def _count(self, text: str) -> int:
+        return len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _read(self, number: int, text: str, request: _Request) -> _Document | Summary:
         """Tokenize a document and choose how to read it. If there is nothing to write, return its summary."""
@@ -373,11 +375,4 @@ def _summary(document: _Document, input_: _Input, written: Written, length: Leng
         finished=trimmed.finished,
         how=document.how,
         pieces=input_.pieces,
-    )
-
-
-def kept(text: str, tokens: int) -> Summary:
-    """Return a document as its own summary."""
-    return Summary(
-        text=text.strip(), document_tokens=tokens, tokens_read=tokens, summary_tokens=tokens, kept=True
     )

@@ -14,30 +14,27 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.data.packs.packed_text import PACK_FILE, PackedText
 from precis.generation.generation_settings import generation_config
 from precis.generation.model_metadata import ModelUse
+from precis.phases.folder_check import SETTINGS_FILE
 from precis.storage.atomic import write_file
-from precis.storage.seal import DamagedError, check_seal, has_seal, write_folder
+from precis.storage.seal import write_folder
 from precis.training.callbacks import Callback, StartInfo
 from precis.version import __version__
 from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
-from precis_text.errors import RunError, UserError, first_line
+from precis_text.errors import RunError, first_line
 
-SETTINGS_FILE = "settings.json"
 RUN_FILE = "run.toml"
+CARD_FILE = "README.md"
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy")
-_CHECKPOINTS = "checkpoints"
-_LOADED = ("config.json", "adapter.json", "adapter_config.json", "tokenizer.json", "tokenizer_config.json")
 _WITH_RECIPE = ("finetune", "ground", "pretrain")
 """Commands whose settings come from a recipe."""
 _LEFT_OUT = {
@@ -80,14 +77,16 @@ def export_model(
     generation: GenerationSettings,
     use: ModelUse,
     folder: Path,
+    *,
+    card: str = "",
 ) -> None:
-    """Write a Hugging Face folder: weights, tokenizer, generation settings; replace an earlier export."""
+    """Write a Hugging Face folder: weights, tokenizer, generation settings, card; replace an earlier export."""
 
     def write(place: Path) -> None:
         model.generation_config = generation_config(generation, model, tokenizer)
         save_model(model, tokenizer, place, use)
 
-    export_folder(folder, write)
+    export_folder(folder, write, card=card)
 
 
 def save_model(
@@ -109,15 +108,24 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     export_folder(folder, lambda place: tokenizer.save_pretrained(place))
 
 
-def export_folder(folder: Path, write: Callable[[Path], object]) -> None:
+def export_folder(folder: Path, write: Callable[[Path], object], *, card: str = "") -> None:
     """Let `write` fill a new folder, seal it, and replace `folder` with it.
+
+    Args:
+        card: text of its README.md; none if empty.
 
     Raises:
         UserError: `folder` contains something that precis did not write.
         RunError: it cannot be written, for example because the disk is full; the old folder is kept.
     """
+
+    def write_all(place: Path) -> None:
+        write(place)
+        if card:
+            (place / CARD_FILE).write_text(card, encoding="utf-8")
+
     try:
-        write_folder(folder, write)
+        write_folder(folder, write_all)
     except PermissionError:
         raise  # free space would not help
     except Exception as error:
@@ -227,60 +235,3 @@ def _toml(values: Sequence[str]) -> str:
     if not values:
         return "true"
     return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False)
-
-
-@dataclass(frozen=True)
-class CheckedFolder:
-    """A checked folder; `damage` names a damaged file and the damage."""
-
-    folder: Path
-    state: Literal["sealed and whole", "no seal"]
-    damage: str | None = None
-
-
-def check_seals(source: str | None) -> list[CheckedFolder] | None:
-    """Verify the SHA-256 checksum of every file with its folder's seal.
-
-    Returns:
-        The checked folders, in order; None if precis does not seal `source`, such as pairs.
-
-    Raises:
-        OSError: a file cannot be read, so the result is unknown.
-    """
-    if source is None or not Path(source).is_dir():
-        return None
-    return [_check(folder) for folder in _folders(Path(source)) if folder.is_dir()] or None
-
-
-def damaged(checked: list[CheckedFolder]) -> str:
-    """Return one line about all damage; empty if there is none."""
-    told = "; ".join(f"{each.folder}: {each.damage}" for each in checked if each.damage)
-    return f"{told}; restore a good copy, or create it again" if told else ""
-
-
-def _folders(place: Path) -> list[Path]:
-    """Return the folders that have a seal, or could have one."""
-    if has_seal(place) or _is_loaded(place) or (place / PACK_FILE).is_file():
-        return [place]
-    if not (place / SETTINGS_FILE).is_file():
-        return []
-    inside = [path for path in sorted(place.iterdir()) if path.name != _CHECKPOINTS and path.is_dir()]
-    steps = (place / _CHECKPOINTS).glob("*/") if (place / _CHECKPOINTS).is_dir() else ()
-    return [path for path in inside if has_seal(path) or _is_loaded(path)] + sorted(steps)
-
-
-def _is_loaded(folder: Path) -> bool:
-    """Return whether the folder looks like one that transformers or precis loads."""
-    return any((folder / name).is_file() for name in _LOADED)
-
-
-def _check(folder: Path) -> CheckedFolder:
-    state: Literal["sealed and whole", "no seal"] = "sealed and whole" if has_seal(folder) else "no seal"
-    try:
-        if has_seal(folder) or folder.parent.name == _CHECKPOINTS:  # precis seals every checkpoint
-            check_seal(folder, thorough=True)
-        if (folder / PACK_FILE).is_file():
-            PackedText.open(folder, verify=True)
-    except (DamagedError, UserError) as damage:
-        return CheckedFolder(folder, state, str(damage))
-    return CheckedFolder(folder, state)

@@ -175,6 +175,8 @@ def _hint(settings: Settings, path: str) -> Any:
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(settings)]
     if head not in names:
+        if meant := _in_groups(settings, head):
+            raise UserError(f"--set {head}: unknown setting; did you mean {' or '.join(map(repr, meant))}?")
         raise UserError(f"--set: unknown setting {head!r} of {kind.__name__}{nearest(head, names)}")
     hint, group = hints[head], getattr(settings, head)
     if not isinstance(group, Settings):
@@ -186,6 +188,16 @@ def _hint(settings: Settings, path: str) -> Any:
     inner = [field.name for field in dataclasses.fields(group)]
     example = f"; name one of them: {head}.{inner[0]}, ..." if inner else " without values to set"
     raise UserError(f"--set {path}: is a group of settings{example}")
+
+
+def _in_groups(settings: Settings, name: str) -> list[str]:
+    """Return the dotted names of the settings of that name in the groups."""
+    groups = [(field.name, getattr(settings, field.name)) for field in dataclasses.fields(settings)]
+    return [
+        f"{group}.{name}"
+        for group, values in groups
+        if isinstance(values, Settings) and name in {field.name for field in dataclasses.fields(values)}
+    ]
 
 
 def _value(text: str, hint: Any, path: str) -> Any:

@@ -21,10 +21,12 @@ from precis.server.client_keys import Keys
 from precis.server.engine import Engine
 from precis.server.file_reader import FileReader
 from precis.server.limits import ApiError, Limits, server_failed
+from precis.server.listener import LOOPBACK
 from precis.server.logs import fault
 from precis.server.metrics import Metrics
-from precis.server.middleware import LOOPBACK, OPEN, Gate
+from precis.server.middleware import OPEN, Gate
 from precis.server.model_pool import ModelPool
+from precis.server.path_prefix import under
 from precis.server.service import ClientLeftError, Service
 from precis.version import __version__
 from precis_text.documents.file_kinds import KINDS
@@ -60,15 +62,18 @@ class Access:
     origins: frozenset[str] = frozenset()
 
 
-def make_app(models: ModelPool, *, limits: Limits, access: Access, grace: float = 30.0) -> App:
+def make_app(
+    models: ModelPool, *, limits: Limits, access: Access, grace: float = 30.0, prefix: str = ""
+) -> App:
     """Return the service as an ASGI application.
 
     Args:
         models: the models, each loaded once (`ModelPool.load_all`).
         grace: seconds for queued work to finish when the service stops.
+        prefix: the path under which a proxy shows the service, as "/precis"; the proxy may remove it or not.
     """
     metrics = Metrics()
-    engine = Engine(models, limits, metrics, fault)
+    engine = Engine(models, limits, metrics, fault, loaded=lambda name: name in models.loaded)
     files = FileReader(limits)
     service = Service(models, engine, limits, metrics, files)
 
@@ -88,6 +93,7 @@ def make_app(models: ModelPool, *, limits: Limits, access: Access, grace: float 
         docs_url=None,
         redoc_url=None,
         responses=statuses,
+        servers=[{"url": prefix}] if prefix else None,
     )
     app.include_router(file_routes.routes(service))
     app.include_router(summarize_routes.routes(service))
@@ -109,7 +115,8 @@ def make_app(models: ModelPool, *, limits: Limits, access: Access, grace: float 
         metrics=metrics,
         routes=frozenset(routes),
     )
-    return _open_to(access.origins, gate) if access.origins else gate
+    guarded = _open_to(access.origins, gate) if access.origins else gate
+    return under(prefix, guarded) if prefix else guarded
 
 
 def _open_to(origins: frozenset[str], app: App) -> App:

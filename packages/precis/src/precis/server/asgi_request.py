@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
 
 from precis.server.limits import ApiError, Limits
+from precis.server.page_headers import page_headers
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -18,19 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _DRAINED_FOR = 2.0  # seconds for reading the rest of a refused body, so that its sender sees the answer
-_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
-    ),
-]
+_HEADERS = [(name.encode(), value.encode()) for name, value in page_headers().items()]
 
 
 def error_body(refused: ApiError) -> dict[str, Any]:
@@ -52,8 +42,16 @@ def body_too_large(limit: int) -> ApiError:
     return ApiError(413, "body_too_large", f"the body exceeds {limit:,} bytes; send a shorter one")
 
 
+def _no_room() -> ApiError:
+    problem = "the bodies of other requests leave no room for this one; try again later"
+    return ApiError(503, "bodies_full", problem, retry_after=5)
+
+
 class Room:
     """Memory budget for the bodies of all requests together.
+
+    A body that is not whole gives its room to others when it is short: the one that began first, of the client whose
+    unfinished bodies hold the most. So only whole bodies can keep a request out.
 
     Args:
         size: bytes.
@@ -61,17 +59,35 @@ class Room:
 
     def __init__(self, size: int) -> None:
         self._left = size
+        self._unfinished: dict[Exchange, None] = {}  # in the order of their beginnings
 
-    def take(self, count: int) -> bool:
-        """Take `count` bytes; return False if fewer are left."""
+    def take(self, count: int, taker: Exchange) -> bool:
+        """Take `count` bytes; return False if fewer are left, or `taker` itself had to give up its room."""
+        while count > self._left and (victim := self._victim()) is not None:
+            victim.give_up()
+            if victim is taker:
+                return False
         if count > self._left:
             return False
         self._left -= count
+        self._unfinished.setdefault(taker)
         return True
 
-    def give(self, count: int) -> None:
+    def whole(self, taker: Exchange) -> None:
+        """Note that the body is whole and keeps its room."""
+        self._unfinished.pop(taker, None)
+
+    def give(self, count: int, taker: Exchange) -> None:
         """Give bytes back."""
+        self._unfinished.pop(taker, None)
         self._left += count
+
+    def _victim(self) -> Exchange | None:
+        held: Counter[str] = Counter()
+        for one in self._unfinished:
+            held[one.client] += one.held
+        most = max(held, key=held.__getitem__, default=None)
+        return next((one for one in self._unfinished if one.client == most), None)
 
 
 class Exchange:
@@ -79,9 +95,12 @@ class Exchange:
 
     Attributes:
         id: its name in answers and logs.
+        key: the name of its key; "-" if it has none.
         stopped: the reason for not reading the whole body, if any.
         status: HTTP status of the answer; 0 before there is one.
         bytes_in: bytes of the body so far.
+        held: bytes of the room.
+        client: the name of its key, or the address that it comes from.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits, room: Room) -> None:
@@ -91,8 +110,12 @@ class Exchange:
         self.most = limits.body_of(self.headers.get(b"content-type", b""))  # bytes of the body
         self.stopped: ApiError | None = None
         self.status = self.bytes_in = 0
-        self._held = 0  # bytes of the room
-        self._until = asyncio.get_running_loop().time() + limits.seconds
+        self.held = 0
+        self.key = "-"
+        self.client = str((scope.get("client") or ("",))[0])
+        self._since = asyncio.get_running_loop().time()
+        self._waiting: asyncio.Timeout | None = None
+        self._gave_up = False
         self._begun = self._refused = self._complete = False
 
     async def receive(self) -> Message:
@@ -103,22 +126,42 @@ class Exchange:
         """
         if self._complete:
             return await self._receive()
-        try:
-            async with asyncio.timeout_at(self._until):
-                message = await self._receive()
-        except TimeoutError:
-            problem = f"the body did not arrive within {self._limits.seconds:g} seconds"
-            raise self._stop(ApiError(408, "body_too_slow", problem)) from None
+        message = await self._part()
         self._complete = not message.get("more_body", False)
         count = len(message.get("body", b""))
         self.bytes_in += count
         if self.bytes_in > self.most:
             raise self._stop(body_too_large(self.most))
-        if not self._room.take(count):
-            problem = "the bodies of other requests leave no room for this one; try again later"
-            raise self._stop(ApiError(503, "bodies_full", problem, retry_after=5))
-        self._held += count
+        if not self._room.take(count, self):
+            raise self._stop(_no_room())
+        self.held += count
+        if self._complete:
+            self._room.whole(self)
         return message
+
+    async def _part(self) -> Message:
+        """Receive a part of the body in its time; see `Limits.body_due`."""
+        if self._gave_up:
+            raise self._stop(_no_room())
+        now = asyncio.get_running_loop().time()
+        due = min(self._since + self._limits.body_due(self.bytes_in), now + self._limits.pause)
+        try:
+            async with asyncio.timeout_at(due) as self._waiting:
+                return await self._receive()
+        except TimeoutError:
+            if self._gave_up:
+                raise self._stop(_no_room()) from None
+            problem = f"the body stopped, or came with less than {self._limits.rate:,} bytes a second"
+            raise self._stop(ApiError(408, "body_too_slow", problem)) from None
+        finally:
+            self._waiting = None
+
+    def give_up(self) -> None:
+        """Give back the room of a body that is not whole; its request ends with 503."""
+        self._gave_up = True
+        self.end()
+        if self._waiting is not None:
+            self._waiting.reschedule(asyncio.get_running_loop().time())
 
     def _stop(self, refused: ApiError) -> ApiError:
         self.stopped = refused
@@ -170,5 +213,5 @@ class Exchange:
 
     def end(self) -> None:
         """Give back the room of the body."""
-        self._room.give(self._held)
-        self._held = 0
+        self._room.give(self.held, self)
+        self.held = 0

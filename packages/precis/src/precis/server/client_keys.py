@@ -26,11 +26,16 @@ class Key:
     digest: bytes = field(repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Keys:
-    """All keys of a service."""
+    """All keys of a service.
+
+    Attributes:
+        path: the file that they were read from.
+    """
 
     keys: tuple[Key, ...]
+    path: Path | None = None
 
     @classmethod
     def read(cls, path: Path) -> Keys:
@@ -61,7 +66,17 @@ class Keys:
             keys[name] = Key(name, sha256(secret.encode()).digest())
         if not keys:
             raise UserError(f"{path}: contains no key; write a name, a space and a secret on a line")
-        return cls(tuple(keys.values()))
+        return cls(tuple(keys.values()), path)
+
+    def reload(self) -> int:
+        """Read the file again, and return the number of keys. All keys change at once, or none does.
+
+        Raises:
+            UserError: as `read`.
+        """
+        if self.path is not None:
+            self.keys = Keys.read(self.path).keys
+        return len(self.keys)
 
     def find(self, authorization: bytes) -> Key | None:
         """Return the key in an `Authorization` header. It always compares all keys."""

@@ -2,6 +2,7 @@
 
     request -> a job for each document -> queue, counted in tokens -> batch -> model -> answers
 
+Between two pieces of a long document, a batch of short documents gets a turn, so none waits for the rest of a long one.
 The oldest job starts a batch. Jobs with the same options that fit its passes join it. A summary depends only on its own
 document (`precis.generation.decoder_batches`, `precis.extract.unit_encoder`), so batching affects only the speed.
 """
@@ -20,7 +21,10 @@ from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.server.limits import ApiError, Limits, server_failed
+from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.errors import RunError, UserError
+from precis_text.forms.form import Form
+from precis_text.forms.form_choice import PARAGRAPH
 from precis_text.length import ANY_LENGTH, Length
 
 _ALIKE = 2  # the longest document of a batch has at most this many times the tokens of the shortest
@@ -33,13 +37,16 @@ class Ask:
     model: str
     mode: Mode
     length: Length = ANY_LENGTH
+    form: Form = PARAGRAPH
     instruction: str | None = None
 
 
 class Maker(Protocol):
     """A summarizer: `precis.server.model_pool.ModelPool`, or a fake in tests."""
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None) -> list[Summary]:
+    def make(
+        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None
+    ) -> list[Summary]:
         """Return the summaries of `texts`, in order; `hear` receives their first sentences."""
         ...
 
@@ -67,6 +74,7 @@ class QueuedDocument:
     Attributes:
         given_up: the reason that it gets no summary: "client_left", "too_late" or an error's code; else "".
         written: the first sentences of its summary; `news` is set when there are more, or it is done.
+        passages: the text with its headings and times, if it comes from a file that has any.
     """
 
     text: str
@@ -78,6 +86,12 @@ class QueuedDocument:
     given_up: str = ""
     written: str = ""
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    passages: Passages = NOWHERE
+
+    @property
+    def document(self) -> str | Passages:
+        """The text, with its headings and times if it has any."""
+        return self.passages if self.passages.places and self.passages.text == self.text else self.text
 
     @property
     def late(self) -> bool:
@@ -128,11 +142,19 @@ class Engine:
         maker: the summarizer; only the engine's thread calls it.
         listener: receives events, from that thread and from the event loop.
         fault: logs an exception that is a bug of the service.
+        loaded: whether a model is in memory, so that a turn between two pieces never loads one.
     """
 
     def __init__(
-        self, maker: Maker, limits: Limits, listener: Listener, fault: Callable[[BaseException], None]
+        self,
+        maker: Maker,
+        limits: Limits,
+        listener: Listener,
+        fault: Callable[[BaseException], None],
+        *,
+        loaded: Callable[[str], bool] = lambda _: True,
     ) -> None:
+        self._loaded, self._in_turn = loaded, False
         self._maker, self._limits, self._listener, self._fault = maker, limits, listener, fault
         self._queue: list[QueuedDocument] = []
         self._changed = threading.Condition()
@@ -149,8 +171,13 @@ class Engine:
         """True if it is running and accepts documents."""
         return self._thread.is_alive() and not self._stopping
 
-    def submit(self, texts: Sequence[str], costs: Sequence[int], ask: Ask) -> list[QueuedDocument]:
+    def submit(
+        self, texts: Sequence[str], costs: Sequence[int], ask: Ask, *, passages: Sequence[Passages] = ()
+    ) -> list[QueuedDocument]:
         """Queue all or none of the documents. Call it in an event loop.
+
+        Args:
+            passages: the files that the texts come from, if they do.
 
         Raises:
             Refused: if the queue is full, or the service is stopping.
@@ -165,13 +192,13 @@ class Engine:
                 raise ApiError(
                     503,
                     "queue_full",
-                    f"the queue is full: {self._documents:,} documents with about {self._tokens:,} tokens",
+                    f"the queue is full: {self._documents:,} documents with {self._tokens:,} tokens",
                     retry_after=1 + self._documents // max(1, self._limits.batch),
                 )
             deadline = time.monotonic() + self._limits.seconds
             jobs = [
-                QueuedDocument(text, ask, cost, deadline, loop, loop.create_future())
-                for text, cost in zip(texts, costs, strict=True)
+                QueuedDocument(text, ask, cost, deadline, loop, loop.create_future(), passages=places)
+                for text, cost, places in zip(texts, costs, passages or [NOWHERE] * len(texts), strict=True)
             ]
             self._queue += jobs
             self._count(len(jobs), sum(costs))
@@ -210,17 +237,41 @@ class Engine:
 
     def _work(self) -> None:
         while batch := self._next():
-            started = time.monotonic()
-            try:
-                self._make(batch)
-            except BaseException as error:  # keep serving the others, whatever a library raises
-                self._fault(error)
-                for job in batch:
-                    self._fail(job, server_failed())
-            finally:
-                with self._changed:
-                    self._count(-len(batch), -sum(job.cost for job in batch))
-                self._listener.batch(len(batch), time.monotonic() - started)
+            self._finish(batch)
+
+    def _finish(self, batch: list[QueuedDocument]) -> None:
+        """Answer the jobs of a batch, whatever happens."""
+        started = time.monotonic()
+        try:
+            self._make(batch)
+        except BaseException as error:  # keep serving the others, whatever a library raises
+            self._fault(error)
+            for job in batch:
+                self._fail(job, server_failed())
+        finally:
+            with self._changed:
+                self._count(-len(batch), -sum(job.cost for job in batch))
+            self._listener.batch(len(batch), time.monotonic() - started)
+
+    def _take_turn(self, running: list[QueuedDocument]) -> None:
+        """Make a batch of short documents while a long one is between two pieces."""
+        most = min(max(job.cost for job in running) // _ALIKE, self._limits.together)
+        with self._changed:
+            short = [
+                job
+                for job in self._queue
+                if job.cost <= most and not job.useless and self._loaded(job.ask.model)
+            ]
+            if not short:
+                return
+            batch = _alike(short, self._limits)
+            taken = set(map(id, batch))
+            self._queue = [job for job in self._queue if id(job) not in taken]
+        self._in_turn = True
+        try:
+            self._finish(batch)
+        finally:
+            self._in_turn = False
 
     def _next(self) -> list[QueuedDocument]:
         """Wait for a batch; return an empty one if the engine has stopped."""
@@ -260,15 +311,17 @@ class Engine:
         job.finish(refused)
 
     def _make(self, batch: list[QueuedDocument]) -> None:
-        def watch(*_: int) -> None:
+        def watch(done: int, known: int, written: int) -> None:
             if all(job.useless for job in batch):
                 raise _NobodyWaitsError
+            if done < known and not written and not self._in_turn:  # between two pieces
+                self._take_turn(batch)
 
         def hear(place: int, beginning: str) -> None:
             batch[place].hear(beginning)
 
         try:
-            made = self._maker.make([job.text for job in batch], batch[0].ask, watch, hear)
+            made = self._maker.make([job.document for job in batch], batch[0].ask, watch, hear)
         except _NobodyWaitsError:
             for job in batch:
                 self._give_up(job)

@@ -65,7 +65,7 @@ def routes(service: Service) -> APIRouter:
         body = _options(form)
         found = await unless_left(request, service.files.read(form.files))
         body.text = [one.text for one in found]
-        return await respond(service, request, body, documents=described(form, found))
+        return await respond(service, request, body, documents=described(form, found), passages=found)
 
     router.add_api_route(
         "/v1/summarize",

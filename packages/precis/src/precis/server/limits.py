@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from precis.server.token_counter import TokenCounter
 from precis_text.config import Settings
 from precis_text.errors import UserError
 
-_BYTES_A_TOKEN = 4  # approximate bytes of UTF-8, since limits are checked before tokenization
+_BODIES = 16  # bodies of the largest size that are in memory at once
+_BODY_GRACE = 10.0  # seconds before the least rate of a body counts
 
 
 class ApiError(Exception):
@@ -48,11 +50,13 @@ class Limits(Settings):
         body: bytes of a request.
         files: bytes of a request that carries files.
         documents: documents in one request.
-        tokens: estimated tokens of one document; see `estimated_tokens`.
-        queue: estimated tokens of all queued and running documents.
+        tokens: tokens of one document.
+        queue: tokens of all queued and running documents.
         seconds: time from the arrival of a request to its answer.
+        rate: least bytes a second of a body, after its first ten seconds.
+        pause: most seconds between two parts of a body.
         batch: documents in a batch of written summaries.
-        together: estimated tokens of documents in a batch of extracts.
+        together: tokens of documents in a batch of extracts.
         per_minute: requests of one key in a minute; 0 for no limit.
     """
 
@@ -62,6 +66,8 @@ class Limits(Settings):
     tokens: int = 131_072
     queue: int = 524_288
     seconds: float = 300.0
+    rate: int = 16_384
+    pause: float = 10.0
     batch: int = 8
     together: int = 4096
     per_minute: int = 0
@@ -76,17 +82,21 @@ class Limits(Settings):
     @property
     def all_bodies(self) -> int:
         """Maximum bytes of all requests together."""
-        return max(16 * self.body, 2 * self.files)
+        return max(_BODIES * self.body, 2 * self.files)
+
+    def body_due(self, count: int) -> float:
+        """Return the seconds after a request's head at which more than `count` bytes of its body must be there."""
+        return min(self.seconds, _BODY_GRACE + count / self.rate)
 
     def body_of(self, content_type: bytes) -> int:
         """Return the most bytes of a request whose body is of this type."""
         return self.files if content_type.lower().startswith(b"multipart/form-data") else self.body
 
-    def check(self, texts: Sequence[str], *, param: str) -> list[int]:
-        """Return the estimated tokens of each document.
+    def check(self, texts: Sequence[str], counter: TokenCounter, *, param: str) -> None:
+        """Refuse documents by what is known without their tokens.
 
         Raises:
-            Refused: if there are too many documents, one is too long or empty, or all exceed the queue.
+            Refused: if there are too many documents, one is empty or no text, or is certainly too long.
         """
         if len(texts) > self.documents:
             raise ApiError(
@@ -95,38 +105,33 @@ class Limits(Settings):
                 f"{len(texts):,} documents exceed the limit of {self.documents:,}; send fewer in a request",
                 param=param,
             )
-        costs = []
         for number, text in enumerate(texts, start=1):
-            if len(text) // _BYTES_A_TOKEN > self.tokens:  # before encoding it
-                raise self._too_long(number, len(text) // _BYTES_A_TOKEN, param)
             if not text.strip():
                 raise ApiError(422, "empty_document", f"document {number} is empty", param=param)
             try:
-                cost = estimated_tokens(text)
+                text.encode()
             except UnicodeEncodeError:
                 problem = f"document {number} contains half of a character (a lone surrogate)"
                 raise ApiError(422, "not_text", problem, param=param) from None
-            if cost > self.tokens:
-                raise self._too_long(number, cost, param)
-            costs.append(cost)
-        if sum(costs) > self.queue:  # a retry would not help
-            problem = f"the documents have about {sum(costs):,} tokens; this server accepts {self.queue:,} at a time"
-            raise ApiError(413, "documents_too_long", f"{problem}; send fewer in a request", param=param)
-        return costs
+        self.check_tokens([counter.at_least(text) for text in texts], param=param, known="at least ")
 
-    def _too_long(self, number: int, cost: int, param: str) -> ApiError:
+    def check_tokens(self, counts: Sequence[int], *, param: str, known: str = "") -> None:
+        """Refuse documents by their tokens.
+
+        Raises:
+            Refused: if one is too long, or all of them exceed the queue.
+        """
+        for number, count in enumerate(counts, start=1):
+            if count > self.tokens:
+                raise self._too_long(number, f"{known}{count:,}", param)
+        if sum(counts) > self.queue:  # a retry would not help
+            problem = f"the documents have {known}{sum(counts):,} tokens; this server accepts {self.queue:,} at a time"
+            raise ApiError(413, "documents_too_long", f"{problem}; send fewer in a request", param=param)
+
+    def _too_long(self, number: int, count: str, param: str) -> ApiError:
         return ApiError(
             413,
             "document_too_long",
-            f"document {number} has about {cost:,} tokens; this server accepts {self.tokens:,}",
+            f"document {number} has {count} tokens; this server accepts {self.tokens:,}",
             param=param,
         )
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimate tokens from bytes: one for four bytes of UTF-8.
-
-    Raises:
-        UnicodeEncodeError: if the text has a lone surrogate.
-    """
-    return len(text.encode()) // _BYTES_A_TOKEN + 1

@@ -15,7 +15,8 @@ from precis.server.logs import LOG, fault
 from precis.server.metrics import Metrics
 
 OPEN = frozenset({"/", "/page.css", "/page.js", "/health", "/ready", "/openapi.json"})
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+#: Paths whose requests do not count against a key's limit.
+UNCOUNTED = frozenset({"/v1/models"})
 
 
 class Gate:
@@ -51,9 +52,9 @@ class Gate:
                 await self._app(scope, receive, send)
             return  # web sockets are not supported
         request = Exchange(scope, receive, send, self._limits, self._room)
-        started, name = time.monotonic(), "-"
+        started = time.monotonic()
         try:
-            name = self._check(request)
+            self._check(request)
             # Treat HEAD like GET; uvicorn omits the body.
             asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
             await self._app(asked, request.receive, request.send)
@@ -77,18 +78,19 @@ class Gate:
                 extra={
                     "fields": {
                         "id": request.id,
-                        "key": name,
+                        "key": request.key,
                         "route": route,
                         "status": request.status,
                         "bytes_in": request.bytes_in,
                         "seconds": round(seconds, 4),
                         **scope.get("state", {}).get("facts", {}),
-                    }
+                    },
+                    "bounded": request.key == "-" and (request.status >= 400 or route in OPEN),
                 },
             )
 
-    def _check(self, request: Exchange) -> str:
-        """Return the name of a request's key; "-" if it needs none."""
+    def _check(self, request: Exchange) -> None:
+        """Refuse a request without a key, beyond its rate, or with a body that is too large; note its key."""
         scope = request.scope
         scope.setdefault("state", {})
         scope["state"] = {**scope["state"], "id": request.id}
@@ -101,7 +103,9 @@ class Gate:
             key = self._keys.find(request.headers.get(b"authorization", b""))
             if key is None:
                 raise ApiError(401, "invalid_api_key", "missing or wrong key; use Authorization: Bearer KEY")
-        if key is not None and (seconds := self._rates.wait(key.name)):
+            request.key = request.client = key.name
+        counts = key is not None and scope["path"] not in UNCOUNTED
+        if counts and (seconds := self._rates.wait(request.key)):
             raise ApiError(
                 429,
                 "rate_limit_exceeded",
@@ -113,7 +117,6 @@ class Gate:
             raise ApiError(400, "bad_length", "Content-Length is not a number of bytes")
         if int(length) > request.most:
             raise body_too_large(request.most)
-        return "-" if key is None else key.name
 
     def _check_host(self, request: Exchange) -> None:
         host = request.headers.get(b"host", b"").decode("latin-1")

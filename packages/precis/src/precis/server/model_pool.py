@@ -20,6 +20,8 @@ from precis.generation.summarizer import Summary
 from precis.malloc import trim_heap
 from precis.server.engine import Ask
 from precis.server.limits import ApiError
+from precis.server.token_counter import TokenCounter
+from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
 
 _MEGABYTE = 1_000_000
@@ -39,11 +41,22 @@ class Served(Protocol):
         ...
 
     @property
+    def english_only(self) -> bool:
+        """True if it chooses well only from English prose."""
+        ...
+
+    @property
     def size(self) -> int:
         """Bytes of its weights."""
         ...
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
+    def counter(self) -> TokenCounter:
+        """Return a counter of its tokens, which outlives it."""
+        ...
+
+    def make(
+        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
+    ) -> list[Summary]:
         """Return the summaries of `texts`, in order."""
         ...
 
@@ -65,6 +78,8 @@ class ModelPool:
         self._loaders, self._memory = dict(loaders), memory
         self._loaded: dict[str, Served] = {}  # the least recently used first
         self._modes: dict[str, tuple[Mode, ...]] = {}
+        self._english_only: dict[str, bool] = {}
+        self._counters: dict[str, TokenCounter] = {}
         self._sizes: dict[str, int] = {}
 
     @classmethod
@@ -97,7 +112,17 @@ class ModelPool:
         """Return the modes of a model, the default first."""
         return self._modes[name]
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
+    def english_only(self, name: str) -> bool:
+        """Return whether a model chooses well only from English prose."""
+        return self._english_only[name]
+
+    def counter(self, name: str) -> TokenCounter:
+        """Return the counter of a model's tokens, whether the model is in memory or not."""
+        return self._counters[name]
+
+    def make(
+        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
+    ) -> list[Summary]:
         """Return the summaries that the model of the request makes; see `ServedModel.make`.
 
         Raises:
@@ -116,7 +141,9 @@ class ModelPool:
         if model is None:
             self._make_room(self._sizes.get(name, 0))
             model = self._loaders[name]()
-            self._modes[name] = model.modes
+            self._modes[name], self._english_only[name] = model.modes, model.english_only
+            if name not in self._counters:
+                self._counters[name] = model.counter()
             if self._memory is not None:
                 self._sizes[name] = model.size
                 self._check_size(name)

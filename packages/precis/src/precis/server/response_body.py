@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from precis.generation.summarizer import Summary
+from precis.phases.use.language_check import POOR
 from precis_text.control_characters import SEPARATOR, UNIT_MARK
 from precis_text.selection import shown_texts
 from precis_text.support.marks import SourceText
@@ -17,20 +18,26 @@ def plain(text: str) -> str:
     return text.replace(SEPARATOR, " ").replace(UNIT_MARK, " ")  # `translate` takes 400 times as long
 
 
-def answer(index: int, document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
-    """Return one summary as JSON; see `precis.server.schemas.OneSummary`."""
+def answer(index: int, document: str, summary: Summary, *, support: bool, seems: str = "") -> dict[str, Any]:
+    """Return one summary as JSON; see `precis.server.schemas.OneSummary`.
+
+    Args:
+        seems: what `precis.phases.use.language_check.not_english` says about the document, which the note then says.
+    """
     return {
         "index": index,
         "summary": summary.text,
         **_sentences(document, summary, support=support),
         "mode": summary.mode,
+        "type": summary.form,
+        "answered": summary.answered,
         "read": {
             "document_tokens": summary.document_tokens,
             "tokens_read": summary.tokens_read,
             "complete": not summary.truncated,
             "how": summary.how,
             "pieces": summary.pieces,
-            "note": read_note(summary),
+            "note": read_note(summary) + (f" The document {seems}: {POOR}." if seems else ""),
         },
         "words": length_in_words(summary.text),
         "summary_tokens": summary.summary_tokens,
@@ -52,6 +59,8 @@ def read_note(summary: Summary) -> str:
 
 def _sentences(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
     """Return the sentences, and with `support` their passages and marks; only this function adds them."""
+    if summary.lines or not summary.answered:
+        return _lines(document, summary, support=support)
     if support and summary.places:
         return {"sentences": _chosen(document, summary), "unchecked": {}}
     return sentences_of(summary.text, SourceText(document) if support else None)
@@ -105,3 +114,21 @@ def _chosen(document: str, summary: Summary) -> list[dict[str, Any]]:
             }
         )
     return sentences
+
+
+def _lines(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
+    """Return the lines of a form: each is from one place of the document, word for word."""
+    sentences, end = [], 0
+    for line in summary.lines:
+        begin = summary.text.find(line.shown, end)
+        shown = line.shown if begin >= 0 else summary.text[end:].strip()  # the cap cut the only line
+        begin = begin if begin >= 0 else summary.text.index(shown, end)
+        end = begin + len(shown)
+        facts = {name: value for name, value in line.to_dict().items() if name not in ("text", "place")}
+        passage = {"start": line.start, "end": line.stop, "text": document[line.start : line.stop]}
+        passages = {"support": [passage], "marks": []} if support else {}
+        sentences.append({"start": begin, "end": end, "text": shown, **passages, **facts})
+    if not summary.answered:
+        told: dict[str, Any] = {"start": 0, "end": len(summary.text), "text": summary.text}
+        sentences = [told | ({"support": [], "marks": []} if support else {})]
+    return {"sentences": sentences} | ({"unchecked": {}} if support else {})

@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from precis.server.examples import TEXT
+from precis_text.forms.form import FormType
 
 Count = Annotated[StrictInt | None, Field(ge=1, le=20_000)]
 
@@ -31,6 +32,7 @@ class SummarizeRequest(BaseModel):
         json_schema_extra={
             "examples": [
                 {"text": TEXT, "words": 20, "support": True},
+                {"text": TEXT, "type": "key-points", "about": "Who pays for the boats?"},
                 {"text": [TEXT, "A second document."], "sentences": 1},
             ]
         },
@@ -43,6 +45,10 @@ class SummarizeRequest(BaseModel):
     model: StrictStr | None = Field(None, description="A model of /v1/models. Default: the first.")
     mode: Literal["abstract", "extract"] | None = Field(
         None, description="abstract: write. extract: choose sentences. Default: the model's first mode."
+    )
+    type: FormType = Field("paragraph", description="The form of the summary.")
+    about: Annotated[StrictStr | None, Field(max_length=2000)] = Field(
+        None, description="A question or topic: summarize what the document says about it."
     )
     words: Count = Field(None, description="At most this many words.")
     sentences: Annotated[StrictInt | None, Field(ge=1, le=1000)] = Field(
@@ -98,6 +104,13 @@ class Sentence(BaseModel):
     text: str
     support: list[Passage] | None = None
     marks: list[Mark] | None = None
+    part: str | None = None
+    heading: str | None = None
+    time: str | None = None
+    speaker: str | None = None
+    turn: int | None = None
+    owner: str | None = None
+    due: str | None = None
 
 
 class Read(BaseModel):
@@ -118,6 +131,8 @@ class OneSummary(BaseModel):
     summary: str
     sentences: list[Sentence]
     mode: str
+    type: str
+    answered: bool
     read: Read
     words: int
     summary_tokens: int

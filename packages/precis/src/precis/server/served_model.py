@@ -10,9 +10,12 @@ import torch
 from precis.extract.extractor import ExtractOptions, Extractor
 from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.model_loader import load_model
+from precis.generation.model_location import is_default
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.server.engine import Ask
+from precis.server.token_counter import TokenCounter, counter_of
+from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
 
 _DOES = {"abstract": "write", "extract": "choose sentences"}
@@ -26,6 +29,7 @@ class ServedModel:
         name: its name in requests.
         modes: the modes that it was trained for, the default first.
         batch: documents at a time.
+        english_only: True if it chooses well only from English prose.
     """
 
     name: str
@@ -33,6 +37,7 @@ class ServedModel:
     writer: Summarizer | None
     chooser: Extractor | None
     batch: int
+    english_only: bool = False
 
     @classmethod
     def load(
@@ -61,6 +66,7 @@ class ServedModel:
             Summarizer.of(loaded) if "abstract" in modes else None,
             Extractor.of(loaded) if "extract" in modes else None,
             batch,
+            english_only=is_default(loaded.folder),
         )
 
     @property
@@ -71,7 +77,15 @@ class ServedModel:
         tensors = [*owner.model.parameters(), *owner.model.buffers()]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
-    def make(self, texts: Sequence[str], ask: Ask, watch: Watch, hear: Hear | None = None) -> list[Summary]:
+    def counter(self) -> TokenCounter:
+        """Return a counter of its tokens."""
+        owner = self.writer or self.chooser
+        assert owner is not None
+        return counter_of(owner.tokenizer)
+
+    def make(
+        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
+    ) -> list[Summary]:
         """Return the summaries of `texts`; one with 0 `document_tokens` for a text without tokens.
 
         `hear` receives the first sentences of written summaries (`Summarizer.stream`); extracts come all at once.
@@ -79,7 +93,7 @@ class ServedModel:
         Raises:
             UserError: if a document cannot be summarized with these options.
         """
-        asked: ExtractOptions = {"length": ask.length, "skip_empty": True, "watch": watch}
+        asked: ExtractOptions = {"length": ask.length, "form": ask.form, "skip_empty": True, "watch": watch}
         if ask.mode == "extract":
             assert self.chooser is not None
             return self.chooser.summarize(texts, **asked)

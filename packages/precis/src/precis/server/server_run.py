@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
-import socket
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import uvicorn
-
 from precis.server.asgi_app import Access, make_app
 from precis.server.client_keys import Keys
+from precis.server.connections import ConnectionLimits
+from precis.server.guarded_server import GuardedServer
 from precis.server.limits import Limits
-from precis.server.logs import log_to_stderr
-from precis.server.middleware import LOOPBACK
+from precis.server.listener import LOOPBACK, is_loopback, listen, named, url_of
+from precis.server.logs import LOG, log_to_stderr
 from precis.server.model_pool import ModelPool
 from precis_text.errors import RunError, UserError
 
 _ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-f:]+\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
+_PREFIX = re.compile(r"(?:/[\w.~-]+)+", re.ASCII)
 _LAST = 5.0  # seconds for the model to stop after the last request
 
 
@@ -30,19 +30,19 @@ class Address:
         host: an address or a name of this machine.
         port: 0 for any free port.
         grace: seconds for requests to finish after SIGTERM.
+        prefix: the path under which a proxy shows the service, as "/precis".
     """
 
     host: str = "127.0.0.1"
     port: int = 8000
     grace: float = 30.0
+    prefix: str = ""
 
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    def __post_init__(self) -> None:
+        if self.prefix and not _PREFIX.fullmatch(self.prefix):
+            raise UserError(
+                f"--root-path {self.prefix}: write a path without a slash at its end, such as /precis"
+            )
 
 
 def access_to(address: Address, keys: Keys | None, *, origins: Sequence[str] = ()) -> Access:
@@ -67,29 +67,8 @@ def access_to(address: Address, keys: Keys | None, *, origins: Sequence[str] = (
         raise UserError(
             f"--host {address.host} is open to other machines; give a file of keys with --keys, or omit --host"
         )
-    named = f"[{address.host}]" if ":" in address.host else address.host.lower()
     sites = frozenset(origin.lower() for origin in origins)
-    return Access(keys=keys, hosts=LOOPBACK | {named}, origins=sites)
-
-
-def listen(address: Address) -> socket.socket:
-    """Return a socket bound to the address.
-
-    Raises:
-        UserError: if the address belongs to another machine, or is in use.
-    """
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        opened.bind((address.host, address.port))
-    except OSError as error:
-        opened.close()
-        reason = error.strerror or error
-        raise UserError(
-            f"{address.host}, port {address.port}: cannot listen: {reason}; use another --port"
-        ) from None
-    return opened
+    return Access(keys=keys, hosts=LOOPBACK | {named(address.host)}, origins=sites)
 
 
 def serve(
@@ -98,35 +77,42 @@ def serve(
     address: Address,
     access: Access,
     limits: Limits,
+    connections: ConnectionLimits,
     notify: Callable[[str], None],
 ) -> None:
     """Load the models and answer requests until SIGTERM or Ctrl-C, then finish running requests.
 
+    SIGHUP reads the keys again.
+
     Args:
-        models: loaded after the address is bound.
+        models: loaded once the address is listened on.
 
     Raises:
-        UserError: if the address cannot be bound, or a model cannot be loaded.
+        UserError: if the address cannot be listened on, or a model cannot be loaded.
         RunError: if the server could not start.
     """
-    opened = listen(address)
-    try:
+    with listen(address.host, address.port) as opened:
+        if access.keys is not None:
+            signal.signal(signal.SIGHUP, lambda *_: reload_keys(access.keys))
         models.load_all()
-        app = make_app(models, limits=limits, access=access, grace=min(address.grace, _LAST))
-        log_to_stderr()
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=max(1, round(address.grace)),
-            timeout_keep_alive=30,
+        app = make_app(
+            models, limits=limits, access=access, grace=min(address.grace, _LAST), prefix=address.prefix
         )
-        server = uvicorn.Server(config)
-        host, port = opened.getsockname()[:2]
-        notify(f"listening on http://{f'[{host}]' if ':' in host else host}:{port} (Ctrl-C stops it)")
+        log_to_stderr()
+        server = GuardedServer(app, connections=connections, grace=address.grace, notify=notify)
+        notify(f"listening on {url_of(address.host, opened)}{address.prefix} (Ctrl-C stops it)")
         server.run(sockets=[opened])
         if not server.started:
             raise RunError("the server did not start; its log says why")
-    finally:
-        opened.close()
+
+
+def reload_keys(keys: Keys | None) -> None:
+    """Read the file of keys again; keep the old keys, and log why, if it cannot be used."""
+    if keys is None:
+        return
+    try:
+        count = keys.reload()
+    except UserError as error:
+        LOG.error("keys_not_reloaded", extra={"fields": {"reason": str(error)}, "bounded": False})
+    else:
+        LOG.info("keys_reloaded", extra={"fields": {"keys": count}, "bounded": False})

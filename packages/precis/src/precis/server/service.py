@@ -6,13 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from fastapi import Request
 
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
+from precis.phases.use.language_check import not_english
 from precis.server.engine import Ask, Engine, QueuedDocument
 from precis.server.file_reader import FileReader
 from precis.server.limits import ApiError, Limits
@@ -20,9 +21,13 @@ from precis.server.metrics import Metrics
 from precis.server.model_pool import ModelPool
 from precis.server.response_body import answer, plain
 from precis.server.served_model import mode_of
+from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
+from precis_text.forms.form import FormType
+from precis_text.forms.form_choice import make_form
 from precis_text.length import LengthOptions, make_length
 
+_COUNTED_AT_ONCE = 8_192  # characters, whose tokens are counted in milliseconds
 _PATIENCE = 10.0  # seconds of silence after which a stream sends a keep-alive
 
 
@@ -35,6 +40,7 @@ class Service:
     limits: Limits
     metrics: Metrics
     files: FileReader
+    counting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     def model(self, name: str | None) -> str:
         """Return the name of the model that a request names; if None, the first.
@@ -54,6 +60,8 @@ class Service:
         model: str | None,
         mode: Mode | None = None,
         instruction: str | None = None,
+        type: FormType | None = None,  # noqa: A002  the name of the option
+        about: str | None = None,
         **lengths: Unpack[LengthOptions],
     ) -> Ask:
         """Return the options of a request as a value.
@@ -63,7 +71,7 @@ class Service:
         """
         named = self.model(model)
         try:
-            length = make_length(**lengths)
+            length, form = make_length(**lengths), make_form(type=type, about=about)
             chosen = mode_of(self.models.modes(named), mode)
         except UserError as error:
             raise ApiError(422, "bad_option", str(error)) from None
@@ -75,20 +83,39 @@ class Service:
                 instruction.encode()
             except UnicodeEncodeError:
                 raise ApiError(422, "not_text", "instruction contains half of a character") from None
-        return Ask(model=named, mode=chosen, instruction=instruction, length=length)
+        return Ask(model=named, mode=chosen, instruction=instruction, length=length, form=form)
 
     @asynccontextmanager
     async def working(
-        self, request: Request, texts: Sequence[str], ask: Ask, *, param: str = "text"
+        self,
+        request: Request,
+        texts: Sequence[str],
+        ask: Ask,
+        *,
+        param: str = "text",
+        passages: Sequence[Passages] = (),
     ) -> AsyncIterator[list[QueuedDocument]]:
         """Queue documents while the body runs; remove them at its end, however it ends."""
-        costs = self.limits.check(texts, param=param)
-        jobs = self.engine.submit([plain(text) for text in texts], costs, ask)
-        request.state.facts = {"documents": len(jobs), "estimated_tokens": sum(costs), "mode": ask.mode}
+        costs = await self._tokens(texts, ask.model, param)
+        jobs = self.engine.submit([plain(text) for text in texts], costs, ask, passages=passages)
+        request.state.facts = {"documents": len(jobs), "tokens": sum(costs), "mode": ask.mode}
         try:
             yield jobs
         finally:
             self.engine.forget([job for job in jobs if not job.done.done()])
+
+    async def _tokens(self, texts: Sequence[str], model: str, param: str) -> list[int]:
+        """Return the tokens of each document, at least 1; long ones are counted outside the event loop."""
+        counter = self.models.counter(model)
+        if sum(map(len, texts)) <= _COUNTED_AT_ONCE:
+            self.limits.check(texts, counter, param=param)
+            counts = counter.count(texts)
+        else:
+            await asyncio.to_thread(self.limits.check, texts, counter, param=param)
+            async with self.counting:
+                counts = await asyncio.to_thread(counter.count, texts)
+        self.limits.check_tokens(counts, param=param)
+        return [max(1, count) for count in counts]
 
     async def beginnings(self, job: QueuedDocument) -> AsyncIterator[str]:
         """Yield the first sentences of a summary whenever there are more, and "" after some seconds of silence."""
@@ -123,9 +150,10 @@ class Service:
     async def answer(self, index: int, job: QueuedDocument, *, support: bool) -> dict[str, Any]:
         """Wait for a summary, and return it as JSON."""
         summary = await self.result(job)
+        seems = not_english(job.text) if self.models.english_only(job.ask.model) else ""
         if not support:
-            return answer(index, job.text, summary, support=False)
-        return await asyncio.to_thread(answer, index, job.text, summary, support=True)
+            return answer(index, job.text, summary, support=False, seems=seems)
+        return await asyncio.to_thread(answer, index, job.text, summary, support=True, seems=seems)
 
 
 class ClientLeftError(Exception):

@@ -18,6 +18,7 @@ from precis.server.limits import ApiError
 from precis.server.response_body import answer, sentences_of
 from precis.server.schemas import SummarizeAnswer, SummarizeRequest
 from precis.server.service import Service, unless_left
+from precis_text.documents.passages import Passages
 from precis_text.length import LENGTH_OPTIONS
 from precis_text.support.marks import SourceText
 
@@ -46,21 +47,34 @@ def routes(service: Service) -> APIRouter:
 
 
 async def respond(
-    service: Service, request: Request, body: SummarizeRequest, *, documents: Sequence[dict[str, Any]] = ()
+    service: Service,
+    request: Request,
+    body: SummarizeRequest,
+    *,
+    documents: Sequence[dict[str, Any]] = (),
+    passages: Sequence[Passages] = (),
 ) -> Response:
     """Answer a request.
 
     Args:
         documents: the files that the texts of the request come from, which the answer names.
+        passages: the same files with their headings and times.
     """
     lengths = body.model_dump(include={*LENGTH_OPTIONS})
-    ask = service.ask(model=body.model, mode=body.mode, instruction=body.instruction, **lengths)
+    ask = service.ask(
+        model=body.model, mode=body.mode, instruction=body.instruction, type=body.type, about=body.about,
+        **lengths,
+    )  # fmt: skip
     texts = [body.text] if isinstance(body.text, str) else body.text
     if body.stream:
         return await streamed(
-            _events(service, request, texts, ask, support=body.support, documents=documents)
+            _events(
+                service, request, texts, ask, support=body.support, documents=documents, passages=passages
+            )
         )
-    found = await unless_left(request, _all(service, request, texts, ask, support=body.support))
+    found = await unless_left(
+        request, _all(service, request, texts, ask, support=body.support, passages=passages)
+    )
     if len(found) == 1 and isinstance(found[0], ApiError):
         raise found[0]
     summaries = [_one(index, each) for index, each in enumerate(found)]
@@ -78,8 +92,16 @@ def _examples(model: str) -> tuple[dict[str, Any], str]:
     return {"id": "sum-1", "model": model, "summaries": [one]}, "".join(parts)
 
 
-async def _all(service: Service, request: Request, texts: list[str], ask: Ask, *, support: bool) -> list[Any]:
-    async with service.working(request, texts, ask) as jobs:
+async def _all(
+    service: Service,
+    request: Request,
+    texts: list[str],
+    ask: Ask,
+    *,
+    support: bool,
+    passages: Sequence[Passages],
+) -> list[Any]:
+    async with service.working(request, texts, ask, passages=passages) as jobs:
         answers = (service.answer(index, job, support=support) for index, job in enumerate(jobs))
         found = await asyncio.gather(*answers, return_exceptions=True)
     for each in found:
@@ -118,8 +140,9 @@ async def _events(
     *,
     support: bool,
     documents: Sequence[dict[str, Any]],
+    passages: Sequence[Passages],
 ) -> AsyncGenerator[str]:
-    async with service.working(request, texts, ask) as jobs:
+    async with service.working(request, texts, ask, passages=passages) as jobs:
         yield event("start", {"id": f"sum-{request.state.id}", "documents": len(jobs)})
         for index, document in enumerate(documents):
             yield event("document", {"index": index, **document})

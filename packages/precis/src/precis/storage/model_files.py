@@ -142,7 +142,10 @@ def check_sizes(
         if name.endswith("labels"):
             most, why = MAX_LABELS, "precis's limit for labels"
         elif _LAYERS.search(name):
-            most, why = most_layers, f"the largest that fits its {tensors} weight tensors"
+            fits = (
+                "precis's limit" if tensors is None else f"the largest that fits its {tensors} weight tensors"
+            )
+            most, why = most_layers, fits
         elif _NO_SIZE.search(name):
             continue
         elif bound is not None:

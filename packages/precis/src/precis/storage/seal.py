@@ -18,7 +18,6 @@ The seal detects accidents, not attacks: a program that can change a file can al
 import hashlib
 import json
 import logging
-import mmap
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -47,7 +46,6 @@ _logger = logging.getLogger("precis.storage.seal")
 SEAL = "seal.json"
 _FORMAT = 1
 _CHUNK = 1 << 20
-_LARGE = 1 << 22
 _READ = (".json", ".safetensors", ".jinja", ".model", ".bin")
 _READ_NAMES = ("vocab.txt", "merges.txt")
 
@@ -328,14 +326,7 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _digests(path: Path, *, slow: bool) -> tuple[str, str]:
-    """Return the fast checksum and, if `slow`, SHA-256. Without SHA-256 a large file is mapped, not copied."""
-    if not slow and path.stat().st_size >= _LARGE:
-        with (
-            suppress(ValueError, OSError),  # some file systems cannot map files
-            path.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-        ):
-            return xxhash.xxh3_128(content).hexdigest(), ""
+    """Return the fast checksum and, if `slow`, SHA-256. A mapping would end the process if the file is truncated."""
     fast, sha = xxhash.xxh3_128(), hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):

@@ -84,6 +84,7 @@ class TrainResult:
         total_steps: optimizer steps planned.
         metric: the validation metric that ranks checkpoints.
         best_step, best_metric: step and `metric` of the best validation; None if there was none.
+        best_is_chance: no score was above chance, so the loss chose the best validation.
         best_checkpoint: its folder, for `load_weights`; without validation the last checkpoint.
         is_finite: whether loss and weights were finite at the last validation; those of the best always were.
         stopped_early: patience ran out.
@@ -106,6 +107,7 @@ class TrainResult:
     seconds: float = 0.0
     is_finite: bool = True
     metric: str = "loss"
+    best_is_chance: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@
       step-00000200/     model.safetensors  optimizer.safetensors  state.json  seal.json
       step-00000400/
       best-00000180/     model.safetensors  seal.json: weights only, since no run resumes from here
-      best.json          {"step": 180, "metric": "loss", "value": 2.31}
+      best.json          {"step": 180, "metric": "loss", "value": 2.31, "chosen_by": "loss"}
 
 A validation writes nothing. The best weights so far stay in memory until the next checkpoint, and are written just
 before it: no checkpoint names a missing best one. A run killed in between finds the same best weights again, since it
@@ -71,6 +71,7 @@ class RunState:
         validated_step: the last validated step.
         best_step, best_value, best_loss: the best validation so far, and its loss, which breaks ties; None if not
             measured.
+        best_is_chance: whether its score was no better than chance, so that its loss decided.
         is_finite: whether loss and weights were finite at the last validation.
         stale_validations: validations since the last progress.
         skipped_steps, skipped_in_row: steps skipped because loss or gradient was not finite.
@@ -85,6 +86,7 @@ class RunState:
     best_step: int | None = None
     best_value: float | None = None
     best_loss: float | None = None
+    best_is_chance: bool = False
     is_finite: bool = True
     stale_validations: int = 0
     skipped_steps: int = 0
@@ -345,7 +347,13 @@ class Checkpoints:
             (self.folder / BEST_FILE).unlink(missing_ok=True)
         else:
             metric = settings.get("select", {}).get("metric")
-            record = {"step": state.best_step, "value": state.best_value, "metric": metric}
+            chosen_by = "loss" if state.best_is_chance else metric
+            record = {
+                "step": state.best_step,
+                "value": state.best_value,
+                "metric": metric,
+                "chosen_by": chosen_by,
+            }
             write_file(self.folder / BEST_FILE, to_json(record))
 
 

@@ -14,6 +14,7 @@ from precis.training.callbacks import (
     ValidationInfo,
     read_metrics,
 )
+from precis.training.validation import is_bound
 
 CURVES_FILE = "curves.png"
 _COLUMNS = 4
@@ -81,7 +82,7 @@ def draw_curves(records: Sequence[dict[str, Any]], path: Path, *, kept: int | No
     validation = [r for r in records if r["kind"] == "validation"]
     if not records:
         return
-    known = {name for r in records for name in r} - _NO_CURVE
+    known = {name for r in records for name in r if not is_bound(name)} - _NO_CURVE
     panels = _panels(known)
     rows = -(-len(panels) // _COLUMNS)
     columns = -(-len(panels) // rows)

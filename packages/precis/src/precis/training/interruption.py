@@ -1,4 +1,4 @@
-"""Graceful handling of SIGTERM and SIGINT: the run stops soon and can resume."""
+"""Graceful handling of SIGTERM, SIGHUP and SIGINT: the run stops soon and can resume."""
 
 import logging
 import signal
@@ -42,12 +42,17 @@ class Interruption:
 
 @contextmanager
 def interruptions() -> Iterator[Interruption]:
-    """Catch SIGTERM and SIGINT while the body runs; do nothing outside the main thread, where Python forbids it."""
+    """Catch SIGTERM, SIGINT and, unless `nohup` has it ignored, SIGHUP while the body runs.
+
+    Outside the main thread, where Python forbids it, nothing changes.
+    """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption
         return
-    numbers = (signal.SIGTERM, signal.SIGINT)
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     previous = {number: signal.signal(number, interruption._handle) for number in numbers}
     try:
         yield interruption

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
+from precis.training.validation import is_bound
+from precis_text.terminal_text import shown_in_a_line
 
 _SMOOTHING = 0.9  # of the displayed loss and speed; files contain the raw values
 
@@ -64,7 +66,8 @@ class ProgressBar:
 
     def on_validation(self, info: ValidationInfo) -> None:
         """Print the validation's metrics."""
-        figures = "  ".join(f"{name} {value:.3f}" for name, value in info.metrics.items())
+        shown = {name: value for name, value in info.metrics.items() if not is_bound(name)}
+        figures = "  ".join(f"{name} {value:.3f}" for name, value in shown.items())
         best = "  (best so far)" if info.improved else ""
         self._print(f"validation at step {info.step}: {figures}{best}  [{info.seconds:.0f} s]")
 
@@ -87,7 +90,7 @@ class ProgressBar:
         )
 
     def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(shown_in_a_line(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def _smooth(old: float | None, new: float) -> float:

@@ -204,6 +204,7 @@ class Run:
             seconds=state.seconds,
             is_finite=state.is_finite,
             metric=self._settings.select.metric,
+            best_is_chance=state.best_is_chance,
         )
         return self._result
 
@@ -246,6 +247,7 @@ class Run:
         except DamagedError as damage:
             logger.warning("best checkpoint %s is lost: %s", self._checkpoints.best_path(best), damage)
             self.state.best_step = self.state.best_value = self.state.best_loss = None
+            self.state.best_is_chance = False
 
     def _start_info(self, resumed_from: Path | None) -> StartInfo:
         sizes = [(p.numel(), p.requires_grad) for p in self._model.parameters()]
@@ -305,7 +307,7 @@ class Run:
         state.stale_validations = 0 if verdict.is_progress else state.stale_validations + 1
         if verdict.is_best:
             state.best_step, state.best_value = state.step, metrics[self._settings.select.metric]
-            state.best_loss = metrics.get(LOSS)
+            state.best_loss, state.best_is_chance = metrics.get(LOSS), verdict.is_chance
         self._validation_metrics = metrics
         self._saved_step = None  # a checkpoint of this step lacks this validation
         return verdict.is_best

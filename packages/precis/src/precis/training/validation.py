@@ -17,6 +17,35 @@ from precis.training.updates import scalars
 from precis_text.errors import UserError
 
 LOSS = "loss"
+_LEAD, _LOW, _HIGH = "_lead", "_low", "_high"
+
+
+def lead_of(metric: str) -> str:
+    """Return the name of a score's lead over chance: `rougeL_lead` of `rougeL`, `rougeL_lead/samsum` of one set.
+
+    A lead is the lower end of an interval. At 0 or below, the score may be that of any text.
+    """
+    return _with_ending(metric, _LEAD)
+
+
+def low_of(metric: str) -> str:
+    """Return the name of the lower end of a score's 95% interval."""
+    return _with_ending(metric, _LOW)
+
+
+def high_of(metric: str) -> str:
+    """Return the name of the upper end of a score's 95% interval."""
+    return _with_ending(metric, _HIGH)
+
+
+def _with_ending(metric: str, ending: str) -> str:
+    kind, of_a_set, name = metric.partition("/")
+    return f"{kind}{ending}{of_a_set}{name}"
+
+
+def is_bound(metric: str) -> bool:
+    """Return whether a metric is a lead over chance or an end of an interval, and no score."""
+    return metric.partition("/")[0].endswith((_LEAD, _LOW, _HIGH))
 
 
 @contextmanager
@@ -63,17 +92,22 @@ class ValidationVerdict:
         is_finite: score, loss and weights are finite; other models are never kept or exported.
         is_best: these weights are kept.
         is_progress: patience restarts; a tie in score and loss keeps the later weights, but is not progress.
+        is_chance: the score is no better than chance, so the loss decided.
     """
 
     is_finite: bool
     is_best: bool = False
     is_progress: bool = False
+    is_chance: bool = False
 
 
 def judge(
     metrics: Mapping[str, float], *, select: Lowest | Highest, state: RunState, weights_are_finite: bool
 ) -> ValidationVerdict:
     """Compare a validation with the best so far, whose score and loss are in `state`.
+
+    A score whose lead over chance is measured and not above 0 says nothing: the loss decides between two such
+    validations, and a score above chance is better than any of them.
 
     Raises:
         UserError: `metrics` lack the metric that `select` names.
@@ -84,6 +118,15 @@ def judge(
     value, loss = metrics[select.metric], metrics.get(LOSS)
     if not (weights_are_finite and math.isfinite(value) and (loss is None or math.isfinite(loss))):
         return ValidationVerdict(is_finite=False)
+    is_chance = loss is not None and not metrics.get(lead_of(select.metric), 1.0) > 0
+    if state.best_step is not None and is_chance != state.best_is_chance:
+        return ValidationVerdict(
+            is_finite=True, is_best=not is_chance, is_progress=not is_chance, is_chance=is_chance
+        )
+    if is_chance and loss is not None:
+        is_lower = state.best_loss is None or loss < state.best_loss
+        is_best = is_lower or loss == state.best_loss
+        return ValidationVerdict(is_finite=True, is_best=is_best, is_progress=is_lower, is_chance=True)
     if select.improves(value, state.best_value):
         return ValidationVerdict(is_finite=True, is_best=True, is_progress=True)
     if value != state.best_value:

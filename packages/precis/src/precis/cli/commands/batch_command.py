@@ -102,15 +102,17 @@ def batch(
 
     if find_spec("ray") is None:
         raise missing_extra("batch", wanted_by="precis batch")
-    begin()
-    from precis.batch.batch_run import BatchRun
+    asked.check()
     from precis.batch.document_source import files_of
     from precis.phases.use.input_documents import Reading, read_documents, with_first
 
-    making = _on_every_machine(asked.making(device))  # refuses invalid options before reading
     how = Reading(column=document_column, units=units_column, keep_going=True)
     found = files_of(files, recursive=recursive, notify=note)
     with_first(read_documents(found[:1], how))  # fails early on a missing column
+    begin()  # after the checks: importing the libraries takes seconds
+    from precis.batch.batch_run import BatchRun
+
+    making = _on_every_machine(asked.making(device))
     work = BatchRun(
         files=found,
         out=out,

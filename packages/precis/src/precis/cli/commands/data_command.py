@@ -62,7 +62,7 @@ def check(
     For a document (PDF, Word, e-mail ...), print how much of it is read, and what is left out. For a model, adapter,
     pack or run, verify the checksums of all files.
     """
-    from precis.phases.run_folder import check_seals, damaged
+    from precis.phases.folder_check import check_seals, damaged
     from precis_text.documents.file_kinds import ENDINGS
 
     if source is not None and source.lower().endswith(ENDINGS) and not Path(source).is_dir():

@@ -10,6 +10,7 @@ import typer
 
 from precis.cli.commands.summarize_command import LongOption
 from precis.cli.framework.command_class import described
+from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
     Adapter,
     CheckerFolder,
@@ -164,6 +165,7 @@ BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents p
     ),
 )
 def evaluate(
+    context: typer.Context,
     out: Out,
     model: Model = None,
     adapter: Adapter = None,
@@ -202,7 +204,12 @@ def evaluate(
     with interval and p-value.
     """
     from precis.cli.framework.console import ProgressLine, show
+    from precis.generation.model_names import refuse_missing
 
+    for name in model or ():
+        refuse_missing(name)
+    if (model or predictions) and (task or data):
+        named_pairs_of(context).check_part(split)
     begin(threads)
     from precis.phases.measure.model_scores import evaluate as evaluate_all
 

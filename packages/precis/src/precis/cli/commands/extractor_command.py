@@ -13,13 +13,13 @@ from precis.cli.framework.command_class import described, words_of
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.option_groups import OptionGroup
 from precis.cli.framework.options import (
+    ColumnOptions,
     Epochs,
     LearningRate,
     Restart,
     RunFolder,
     Seed,
     SettingsList,
-    SkipBad,
     Threads,
     begin,
     training_options,
@@ -70,6 +70,8 @@ class ExtractSettings(OptionGroup):
     epilog=(
         "Examples:\n\n"
         "precis extractor --model runs/first --tasks pairs --out runs/chooses\n\n"
+        "precis extractor --model default --tasks posts.csv --document-column body --summary-column title "
+        "--out runs/posts\n\n"
         "precis extractor --model facebook/bart-base --tasks samsum,notes.jsonl --data DIR --out runs/bart\n\n"
         "To resume an interrupted run, repeat the command."
     ),
@@ -83,7 +85,7 @@ def extractor(
     data: Data = None,
     cap: Cap = 10_000,
     leave_out: LeaveOut = None,
-    skip_bad: SkipBad = False,
+    columns: ColumnOptions,
     training: ExtractSettings,
 ) -> None:
     """Train a model to select sentences of a document, for `precis summarize --mode extract`.
@@ -92,7 +94,9 @@ def extractor(
     contains the unchanged model and the trained network.
     """
     from precis.cli.framework.console import finish, note
+    from precis.generation.model_names import refuse_missing
 
+    refuse_missing(model)
     begin(training.threads)
     from precis.phases.plans.mixture_plan import train_extractor
 
@@ -103,7 +107,9 @@ def extractor(
         data=data,
         cap=cap,
         leave_out=leave_out or (),
-        skip_bad=skip_bad,
+        document_column=columns.document_column,
+        summary_column=columns.summary_column,
+        skip_bad=columns.skip_bad,
         restart=training.restart,
         command=words_of(context),
         notify=note,

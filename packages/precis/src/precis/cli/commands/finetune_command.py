@@ -154,8 +154,12 @@ def finetune(
     Writes checkpoints, metrics and curves to the run folder, and the best model to its model/.
     """
     from precis.cli.framework.console import finish, finish_search, note
+    from precis.generation.model_names import refuse_missing
 
     pairs = named_pairs_of(context)
+    if model is not None:
+        refuse_missing(model)
+    pairs.check()
     begin(training.threads)
     from precis.phases.plans.finetuning_plan import plan_finetuning
 

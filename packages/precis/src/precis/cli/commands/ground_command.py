@@ -95,7 +95,9 @@ def ground(
     examples of a new task.
     """
     from precis.cli.framework.console import finish, note
+    from precis.generation.model_names import refuse_missing
 
+    refuse_missing(model)
     begin(training.threads)
     from precis.phases.plans.mixture_plan import ground as ground_model
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,6 +56,7 @@ Restart = Annotated[bool, typer.Option("--restart", help="Replace an existing pa
     ),
 )
 def pack(
+    context: typer.Context,
     sources: Sources,
     out: Out,
     tokenizer: Tokenizer = None,
@@ -98,4 +100,20 @@ def pack(
     print(f"dropped:   {counts.duplicates:,} duplicates, {made.empty:,} empty, {made.skipped_count:,} bad")
     print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {made.workers} processes")
     print(f"tokenizer: {made.folder / 'tokenizer'}, {made.entries:,} entries")
-    print(f"next: precis pretrain --corpus {shlex.quote(str(made.folder))} --out runs/pretrain")
+    if made.dev_blocks:
+        print(f"next: precis pretrain --corpus {shlex.quote(str(made.folder))} --out runs/pretrain")
+    elif made.share_to_validate is not None:
+        print(f"next: {_again(context.params, made.share_to_validate)}")
+
+
+def _again(options: Mapping[str, Any], share: float) -> str:
+    """Return the command that packs the same texts again with another share held out."""
+    values = {**options, "dev_share": f"{share:g}", "restart": True}
+    words = ["precis", "data", "pack", *map(str, values.pop("sources"))]
+    for name, value in values.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif value not in (None, False):
+            words += [option, str(value)]
+    return shlex.join(words)

@@ -28,6 +28,7 @@ from precis.cli.framework.options import (
 )
 from precis.phases.output_folders import claim_folder
 from precis_text.errors import UserError
+from precis_text.row import counted
 
 if TYPE_CHECKING:
     from precis.cli.framework.console import ProgressLine
@@ -269,7 +270,8 @@ def curves(
     axis = {AxisName.layer: BY_LAYER, AxisName.share: BY_SHARE}[by]
     measured = read_runs(runs, axis)
     panels = draw_runs(measured, axis, out, metrics=metric or [])
-    print(f"{len(measured)} runs, {len(panels[0])} lines, {', '.join(panel[0].metric for panel in panels)}")
+    metrics = ", ".join(panel[0].metric for panel in panels)
+    print(f"{counted(len(measured), 'run')}, {counted(len(panels[0]), 'line')}, {metrics}")
     print(f"written: {out}/curves.png, {out}/curves.csv, {out}/curves.json")
 
 

@@ -11,6 +11,8 @@ import typer
 
 from precis.cli.commands.summarize_command import Device
 from precis.cli.framework.command_class import described
+from precis.cli.framework.config_file import Config
+from precis.cli.framework.environment_options import CommandOfService
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis_text.errors import UserError
 
@@ -56,6 +58,62 @@ Origins = Annotated[
 MaxFiles = Annotated[
     int, typer.Option("--max-files-mb", min=1, max=1024, help="Maximum megabytes of a request with files.")
 ]
+RootPath = Annotated[
+    str,
+    typer.Option(
+        "--root-path", help="Path under which a proxy shows the service, such as /precis. Default: none."
+    ),
+]
+MaxConnections = Annotated[
+    int,
+    typer.Option(
+        "--max-connections",
+        min=16,
+        max=100_000,
+        help="Maximum open connections; beyond that, those that wait longest for their client are closed.",
+    ),
+]
+MaxConnectionsOfOne = Annotated[
+    int,
+    typer.Option(
+        "--max-connections-of-one", min=1, max=100_000, help="Maximum open connections of one address."
+    ),
+]
+HeadSeconds = Annotated[
+    float,
+    typer.Option("--head-seconds", min=0.5, max=600, help="Maximum seconds until a request's head is there."),
+]
+LeastRate = Annotated[
+    int,
+    typer.Option(
+        "--least-rate-kb",
+        min=1,
+        max=1_000_000,
+        help="Minimum kilobytes a second of a request's body, after its first ten seconds.",
+    ),
+]
+MaxTokens = Annotated[
+    int,
+    typer.Option(
+        "--max-tokens",
+        min=16,
+        max=10_000_000,
+        help="Maximum tokens of a document, as the model's tokenizer counts them.",
+    ),
+]
+QueueTokens = Annotated[
+    int,
+    typer.Option(
+        "--queue-tokens",
+        min=16,
+        max=100_000_000,
+        help="Maximum tokens of waiting documents; beyond that, 503.",
+    ),
+]
+MaxSeconds = Annotated[
+    float,
+    typer.Option("--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."),
+]
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 
 
@@ -70,6 +128,7 @@ def _check_packages() -> None:
 @described(
     "serve",
     rich_help_panel="Use a model",
+    cls=CommandOfService,
     epilog=(
         "Examples:\n\n"
         "precis serve\n\n"
@@ -83,12 +142,14 @@ def serve(
     model: Models = None,
     adapter: Adapter = None,
     mode: ModeOption = None,
+    config: Config = None,
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on. Addresses beyond this machine need --keys.")
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free one.")
     ] = 8000,
+    root_path: RootPath = "",
     name: Names = None,
     model_memory: ModelMemory = None,
     keys: Annotated[
@@ -106,30 +167,13 @@ def serve(
         int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
     ] = 4,
     max_files_mb: MaxFiles = 32,
-    max_tokens: Annotated[
-        int,
-        typer.Option(
-            "--max-tokens",
-            min=16,
-            max=10_000_000,
-            help="Maximum tokens of a document, about four bytes each.",
-        ),
-    ] = 131_072,
-    queue_tokens: Annotated[
-        int,
-        typer.Option(
-            "--queue-tokens",
-            min=16,
-            max=100_000_000,
-            help="Maximum tokens of waiting documents; beyond that, 503.",
-        ),
-    ] = 524_288,
-    max_seconds: Annotated[
-        float,
-        typer.Option(
-            "--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."
-        ),
-    ] = 300.0,
+    max_tokens: MaxTokens = 131_072,
+    queue_tokens: QueueTokens = 524_288,
+    max_seconds: MaxSeconds = 300.0,
+    max_connections: MaxConnections = 2048,
+    max_connections_of_one: MaxConnectionsOfOne = 1024,
+    head_seconds: HeadSeconds = 10.0,
+    least_rate: LeastRate = 16,
     grace: Annotated[
         float, typer.Option("--grace", min=0, max=3600, help="Seconds to finish requests after SIGTERM.")
     ] = 30.0,
@@ -144,17 +188,23 @@ def serve(
     Documents stay on this machine. Logs do not contain their text.
     """
     _check_packages()
+    _refuse_missing(model or [])
     from precis.cli.framework.console import note
-    from precis.generation.model_loader import named_device
     from precis.server.client_keys import Keys
+    from precis.server.connections import ConnectionLimits
+
+    found = None if keys is None else Keys.read(keys)  # before the libraries, which take seconds
+    from precis.generation.model_loader import named_device
     from precis.server.limits import Limits
     from precis.server.model_pool import ModelPool
     from precis.server.served_model import ServedModel
     from precis.server.server_run import Address, access_to
     from precis.server.server_run import serve as run
 
-    address = Address(host=host, port=port, grace=grace)
-    found = None if keys is None else Keys.read(keys)
+    address = Address(host=host, port=port, grace=grace, prefix=root_path)
+    connections = ConnectionLimits(
+        most=max_connections, of_one=max_connections_of_one, head_seconds=head_seconds
+    )
     access = access_to(address, found, origins=allow_origin or ())
     if keys is None and requests_per_minute:
         raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
@@ -164,6 +214,7 @@ def serve(
         tokens=max_tokens,
         queue=queue_tokens,
         seconds=max_seconds,
+        rate=least_rate << 10,
         batch=batch_size,
         per_minute=requests_per_minute,
     )
@@ -186,7 +237,15 @@ def serve(
         for each, place in zip(names, models, strict=True)
     }
     pool = ModelPool(loaders, memory=None if model_memory is None else model_memory * 1_000_000)
-    run(pool, address=address, access=access, limits=limits, notify=note)
+    run(pool, address=address, access=access, limits=limits, connections=connections, notify=note)
+
+
+def _refuse_missing(models: list[str]) -> None:
+    """Raise `UserError` if one of the models does not exist."""
+    from precis.generation.model_names import refuse_missing
+
+    for model in models:
+        refuse_missing(model)
 
 
 def _names(models: list[str], given: list[str]) -> list[str]:

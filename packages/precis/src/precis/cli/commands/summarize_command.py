@@ -22,8 +22,10 @@ from precis.cli.framework.options import (
     UnitsColumn,
     begin,
     model_to_use,
+    named_as_options,
 )
 from precis.cli.framework.terminal_output import Screen
+from precis_text.bounded_io import MIB, stat_or_none
 from precis_text.errors import RunError
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from precis.generation.decoder_batches import Watch
     from precis.phases.use.summaries_file import SummariesFile
     from precis.phases.use.summary_job import SummaryJob
+    from precis_text.length import Length
 
 
 class LongDocuments(StrEnum):
@@ -46,6 +49,35 @@ class ShortDocuments(StrEnum):
 
     keep = "keep"
     write = "write"
+
+
+class FormName(StrEnum):
+    """`precis_text.forms.form.FormType` as a choice on the command line."""
+
+    paragraph = "paragraph"
+    tldr = "tldr"
+    key_points = "key-points"
+    headline = "headline"
+    teaser = "teaser"
+    outline = "outline"
+    minutes = "minutes"
+
+
+TypeOption = Annotated[
+    FormName,
+    typer.Option(
+        "--type",
+        help=(
+            "Form of the summary. paragraph: running text. tldr: one or two sentences. key-points: a list. headline: "
+            "one line. teaser: the opening, without the conclusion. outline: one line for each heading or topic. "
+            "minutes: topics, decisions, actions and open questions of a meeting or chat."
+        ),
+    ),
+]
+About = Annotated[
+    str | None,
+    typer.Option("--about", help="A question or topic: summarize only what the document says about it."),
+]
 
 
 LongOption = Annotated[
@@ -170,6 +202,8 @@ class MakingOptions(OptionGroup):
     model: ModelToUse = None
     adapter: Adapter = None
     mode: ModeOption = None
+    type: TypeOption = FormName.paragraph
+    about: About = None
     words: Words = None
     sentences: Sentences = None
     tokens: Tokens = None
@@ -180,30 +214,46 @@ class MakingOptions(OptionGroup):
     max_source: MaxSource = None
     instruction: Instruction = None
 
+    def check(self) -> Length:
+        """Check what needs no library, and return the requested length.
+
+        Raises:
+            UserError: a length, the beam width, or the name of the model is invalid.
+        """
+        from precis.generation.model_names import refuse_missing
+        from precis_text.decoding_settings import GenerationSettings
+        from precis_text.length import make_length
+
+        with named_as_options("words", "sentences", "tokens", "min_words", "beams"):
+            length = make_length(
+                words=self.words,
+                sentences=self.sentences,
+                tokens=self.tokens,
+                min_words=self.min_words,
+                short=self.short.value,
+            )
+            GenerationSettings(beams=1 if self.beams is None else self.beams)
+        if self.model is not None:
+            refuse_missing(self.model)
+        return length
+
     def making(self, device: str | None, *, draft: bool = False) -> SummaryJob:
         """Return the summarization job, without loading anything.
 
         Raises:
-            UserError: a length or the beam width is invalid.
+            UserError: a length, the question or the beam width is invalid.
         """
+        length = self.check()
         from precis.phases.use.summary_job import SummaryJob
-        from precis_text.decoding_settings import GenerationSettings
-        from precis_text.length import make_length
+        from precis_text.forms.form_choice import make_form
 
-        length = make_length(
-            words=self.words,
-            sentences=self.sentences,
-            tokens=self.tokens,
-            min_words=self.min_words,
-            short=self.short.value,
-        )
-        GenerationSettings(beams=1 if self.beams is None else self.beams)
+        form = make_form(type=self.type.value, about=self.about)
         model = model_to_use(self.model, self.adapter)
         writing = {
+            "draft": draft,
             "instruction": self.instruction,
             "long": None if self.long is None else self.long.value,
             "beams": 1 if draft and self.beams is None else self.beams,
-            "draft": draft,
             "max_source": self.max_source,
         }
         return SummaryJob(
@@ -212,6 +262,7 @@ class MakingOptions(OptionGroup):
             device=device,
             mode=None if self.mode is None else ModeName(self.mode).value,
             length=length,
+            form=form,
             writing=writing,
         )
 
@@ -223,6 +274,8 @@ class MakingOptions(OptionGroup):
         "Examples:\n\n"
         "precis summarize report.txt\n\n"
         "precis summarize report.txt --words 60 --model runs/first\n\n"
+        "precis summarize meeting.vtt --type minutes\n\n"
+        'precis summarize report.pdf --about "Who pays for the boats?"\n\n'
         "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
         'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
         "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
@@ -257,6 +310,7 @@ def summarize(
     if "-" in sources:
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
     from precis.phases.use.input_documents import Reading, holds_many, read_documents, with_first
+    from precis.phases.use.summaries_file import SummariesFile, refuse_existing
 
     how = Reading(
         column=document_column,
@@ -266,11 +320,16 @@ def summarize(
         keep_going=keep_going,
         whole_tables=whole_tables,
     )
-    documents = with_first(read_documents(sources, how, notify=note))
+    asked.check()
+    if out is not None:
+        refuse_existing(out, sources)
+    with ProgressLine() as opening:
+        if _is_large(sources[0]):
+            opening(f"opening {sources[0]}", 0, 0)
+        documents = with_first(read_documents(sources, how, notify=opening.note), keep_going=keep_going)
     begin(threads)  # after reading: importing the libraries takes seconds
     from precis.generation.model_metadata import DEFAULT
     from precis.phases.use.language_check import telling_others
-    from precis.phases.use.summaries_file import SummariesFile
     from precis.phases.use.summarization import with_support
     from precis.phases.use.summary_format import renderer
 
@@ -304,6 +363,12 @@ def summarize(
     if out is not None:
         note(f"{out}: {sink.done:,} {'summary' if sink.done == 1 else 'summaries'}")
     _refuse_failures(sink)
+
+
+def _is_large(source: str) -> bool:
+    """Return whether a file may take seconds to open."""
+    found = None if source == "-" else stat_or_none(Path(source))
+    return found is not None and found.st_size > MIB
 
 
 def _watch(progress: ProgressLine, screen: Screen) -> Watch:

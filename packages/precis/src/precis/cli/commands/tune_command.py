@@ -105,11 +105,14 @@ def tune(
     Give the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
     from precis.cli.framework.console import finish, note
+    from precis.generation.model_names import refuse_missing
 
+    refuse_missing(model)
+    pairs = named_pairs_of(context)
+    pairs.check()
     begin(training.threads)
     from precis.phases.plans.tuning_plan import plan_tuning
 
-    pairs = named_pairs_of(context)
     planned = plan_tuning(
         model,
         pairs,

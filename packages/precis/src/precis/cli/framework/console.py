@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import typer
 
 from precis_text.errors import UserError
+from precis_text.terminal_text import shown, shown_in_a_line
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
     from rich.progress import Progress, TaskID
+    from rich.segment import Segment
 
     from precis.phases.search.grid_search import Searched
     from precis.training import Trained
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 def note(text: str) -> None:
     """Print a message, which is not a result, to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    print(shown_in_a_line(text), file=sys.stderr, flush=True)
 
 
 def leave_unfinished(*, is_main: bool, restart: bool) -> NoReturn:
@@ -80,13 +83,25 @@ def show(renderable: Any) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=120)
-    console.print(renderable)
+    console.print(Shown(renderable))
+
+
+class Shown:
+    """A Rich renderable that shows the control characters of another one's texts."""
+
+    def __init__(self, renderable: Any) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the segments of the other renderable; only Rich's own control codes stay."""
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else segment._replace(text=shown(segment.text))
 
 
 class ProgressLine:
     """A progress bar on standard error that can be hidden while printing; without a terminal it shows nothing.
 
-    Call it with a description, the amount done and the total; call `pause()` before printing.
+    Call it with a description, the amount done and the total, 0 if unknown; call `pause()` before printing.
     """
 
     def __init__(self) -> None:
@@ -95,12 +110,13 @@ class ProgressLine:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show the bar, or update it."""
-        if not sys.stderr.isatty():
+        if sys.stderr is None or not sys.stderr.isatty():
             return
+        what = shown_in_a_line(what)
         if self._progress is None:
             self._begin(what, total)
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, description=what, completed=done, total=total)
+            self._progress.update(self._task, description=what, completed=done, total=total or None)
 
     def pause(self) -> None:
         """Hide the bar until the next call."""
@@ -121,7 +137,7 @@ class ProgressLine:
         self._progress = Progress(
             console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
         )
-        self._task = self._progress.add_task(what, total=total)
+        self._task = self._progress.add_task(what, total=total or None)
         self._progress.start()
 
     def __enter__(self) -> Self:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import sys
+from collections.abc import Sequence
 
+from precis.cli.framework.signals import EndedBySignal
 from precis.cli.framework.standard_output import STANDARD_OUTPUT, drop_output
 from precis.cli.framework.usage_errors import usage_line
 from precis_text.errors import RunError, UserError
@@ -35,20 +38,27 @@ _LONG_WORD = re.compile(r"\S{300,}")
 _LONGEST = 1000  # characters of a line; a value of a million characters would hide the problem
 
 
-def explain(error: BaseException, *, debug_option: str) -> int:
-    """Print one line about an error, and return the exit code."""
+def explain(error: BaseException, *, debug_option: str, words: Sequence[str] = ()) -> int:
+    """Print one line about an error, and return the exit code.
+
+    Args:
+        words: the command line, for hints at what was meant.
+    """
     import typer
 
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, EndedBySignal):
+        name = signal.Signals(error.number).name
+        return _say(f"ended by {name}; repeat the command", 128 + error.number)
+    if _was_interrupted(error):
         return _say("interrupted", 130)
     if isinstance(error, UserError):
         return _say(str(error), 2)
     if isinstance(error, RunError):
         return _say(str(error), 1)
     if isinstance(error, typer.TyperException):
-        return _explain_usage(error)
+        return _explain_usage(error, words)
     if isinstance(error, typer.Abort):
         return _say("aborted", 1)
     if isinstance(error, BrokenPipeError):
@@ -62,6 +72,18 @@ def explain(error: BaseException, *, debug_option: str) -> int:
         return _say(f"a library failed on this input: {error}; {debug_option} shows where", 1)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return _say(f"unexpected {what}; run again with {debug_option} for the traceback", 1)
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Return whether Ctrl-C caused an error: while it imports, transformers turns it into one of its own."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def _system_error(error: BaseException) -> OSError | None:
@@ -85,12 +107,12 @@ def _explain_system(error: OSError) -> int:
     return _say("; ".join(parts), 2 if error.errno in _MENDED_BY_THE_USER else 1)
 
 
-def _explain_usage(error: BaseException) -> int:
+def _explain_usage(error: BaseException, words: Sequence[str]) -> int:
     """Explain a wrong option or argument; for a command without arguments, show its help page."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(str(error))
         return 2
-    return _say(usage_line(error), 2)
+    return _say(usage_line(error, words), 2)
 
 
 def _say(message: str, code: int) -> int:

@@ -1,4 +1,8 @@
-"""Standard output with a name, which its write errors otherwise lack."""
+"""Standard output with a name, which its write errors otherwise lack, and without control characters.
+
+Rich writes colours, so it gets the stream without that filter (`rich_proxied_file`, which Rich looks for); what it
+shows is filtered by `precis.cli.framework.console.Shown`.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,40 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
+
+from precis_text.terminal_text import shown
 
 STANDARD_OUTPUT = "standard output"
 
 
 @contextmanager
 def named_output() -> Iterator[None]:
-    """Give write errors of standard output its name, in place of a path, while the body runs."""
+    """Show control characters, and give write errors of standard output its name, while the body runs."""
     before = sys.stdout
-    sys.stdout = _Named(before)  # print and Rich use its methods
+    sys.stdout = _Filtered(before)
     try:
         yield
     finally:
         sys.stdout = before
+
+
+def open_closed_streams() -> bool:
+    """Open the standard streams that the caller closed; return whether standard output was.
+
+    Otherwise the next file that opens would get their number, and what a library in C prints. Closed standard input
+    stays None to Python, so that reading it is an error; messages to closed standard error are lost.
+    """
+    was_closed = sys.stdout is None
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the smallest free number: this one
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open until the end
+    return was_closed
 
 
 def drop_output() -> None:
@@ -42,6 +66,18 @@ class _Named:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+class _Filtered(_Named):
+    """The stream of `print`: it shows the control characters of a text."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self.rich_proxied_file = _Named(stream)
+
+    def write(self, text: str) -> int:
+        super().write(shown(text))
+        return len(text)
 
 
 @contextmanager

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
 
+from precis_text.terminal_text import json_for_terminal, shown_in_a_line
+
 if TYPE_CHECKING:
     from precis.phases.use.input_documents import Document
     from precis.phases.use.summarization import Result
@@ -51,7 +53,8 @@ class Screen:
             self.first_failure = self.first_failure or f"{result.document.name}: {result.problem}"
             self.failed += 1
         if self._json_lines:
-            print(json.dumps(result.to_dict(), ensure_ascii=not writes_unicode()), flush=True)
+            line = json.dumps(result.to_dict(), ensure_ascii=not writes_unicode())
+            print(json_for_terminal(line), flush=True)
             return
         if self.begun:
             whole = "" if result.summary is None else result.summary.text
@@ -67,7 +70,10 @@ class Screen:
             sys.stdout.isatty() and sys.stderr.isatty()
         )  # else the note names it
         text = f"{result.summary.text}\n{support_text(result.to_dict())}"
-        print(f"{result.document.name}\n" * named + text.removesuffix("\n" * self._alone), flush=True)
+        print(
+            f"{shown_in_a_line(result.document.name)}\n" * named + text.removesuffix("\n" * self._alone),
+            flush=True,
+        )
 
     def finish(self) -> None:
         """Do nothing: all results are shown."""

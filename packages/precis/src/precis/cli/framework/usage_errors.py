@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+from precis_text.bounded_io import stat_or_none
 
 _LONGEST = 80  # characters of a displayed value
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL)
 
 
-def usage_line(error: Any) -> str:
+def usage_line(error: Any, words: Sequence[str] = ()) -> str:
     """Return one line for a parser error: the problem, the valid values, and the command's --help.
 
     Args:
         error: typer's error, with the context and perhaps pydantic's error as its cause.
+        words: the command line.
     """
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "precis"
-    return f"{_what(error).rstrip('.')}; see `{command} --help`"
+    return f"{_what(error).rstrip('.')}{_file_meant(command, words)}; see `{command} --help`"
+
+
+def _file_meant(command: str, words: Sequence[str]) -> str:
+    """Return a hint if a word names an existing file where a command or an option was expected, else ""."""
+    if command == "precis":
+        first = next((word for word in words if not word.startswith("-")), "")
+        if first and stat_or_none(Path(first)):
+            return f"; to summarize this file: precis summarize {shlex.quote(first)}"
+    file = next((word for word in words if re.match("-[^-]", word) and stat_or_none(Path(word))), "")
+    return f"; if you mean the file, write ./{file}" if file else ""
 
 
 def _what(error: Any) -> str:

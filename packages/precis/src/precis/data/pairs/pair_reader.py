@@ -16,6 +16,7 @@ instead. Nothing is repaired by guessing.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
 
@@ -243,7 +244,8 @@ def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
         if not files:
             have = f"it has {', '.join(splits)}" if splits else f"no {' or '.join(_names(split))} file"
             raise UserError(
-                f"{folder}: no split {split!r}; {have} (extensions: {', '.join(known_endings())})"
+                f"{folder}: no split {split!r}{_meant(split, splits)}; {have} "
+                f"(extensions: {', '.join(known_endings())})"
             )
         return str(files[0]), read_rows(files[0])
     if document_files(folder) or orphaned_summaries(folder):
@@ -254,6 +256,12 @@ def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
         f"{folder}: contains nothing to read; looked for *.txt and for train, dev and test files ending in "
         f"{', '.join(known_endings())}"
     )
+
+
+def _meant(split: str, splits: Iterable[str]) -> str:
+    """Return `; did you mean ...?` if one of the splits is close, else ""."""
+    close = get_close_matches(split, list(splits), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _read_texts(folder: Path) -> Iterator[Row]:

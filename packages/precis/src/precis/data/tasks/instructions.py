@@ -19,7 +19,6 @@ from typing import Any, TypeVar, final
 from precis.data.pairs.pair import Pair
 from precis_text.config import nearest
 from precis_text.errors import UserError
-from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words
 
 VERSION = "precis-wordings-2"  # part of a run's identity: change it when a wording changes
@@ -145,6 +144,8 @@ def wording_for(kind: str, pair: Pair, uniform: float, *, held_out: bool = False
     if not 0 <= uniform < 1:
         raise ValueError(f"uniform={uniform} must be in [0, 1)")
     wordings = KINDS[kind].held_out if held_out else KINDS[kind].training
+    from precis_text.sentences import split_sentences  # its rules are in a file, read on import
+
     count = len(split_sentences(pair.summary)) if any(w.sentences for w in wordings) else 0
     fitting = [wording for wording in wordings if wording.fits(count)]
     text = fitting[int(uniform * len(fitting))].text

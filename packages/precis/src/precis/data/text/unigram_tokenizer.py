@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -33,6 +33,7 @@ from precis.storage.model_files import CONFIG, check_sizes, check_tokenizer_sett
 from precis_text.bounded_io import MAX_BYTES, MAX_VALUES, check_inside, read_bounded, read_json
 from precis_text.control_characters import SEPARATOR, unmarked
 from precis_text.errors import UserError
+from precis_text.tokenizer_growth import check_growth
 
 PAD, CLS, SEP, UNK, MASK = "[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"
 _LEADING = (PAD, CLS, SEP, UNK)
@@ -173,7 +174,16 @@ def _check_files(folder: Path) -> dict[str, None]:
             raise UserError(
                 f"{file}: contains more than {MAX_VALUES:,} values, the limit for a tokenizer file"
             )
+        if file.name == _FILES[0]:
+            check_growth(_tokenizer_json(file), file)
     return check_tokenizer_settings(folder)
+
+
+def _tokenizer_json(file: Path) -> dict[str, Any]:
+    try:
+        return read_json(file)
+    except UserError as error:
+        raise UserError(f"{file.parent}: the tokenizer cannot be loaded: {error}") from None
 
 
 def without_start(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:

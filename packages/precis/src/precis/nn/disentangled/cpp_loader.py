@@ -19,6 +19,7 @@ import json
 import os
 import platform
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -147,9 +148,11 @@ def _built(source: Path, level: str, *, again: bool) -> Path:
     flags = [part for part in command if part != str(source)]
     key = cpp_build.digest(source, torch.__version__, platform.machine(), *platform.libc_ver(), *flags)
     library = _cache() / f"{source.stem}-{key}.so"
+    _make_folder(library.parent)
+    _refuse_what_others_can_write(library.parent)  # before the lock, a link there would lead to a user's file
     if not library.exists():
         _build(command, library, again=again)
-    _refuse_what_others_can_write(library)
+    _refuse_what_others_can_write(library.parent, library)
     try:
         torch.ops.load_library(str(library))
     except OSError as problem:
@@ -157,15 +160,33 @@ def _built(source: Path, level: str, *, again: bool) -> Path:
     return library
 
 
-def _refuse_what_others_can_write(library: Path) -> None:
-    """Raise `KernelError` for a library that another user could have written: it is code."""
-    for place in (library.parent, library):
-        state = place.stat()
-        if state.st_uid not in (0, os.getuid()) or state.st_mode & 0o022:
+def _refuse_what_others_can_write(folder: Path, *files: Path) -> None:
+    """Raise `KernelError` if another user could write or replace the folder of libraries, or one in it.
+
+    A library is code. So it and its folder must be ours, and so must be every link on the way. The folders above may be
+    shared only if no other user can rename what belongs to others (the sticky bit, as `/tmp` has).
+    """
+    strict = {folder.absolute(), folder.resolve(), *files}
+    for place in (*strict, *folder.absolute().parents, *folder.resolve().parents):
+        state = place.lstat()
+        is_ours = state.st_uid in (0, os.getuid())
+        if stat.S_ISLNK(state.st_mode):
+            is_safe = is_ours
+        elif place in strict:
+            is_safe = is_ours and not state.st_mode & 0o022
+        else:
+            is_safe = bool(state.st_mode & stat.S_ISVTX) or (is_ours and not _others_write(state))
+        if not is_safe:
             raise KernelError(
                 f"{place} can be written by others, who could insert code; set XDG_CACHE_HOME to your own "
                 "folder"
             )
+
+
+def _others_write(state: os.stat_result) -> bool:
+    """Return whether others can write a folder; the user's own group, where each user has one, does not count."""
+    by_group = bool(state.st_mode & stat.S_IWGRP) and state.st_gid != os.getgid()
+    return by_group or bool(state.st_mode & stat.S_IWOTH)
 
 
 def _cache() -> Path:
@@ -177,12 +198,6 @@ def _cache() -> Path:
 
 def _build(command: list[str], library: Path, *, again: bool) -> None:
     folder = library.parent
-    try:
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            folder.chmod(0o755)  # whatever the umask: `_refuse_what_others_can_write`
-    except OSError as problem:
-        raise KernelError(f"{problem}; set XDG_CACHE_HOME to a writable folder") from None
     if not os.access(folder, os.W_OK):
         raise KernelError(f"{folder} is not writable; set XDG_CACHE_HOME to a writable folder")
     refusal = _Refusal(library.with_suffix(".failed"), command[0])
@@ -201,6 +216,15 @@ def _build(command: list[str], library: Path, *, again: bool) -> None:
                 refusal.note(str(problem))
             raise
         refusal.forget()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o755)  # whatever the umask: `_refuse_what_others_can_write`
+    except OSError as problem:
+        raise KernelError(f"{problem}; set XDG_CACHE_HOME to a writable folder") from None
 
 
 class _Refusal:
@@ -240,9 +264,10 @@ def _alone(file: Path) -> Iterator[None]:
     Raises:
         KernelError: another process holds the lock for longer than a build may take.
     """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # not truncated: it may be a user's file
     try:
-        lock = file.open("w")
-    except OSError:  # the file belongs to another user: two processes may then build the same
+        lock = os.fdopen(os.open(file, flags, 0o666), "r+b")
+    except OSError:  # a link, or the file belongs to another user: two processes may then build the same
         yield
         return
     with lock:
@@ -250,7 +275,7 @@ def _alone(file: Path) -> Iterator[None]:
         yield
 
 
-def _wait_for(lock: IO[str]) -> None:
+def _wait_for(lock: IO[bytes]) -> None:
     import fcntl  # only reached on Linux
 
     deadline = time.monotonic() + BUILD_SECONDS

@@ -9,13 +9,20 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from precis.data.packs.pack_writer import Counts, pack
 from precis.data.packs.packed_text import FORMAT, PACK_FILE, TOKENIZER_FOLDER, PackedText
-from precis.data.packs.text_sources import TextReport, read_texts, sample_texts, text_files
+from precis.data.packs.text_sources import (
+    TextReport,
+    falls_below,
+    read_texts,
+    sample_texts,
+    text_digest,
+    text_files,
+)
 from precis.data.text.unigram_tokenizer import load_tokenizer, train_tokenizer
 from precis.messages import Notify, silent
 from precis.phases.output_folders import folder_to_be
@@ -24,7 +31,11 @@ from precis.storage.locks import locked_place
 from precis.storage.seal import refuse_foreign, write_folder
 from precis.version import __version__
 from precis_text.errors import RunError, UserError
+from precis_text.row import counted
 
+_BLOCK = 512  # tokens of a block in the default recipe of `precis pretrain`
+_MOST_HELD_OUT = 0.5
+_MANY = 10_000  # documents
 _SAMPLE = 20_000_000  # characters to train a new tokenizer on
 _LONGEST = 100_000  # characters of one document
 _BYTES_KEPT = 1.2  # maximum bytes of a pack per byte of text: ids of 2 to 4 bytes for pieces of 2 and more
@@ -43,6 +54,9 @@ class MadePack:
         skipped, skipped_count: the first bad rows with place and reason, and the number of bad rows.
         empty: documents without text.
         entries: size of the tokenizer's vocabulary.
+        dev_blocks: number of held-out blocks of 512 tokens; pre-training validates on one or more.
+        share_to_validate: a share of documents to hold out that gives a block; None if there is one already, or if no
+            share below a half gives one.
         tokens_per_second: the speed of packing, with `workers` processes.
     """
 
@@ -53,6 +67,8 @@ class MadePack:
     skipped_count: int
     empty: int
     entries: int
+    dev_blocks: int
+    share_to_validate: float | None
     workers: int
     tokens_per_second: float
 
@@ -86,7 +102,7 @@ def make_pack(
         UserError: a source cannot be read, nothing is left to pack, the disk is too full, or `out` is in use.
         RunError: a worker died, or the disk filled up.
     """
-    if not 0 <= dev_share < 0.5:
+    if not 0 <= dev_share < _MOST_HELD_OUT:
         raise UserError(f"--dev-share {dev_share}: use 0 to 0.5, for example 0.01")
     folder, report = folder_to_be(out), TextReport()
     files = text_files(sources, report=report)
@@ -95,7 +111,7 @@ def make_pack(
     if unread := report.told_unread():
         notify(unread)
     if _is_done(folder, work, restart=restart):
-        return _read_made(folder, report, is_new=False)
+        return _validatable(_read_made(folder, report, is_new=False), files, settings, notify)
     _check_space(files, folder)
 
     def write(new: Path) -> None:
@@ -130,11 +146,51 @@ def make_pack(
             )
 
     _fill(folder, write)
-    return _read_made(folder, report, is_new=True)
+    return _validatable(_read_made(folder, report, is_new=True), files, settings, notify)
+
+
+def _validatable(made: MadePack, files: Sequence[Path], settings: dict[str, Any], notify: Notify) -> MadePack:
+    """Warn if nothing is held out to validate on, and find a share of documents that would be."""
+    if made.dev_blocks:
+        return made
+    counts = made.counts
+    share = _share_to_validate(files, settings, counts)
+    remedy = (
+        f"pack again with --dev-share {share:g} --restart" if share else "add documents, or split long ones"
+    )
+    notify(
+        f"warning: {counted(counts.held_out, 'document')} of {counts.documents + counts.held_out:,} held out, "
+        f"{counts.held_out_tokens:,} tokens: no block of {_BLOCK} tokens, so precis pretrain cannot validate; {remedy}"
+    )
+    return replace(made, share_to_validate=share)
+
+
+def _share_to_validate(files: Sequence[Path], settings: dict[str, Any], counts: Counts) -> float | None:
+    """Return the smallest share, in thousandths, that holds out a block and leaves one to train on; None without one.
+
+    Characters measure the documents, at the pack's own rate of characters per token.
+    """
+    tokens = counts.tokens + counts.held_out_tokens
+    if counts.documents > _MANY:  # do not read a large corpus again: four blocks are expected
+        return max(0.01, 4 * _BLOCK / tokens)
+    texts = read_texts(files, column=settings["column"], skip_bad=settings["skip_bad"])
+    lengths = {text_digest(text): len(text) for text in texts}
+    needed = 2 * _BLOCK * counts.characters / tokens
+    total, held_out = sum(lengths.values()), 0
+    for digest in sorted(lengths):
+        held_out += lengths[digest]
+        share = (int.from_bytes(digest[:8], "big") * 1000 // 2**64 + 1) / 1000
+        beyond = sum(size for other, size in lengths.items() if falls_below(other, share))
+        if share >= _MOST_HELD_OUT or beyond > total - needed:
+            return None
+        if held_out >= needed:
+            return share
+    return None
 
 
 def _read_made(folder: Path, report: TextReport, *, is_new: bool) -> MadePack:
-    facts = PackedText.open(folder).facts
+    packed = PackedText.open(folder)
+    facts, dev = packed.facts, packed.dev
     return MadePack(
         folder=folder,
         is_new=is_new,
@@ -143,6 +199,8 @@ def _read_made(folder: Path, report: TextReport, *, is_new: bool) -> MadePack:
         skipped_count=facts["skipped"],
         empty=facts["empty"],
         entries=facts["entries"],
+        dev_blocks=0 if dev is None else len(dev.blocks(_BLOCK)),
+        share_to_validate=None,
         workers=facts["workers"],
         tokens_per_second=facts["tokens_per_second"],
     )

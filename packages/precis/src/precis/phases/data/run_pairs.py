@@ -17,6 +17,7 @@ from precis.data.pairs.pair_reader import ReadReport, available_splits, splits_o
 from precis.data.pairs.pair_reader import read_pairs as stream_pairs
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.tasks import TASKS, Part, resolve, task
+from precis_text.bounded_io import stat_or_none
 from precis_text.config import Settings
 from precis_text.control_characters import main_part
 from precis_text.errors import UserError
@@ -93,6 +94,20 @@ class NamedPairs:
             columns=self._columns,
             skip_bad=self.skip_bad,
         )
+
+    def check(self) -> None:
+        """Find local training pairs, to refuse a wrong name before libraries are imported.
+
+        Raises:
+            UserError: neither task nor data is given, or the pairs do not exist.
+        """
+        if not _reads_hub(self.task, self.data):
+            _refuse_missing(self.sources().train)
+
+    def check_part(self, split: str | None = None) -> None:
+        """Find the set that `part` names, if it is local; errors are those of `check`."""
+        if not _reads_hub(self.task, self.data):
+            _refuse_missing(self.part(split))
 
     def part(self, split: str | None = None) -> Part:
         """Find one set of pairs; by default the test split.
@@ -200,6 +215,19 @@ def named_pairs(data: str | Path | None, options: Mapping[str, Any]) -> tuple[Na
 def text_of(place: str | Path | None) -> str | None:
     """Return a place as text; None stays None."""
     return None if place is None else str(place)
+
+
+def _reads_hub(task_name: str | None, data: str | None) -> bool:
+    """Return whether pairs come from the hub, which only their reader queries."""
+    return task_name is not None if data is None else PREFIX in data
+
+
+def _refuse_missing(part: Part) -> None:
+    """Read the first pair of a set that seems to be missing, which raises the error."""
+    splits = splits_of(part.source)
+    is_there = stat_or_none(Path(split_scheme(part.source)[1])) is not None
+    if not is_there or (splits is not None and part.split not in splits):
+        next(part.read(limit=1), None)
 
 
 def find_sources(

@@ -94,7 +94,9 @@ def read_test_pairs(
         raise UserError(f"--limit {limit}: use 1 or more")
     reader = PairReader(part, skip_bad=skip_bad)
     pairs = list(islice(reader, limit))
-    first = f"the first {len(pairs):,} pairs of {part}{reader.told_skipped()}"
+    first = (
+        f"the first {'pair' if len(pairs) == 1 else f'{len(pairs):,} pairs'} of {part}{reader.told_skipped()}"
+    )
     notify(reader.told() if limit is None else first)
     return pairs
 

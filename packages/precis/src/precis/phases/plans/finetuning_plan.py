@@ -12,15 +12,20 @@ from typing import Literal, Unpack, overload
 
 from precis.data.tasks.label_schema import answers_of
 from precis.data.tasks.tasks import task as task_named
-from precis.evaluation.task_scores import task_scorers
+from precis.evaluation.task_scores import label_measure, task_scorers
 from precis.phases.data.run_pairs import NamedPairs, PairSources, named_pairs, text_of
 from precis.phases.search.grid_search import Searched, is_search, search_as
 from precis.phases.search.search_space import SearchSpace, resolve_space
 from precis.phases.train.finetuning import finetune_as
 from precis.phases.train.pair_training import PairRequest
-from precis.phases.train.starting_point import Beginning, begin_as_recipe_says, choose_beginning
+from precis.phases.train.starting_point import (
+    Beginning,
+    begin_as_recipe_says,
+    choose_advice,
+    choose_beginning,
+)
 from precis.phases.train.training_session import RunOptions
-from precis.recipes.catalogue import FOR_PRETRAINED, recipe_to_finetune
+from precis.recipes.catalogue import FOR_PRETRAINED, FROM_DEFAULT, recipe_to_finetune
 from precis.recipes.overrides import asks_for_shape, check_on_pairs
 from precis.recipes.planning import Answer, in_words, resolve_run, zero_shot
 from precis.recipes.run_options import PairTrainingOptions, check_seed, option_changes, refuse_unknown
@@ -233,6 +238,9 @@ def _resolve(
     )
     if examples is not None and notify is not None:
         notify(in_words(plan))
+    labels = task is not None and label_measure(task_named(task).metrics) is not None
+    if beginning.recipe == FROM_DEFAULT and notify is not None and not labels:
+        notify(choose_advice(sources))
     scores = task_scorers(task_named(task).metrics) if task is not None else ()
     check_on_pairs(plan, labels=scores, by_head=answer == "head")
     return plan, beginning.model

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+from precis.phases.data.run_pairs import ColumnNames
 from precis.phases.train.extractor_training import train_extractor as run_extractor
 from precis.phases.train.grounding import DEFAULT_CAP
 from precis.phases.train.grounding import ground as run_grounding
@@ -54,7 +55,14 @@ class GroundingOptions(MixtureOptions, PairTrainingOptions, total=False):
 
 
 class ExtractorOptions(MixtureOptions, ScorerTrainingOptions, total=False):
-    """The options of `precis extractor` besides its model and its sets, as keyword arguments."""
+    """The options of `precis extractor` besides its model and its sets, as keyword arguments.
+
+    Attributes:
+        document_column, summary_column: columns of files and folders of pairs; if None, found by their names.
+    """
+
+    document_column: str | None
+    summary_column: str | None
 
 
 def ground(model: str | Path, tasks: str | Sequence[str], **options: Unpack[GroundingOptions]) -> Trained:
@@ -112,7 +120,8 @@ def train_extractor(
     refuse_unknown(options, ExtractorOptions, of="train_extractor")
     changes = option_changes(options)
     plan = as_asked(ExtractPlan(), changes=changes, assignments=options.get("settings") or ())
-    return run_extractor(plan, **_mixture(model, tasks, options))
+    columns = ColumnNames(document=options.get("document_column"), summary=options.get("summary_column"))
+    return run_extractor(plan, **_mixture(model, tasks, options), columns=columns)
 
 
 def _mixture(

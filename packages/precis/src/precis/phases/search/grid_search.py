@@ -26,9 +26,10 @@ from precis.generation.input_plan import DocumentEncoder
 from precis.generation.model_location import locate
 from precis.generation.summarizer import Summarizer
 from precis.messages import Notify, silent
+from precis.phases.folder_check import SETTINGS_FILE
 from precis.phases.output_folders import claim_folder
 from precis.phases.run_folder import (
-    SETTINGS_FILE,
+    CARD_FILE,
     export_folder,
     export_model,
     has_checkpoints,
@@ -268,6 +269,7 @@ class _Search:
             generation,
             location.use,
             self._folder / MODEL_FOLDER,
+            card=(place / MODEL_FOLDER / CARD_FILE).read_text(encoding="utf-8"),
         )
         record = read_json(place / SETTINGS_FILE)
         record["run"]["generation"] = generation.to_dict()

@@ -61,7 +61,9 @@ def train_classifier(
     pairs.tell_about(notify)
     tell_cut(train, plan, "", notify)
     notify(f"answers: {', '.join(answers_of(name).labels) or 'a number'}, by a head on the encoder")
-    use = ModelUse(max_source=plan.max_source, instruction=instruction, task=name)
+    use = ModelUse(
+        max_source=plan.max_source, instruction=instruction, task=name, licence=trainable.use.licence
+    )
     ready = PreparedPairs(
         plan=plan,
         train=train,
@@ -79,9 +81,11 @@ def train_classifier(
         labels=labels,
     )
 
-    def export() -> None:
+    def export(card: str) -> None:
         folder = session.folder / MODEL_FOLDER
-        export_folder(folder, lambda place: save_model(trainable.model, trainable.tokenizer, place, use))
+        export_folder(
+            folder, lambda place: save_model(trainable.model, trainable.tokenizer, place, use), card=card
+        )
 
     return train_on_pairs(ready, trainable, session, export=export)
 

@@ -28,6 +28,7 @@ from precis.generation.model_loader import LoadedModel, load_model
 from precis.messages import Notify
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape
 from precis.objectives.unit_choice import UnitChoice
+from precis.phases.data.run_pairs import ColumnNames
 from precis.phases.run_folder import export_folder, save_model
 from precis.phases.train.grounding import DEFAULT_CAP, DEV_ROWS, GroundingSet, find_sets, read_set
 from precis.phases.train.training_session import (
@@ -60,6 +61,7 @@ def train_extractor(
     leave_out: Sequence[str] = (),
     skip_bad: bool = False,
     can_write: bool = True,
+    columns: ColumnNames | None = None,
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[RunOptions],
 ) -> Trained:
@@ -74,6 +76,7 @@ def train_extractor(
         leave_out: sets that are not trained on.
         skip_bad: skip unusable rows.
         can_write: whether a model with the mode `abstract` keeps it; if not, it was not trained to write summaries.
+        columns: columns of files and folders of pairs; if None, found by their names.
         callbacks, asked: see `precis.phases.train.training_session.RunRequest`.
 
     Raises:
@@ -83,7 +86,7 @@ def train_extractor(
     """
     objective = UnitChoice(length_weight=run.length_weight)
     session = Session(RunRequest(start=start, callbacks=callbacks, **asked), objective)
-    sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
+    sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad, columns=columns)
     with session.held():
         loaded = load_model(start)
         found = [_documents(run, chosen, loaded, session, cap=cap) for chosen in sets]
@@ -99,8 +102,14 @@ def train_extractor(
             batches=batches,
             validate=_Validation({each.name: each.dev for each in found}, objective, run.batch_units),
             settings=settings,
-            record={"run": run.to_dict(), "identity": {"sets": {each.name: each.identity for each in found}}},
-            export=lambda: _export(loaded, scorer, session.folder / MODEL_FOLDER, can_write=can_write),
+            record={
+                "run": run.to_dict(),
+                "sets": [each.to_dict() for each in sets],
+                "identity": {"sets": {each.name: each.identity for each in found}},
+            },
+            export=lambda card: _export(
+                loaded, scorer, session.folder / MODEL_FOLDER, can_write=can_write, card=card
+            ),
         )
 
 
@@ -219,7 +228,7 @@ class _Validation:
         return means | {f"loss/{name}": metrics["loss"] for name, metrics in found.items()}
 
 
-def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write: bool) -> None:
+def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write: bool, card: str) -> None:
     """Write the loaded model with the scorer; its default mode is to choose sentences."""
     writes = can_write and "abstract" in loaded.use.modes
     use = replace(loaded.use, modes=("extract", "abstract") if writes else ("extract",))
@@ -228,4 +237,4 @@ def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write:
         save_model(loaded.model, loaded.tokenizer, place, use)
         save_scorer(scorer, place)
 
-    export_folder(folder, write)
+    export_folder(folder, write, card=card)

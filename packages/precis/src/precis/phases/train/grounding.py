@@ -31,7 +31,7 @@ from precis.data.tasks.tasks import DATA_VARIABLE, TASKS, folder_of
 from precis.data.text.encoding import with_instruction
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
-from precis.phases.data.run_pairs import PairReader, PairSources, find_sources
+from precis.phases.data.run_pairs import ColumnNames, PairReader, PairSources, find_sources
 from precis.phases.train.pair_training import (
     PreparedPairs,
     advise_on_validation,
@@ -48,6 +48,7 @@ from precis.recipes.run_plan import RunPlan
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first
+from precis.training.validation import high_of, lead_of, low_of
 from precis_text.config import Settings, nearest
 from precis_text.errors import UserError
 
@@ -69,7 +70,12 @@ class GroundingSet(Settings):
 
 
 def find_sets(
-    wanted: Sequence[str], *, data: str | None = None, leave_out: Sequence[str] = (), skip_bad: bool = False
+    wanted: Sequence[str],
+    *,
+    data: str | None = None,
+    leave_out: Sequence[str] = (),
+    skip_bad: bool = False,
+    columns: ColumnNames | None = None,
 ) -> tuple[GroundingSet, ...]:
     """Find the sets that the user names.
 
@@ -80,9 +86,11 @@ def find_sets(
         data: the folder that contains a folder for each task; if None, $PRECIS_DATA or the hub.
         leave_out: names of sets to exclude from training.
         skip_bad: skip unusable rows.
+        columns: columns of files and folders of pairs; a task of the table keeps its own.
 
     Raises:
-        UserError: a name is unknown or given twice, a set lacks training pairs, or no set is left.
+        UserError: columns are named without a file or a folder of pairs, a name is unknown or given twice, a set lacks
+            training pairs, or no set is left.
     """
     entries = [e for entry in wanted for e in (_local_tasks(data) if entry == ALL else [entry])]
     names = [_name(entry) for entry in entries]
@@ -95,7 +103,12 @@ def find_sets(
     kept = [entry for entry, name in zip(entries, names, strict=True) if name not in leave_out]
     if not kept:
         raise UserError("no set to train on; name tasks with --tasks (see: precis data list)")
-    return tuple(_set(entry, data, skip_bad=skip_bad) for entry in kept)
+    if columns not in (None, ColumnNames()) and all(name in TASKS for name in names):
+        raise UserError(
+            "--document-column and --summary-column are for files and folders of pairs, and --tasks names none; "
+            "omit them: a task has its own columns"
+        )
+    return tuple(_set(entry, data, skip_bad=skip_bad, columns=columns) for entry in kept)
 
 
 def _local_tasks(data: str | None) -> list[str]:
@@ -125,10 +138,10 @@ def _name(entry: str) -> str:
     raise UserError(f"{entry!r} is neither a task nor a file or folder{near}")
 
 
-def _set(entry: str, data: str | None, *, skip_bad: bool) -> GroundingSet:
+def _set(entry: str, data: str | None, *, skip_bad: bool, columns: ColumnNames | None) -> GroundingSet:
     name, _, place = entry.partition("=")
     if name not in TASKS:
-        sources = find_sources(data=entry, skip_bad=skip_bad)
+        sources = find_sources(data=entry, skip_bad=skip_bad, columns=columns)
         return GroundingSet(name=_name(entry), kind=_UNKNOWN_KIND, sources=sources)
     if not place and data is not None:
         folder = folder_of(TASKS[name], Path(data)) or Path(data) / name
@@ -361,7 +374,7 @@ class MixtureValidation:
         means = {metric: sum(m[metric] for m in measured.values()) / len(measured) for metric in first}
         return means | {
             f"{metric}/{name}": metrics[metric]
-            for metric in ("loss", "rougeL")
+            for metric in ("loss", *(of("rougeL") for of in (str, lead_of, low_of, high_of)))
             for name, metrics in measured.items()
             if metric in metrics
         }
@@ -375,6 +388,7 @@ def _use(plan: RunPlan, sets: Sequence[GroundingSet], before: ModelUse) -> Model
         max_source=plan.max_source,
         instruction=GENERAL if is_general else TASKS[sets[0].name].instruction,
         grounded_on=tuple(dict.fromkeys(seen)),
+        licence=before.licence,
     )
 
 

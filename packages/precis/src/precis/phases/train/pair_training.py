@@ -155,7 +155,11 @@ def prepare_pairs(
         train=train,
         validate=Validation(plan, dev, shown, trainable.tokenizer, instruction=instruction, task_name=task),
         use=ModelUse(
-            max_source=plan.max_source, instruction=instruction, task=task, grounded_on=before.grounded_on
+            max_source=plan.max_source,
+            instruction=instruction,
+            task=task,
+            grounded_on=before.grounded_on,
+            licence=before.licence,
         ),
         record={"sources": request.sources.to_dict()},
         identity={
@@ -173,7 +177,7 @@ def train_on_pairs(
     trainable: TrainableModel,
     session: Session,
     *,
-    export: Callable[[], None] | None = None,
+    export: Callable[[str], None] | None = None,
     makes: Literal["model", "adapter"] = "model",
 ) -> Trained:
     """Log the plan, train, and export the best.
@@ -186,9 +190,11 @@ def train_on_pairs(
         RunError: training failed.
     """
 
-    def export_whole() -> None:
+    def export_whole(card: str) -> None:
         folder = session.folder / MODEL_FOLDER
-        export_model(trainable.model, trainable.tokenizer, ready.plan.generation, ready.use, folder)
+        export_model(
+            trainable.model, trainable.tokenizer, ready.plan.generation, ready.use, folder, card=card
+        )
 
     bucketed = BucketedBatches(
         ready.train,
@@ -292,9 +298,10 @@ def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: 
     direction = "lowest" if isinstance(select, Lowest) else "highest"
     generated = min(plan.generated_rows, dev_pairs)
     rouge = f" and ROUGE of greedy summaries on {generated:,} of them" if generated else ""
+    first = "" if not select.metric.startswith("rouge") else ", or the lowest loss until that is above chance"
     notify(
         f"validation every {plan.train.validate_every} steps: loss on all {dev_pairs:,} dev pairs{rouge}; "
-        f"the model with the {direction} {select.metric} is kept"
+        f"the model with the {direction} {select.metric} is kept{first}"
     )
 
 
@@ -308,7 +315,8 @@ def advise_on_size(
         smaller = "" if plan.name == "zcodepp-few" else ", or use --recipe zcodepp-few"
         notify(
             f"warning: {train_pairs:,} pairs are few for {parameters / 1e6:.1f} M new parameters; start from "
-            f"a pre-trained model (--model), attach a prefix to one (precis tune){smaller}"
+            f"a pre-trained model (--model), attach a prefix to one (precis tune){smaller}; or choose sentences "
+            "instead of writing (precis extractor)"
         )
     if total_steps < _FEW_STEPS:
         notify(

@@ -105,7 +105,9 @@ def tune_as(plan: TunePlan, run: RunPlan, request: PairRequest) -> Trained:
             ),
             trainable,
             session,
-            export=lambda: export_adapter(attachment, trainable, run, ready.use, session.folder),
+            export=lambda card: export_adapter(
+                attachment, trainable, run, ready.use, session.folder, card=card
+            ),
             makes="adapter",
         )
 
@@ -162,14 +164,22 @@ def check_segments(plan: TunePlan, rows: TokenizedPairs, notify: Notify) -> None
 
 
 def export_adapter(
-    attachment: Attachment, trainable: TrainableModel, run: RunPlan, use: ModelUse, folder: Path
+    attachment: Attachment,
+    trainable: TrainableModel,
+    run: RunPlan,
+    use: ModelUse,
+    folder: Path,
+    *,
+    card: str = "",
 ) -> None:
     """Write FOLDER/adapter, and FOLDER/model if the whole model was tuned; detach the adapter from the base."""
     place = folder / ADAPTER_FOLDER
     adapter, base = attachment.adapter(), str(trainable.start)
     attachment.detach()
     if isinstance(adapter.tuning.prefix, NoPrefix):
-        export_model(trainable.model, trainable.tokenizer, run.generation, use, folder / MODEL_FOLDER)
+        export_model(
+            trainable.model, trainable.tokenizer, run.generation, use, folder / MODEL_FOLDER, card=card
+        )
         base = str(folder / MODEL_FOLDER)
     decoding = generation_config(run.generation, trainable.model, trainable.tokenizer)
 
@@ -179,4 +189,4 @@ def export_adapter(
         write_base(place_of_base(base, place), into)
         use.save(into)
 
-    export_folder(place, write)
+    export_folder(place, write, card=card)

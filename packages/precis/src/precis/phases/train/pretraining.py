@@ -28,6 +28,7 @@ from precis.messages import Notify
 from precis.models.family import enable_gradient_checkpointing
 from precis.objectives.losses import BatchSource
 from precis.phases.run_folder import export_folder, export_model, save_model
+from precis.phases.train.model_card import licence_of
 from precis.phases.train.trainable_model import as_it_writes, new_config
 from precis.phases.train.training_session import (
     MODEL_FOLDER,
@@ -117,9 +118,10 @@ def pretrain(
             settings=settings,
             record={
                 "run": run.to_dict(),
+                "corpora": [str(corpus.folder) for corpus in opened],
                 "identity": _identity(run, opened, weights, tokenizer, start),
             },
-            export=lambda: _export(model, tokenizer, run, session.folder),
+            export=lambda card: _export(model, tokenizer, run, session.folder, start=start, card=card),
             keep="last",
         )
 
@@ -280,10 +282,19 @@ def _tell_plan(
 
 
 def _export(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, run: PreTrainRun, folder: Path
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    run: PreTrainRun,
+    folder: Path,
+    *,
+    start: str | None,
+    card: str,
 ) -> None:
     plain = run.objective.plain(model)
     if plain is not model:
-        export_folder(folder / PRETRAINING_FOLDER, lambda place: save_model(model, tokenizer, place))
-    use = ModelUse(max_source=run.block_length)
-    export_model(plain, as_it_writes(plain, tokenizer), GenerationSettings(), use, folder / MODEL_FOLDER)
+        export_folder(
+            folder / PRETRAINING_FOLDER, lambda place: save_model(model, tokenizer, place), card=card
+        )
+    use = ModelUse(max_source=run.block_length, licence=licence_of(start))
+    writes = as_it_writes(plain, tokenizer)
+    export_model(plain, writes, GenerationSettings(), use, folder / MODEL_FOLDER, card=card)

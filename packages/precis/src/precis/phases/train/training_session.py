@@ -22,9 +22,10 @@ from precis.messages import Notify, silent
 from precis.objectives.losses import BatchSource, InTurn, Objective
 from precis.phases.output_folders import claim_folder, writing_to
 from precis.phases.run_folder import SettingsFile
+from precis.phases.train.model_card import CardFacts, licence_of, model_card
 from precis.storage.seal import refuse_foreign
 from precis.training import Trained, TrainResult, TrainSettings, load_weights, standard_callbacks, train
-from precis.training.callbacks import Callback
+from precis.training.callbacks import METRICS_FILE, Callback, read_metrics
 from precis.training.interruption import finished_first
 from precis.training.state_tensors import not_finite
 from precis.training.training_loop import accelerator_for
@@ -32,6 +33,7 @@ from precis.training.training_run import Validate
 from precis_text.errors import DivergedError, UserError
 
 MODEL_FOLDER = "model"
+_NO_SCORES = ("kind", "step", "seconds")
 
 
 class RunOptions(TypedDict, total=False):
@@ -121,7 +123,7 @@ class Session:
         validate: Validate,
         settings: TrainSettings,
         record: Mapping[str, Any],
-        export: Callable[[], None],
+        export: Callable[[str], None],
         keep: Literal["best", "last"] = "best",
         makes: Literal["model", "adapter"] = "model",
         watchers: Sequence[Callback] = (),
@@ -130,7 +132,8 @@ class Session:
 
         Args:
             record: contents of settings.json; "identity" is what the loss curve depends on besides `settings`.
-            export: writes the export; called in the main process, with the kept weights in `model`.
+            export: writes the export with the card that it is given, the text of a README.md; called in the main
+                process, with the kept weights in `model`.
             keep: which weights to export.
             makes: the folder that the result names.
             watchers: further callbacks of this kind of training.
@@ -167,9 +170,27 @@ class Session:
         self._refuse_diverged(model, result, keep)
         if self.is_main:
             with finished_first(f"the {makes} was written"):
-                export()
+                export(self._card(record, done, makes))
         made = self.folder / makes
         return replace(done, model=made) if makes == "model" else replace(done, adapter=made)
+
+    def _card(self, record: Mapping[str, Any], done: Trained, makes: Literal["model", "adapter"]) -> str:
+        """Return the card of the finished run."""
+        result, start = done.result, self._request.start
+        step = result.best_step if done.kept == "best" and result.best_step is not None else result.step
+        measured = read_metrics(self.folder / METRICS_FILE) if (self.folder / METRICS_FILE).exists() else []
+        rows = [row for row in measured if row["kind"] == "validation" and row["step"] == step]
+        scores = {name: value for row in rows for name, value in row.items() if name not in _NO_SCORES}
+        facts = CardFacts(
+            name=self.folder.resolve().name,
+            kind=makes,
+            start=start,
+            licence=licence_of(start),
+            record=record,
+            scores=scores,
+            step=step,
+        )
+        return model_card(facts)
 
     def _refuse_diverged(self, model: nn.Module, result: TrainResult, keep: str) -> None:
         """Raise `DivergedError` before any export; the checkpoint may come from a version without this check."""
@@ -226,7 +247,8 @@ def _figures(done: Trained) -> Iterator[tuple[str, str]]:
         return
     other = done.kept == "last" and result.best_step != result.step
     exported = f"; the last weights, of step {result.step:,}, are exported" if other else ""
-    yield "best", f"{result.metric} {result.best_metric:.3f} at step {result.best_step:,}{exported}"
+    by = ", chosen by loss: no score is above chance" if result.best_is_chance else ""
+    yield "best", f"{result.metric} {result.best_metric:.3f} at step {result.best_step:,}{by}{exported}"
 
 
 def _duration(seconds: float) -> str:

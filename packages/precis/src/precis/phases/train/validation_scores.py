@@ -19,6 +19,7 @@ from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.significance import Bootstrap
 from precis.evaluation.task_scores import label_measure, task_scorers
 from precis.generation.summarizer import Summarizer
 from precis.messages import Notify
@@ -26,6 +27,7 @@ from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.run_plan import RunPlan
 from precis.training import mean_loss
 from precis.training.callbacks import StepLines, ValidationInfo
+from precis.training.validation import high_of, lead_of, low_of
 from precis_text.decoding_settings import GenerationSettings
 
 _GENERATION_BATCH = 50
@@ -83,7 +85,12 @@ def _shortened(text: str) -> str:
 
 class Validation:
     """The validation of `precis.training.train`: loss and its parts, rouge1, rouge2 and rougeL (0 to 100; NaN where the
-    loss is not finite).
+    loss is not finite); the ends of the 95% bootstrap interval of each, such as rougeL_low and rougeL_high; and the
+    lead of each over chance, such as rougeL_lead.
+
+    The lead is the lower end of the 95% bootstrap interval of a paired difference: the score of each summary with its
+    own references, less that with those of the next document. With one summary the
+    next document is missing, and the lead is 0.
 
     Labels and numbers also get the task's own scores; ``accuracy`` is then that of the whole answer, not of tokens.
     ROUGE's words follow the task's language, or the references' letters, as in `precis evaluate`.
@@ -119,7 +126,8 @@ class Validation:
         if not self._shown:
             return metrics
         if not math.isfinite(metrics["loss"]):  # the output of a diverged model is useless, and may take long
-            return {**metrics, **dict.fromkeys((*_SCORES, *self._scorers), math.nan)}
+            bounds = (of(name) for name in _SCORES for of in (low_of, high_of, lead_of))
+            return {**metrics, **dict.fromkeys((*_SCORES, *bounds, *self._scorers), math.nan)}
         return {**metrics, **self._generated(cast(PreTrainedModel, model))}
 
     def _generated(self, model: PreTrainedModel) -> dict[str, float]:
@@ -143,8 +151,22 @@ class Validation:
             for row in sorted({0, len(documents) // 2})
         ]
         texts, references = [s.text for s in written], [pair.all_references for pair in self._shown]
-        scores = {name: float(v.mean()) for name, v in self._rouge.score(texts, references).items()}
+        scores = rouge_with_bounds(self._rouge, texts, references)
         return scores | {name: scorer(texts, references).score for name, scorer in self._scorers.items()}
+
+
+def rouge_with_bounds(
+    rouge: Rouge, texts: Sequence[str], references: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """Return the mean of each ROUGE type (0 to 100), the ends of its interval, and its lead; see `Validation`."""
+    own = rouge.score(texts, references)
+    others = rouge.score(texts, [*references[1:], references[0]])
+    found: dict[str, float] = {}
+    for name, values in own.items():
+        interval = Bootstrap().interval(values)
+        found |= {name: float(values.mean()), low_of(name): interval.low, high_of(name): interval.high}
+        found[lead_of(name)] = Bootstrap().interval(values - others[name]).low
+    return found
 
 
 def evenly_spaced(pairs: Sequence[Pair], count: int) -> list[Pair]:

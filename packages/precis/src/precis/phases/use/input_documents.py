@@ -22,6 +22,7 @@ from precis_text.row import Row, SkippedRows, counted, plain
 from precis_text.text_files import document_files, unread_names
 
 STANDARD_INPUT = "-"
+CONTINUE = "--keep-going continues with the others"
 _ADDRESS = re.compile(r"(?:https?|ftp)://", re.IGNORECASE)
 _TABLES = (".csv", ".tsv")
 
@@ -56,7 +57,7 @@ class Reading:
         units: the column that lists the document's units.
         recursive: read nested folders too.
         skip_bad: skip and count unusable rows.
-        keep_going: yield a `Document` with a problem for unreadable input, and continue.
+        keep_going: yield a `Document` with a problem for unreadable input, and continue; in a folder always so.
         whole_tables: read each .csv and .tsv file as one document.
     """
 
@@ -77,12 +78,13 @@ def read_documents(
 ) -> Iterator[Document]:
     """Yield the documents of `files`, one by one.
 
+    An unreadable or empty file of a folder is yielded with its problem, and the others follow.
     A file of rows (see `precis.data.rows.row_files`) has a document per row, a folder one per text and per file of
     `precis_text.documents.file_kinds`. A mailbox and a digest have one per mail. Any other file is one document; "-" is
     the standard input. A missing file is reported before any file is read.
 
     Args:
-        tell: receives a message about skipped input.
+        notify: receives a message about skipped input.
 
     Raises:
         UserError: a file is missing, cannot be opened or contains no text, or a row is unusable (see `Reading`).
@@ -117,22 +119,30 @@ def _has_rows(file: str, how: Reading) -> bool:
 
 def _read(file: str, how: Reading, notify: Notify, *, is_alone: bool) -> Iterator[Document]:
     if file == STANDARD_INPUT:
-        yield from _documents("standard input", _standard_input, how)
+        yield from _documents("standard input", _standard_input, how, is_alone=is_alone)
     elif is_folder(Path(file)):
         yield from _read_folder(Path(file), how, notify)
-    elif _has_rows(file, how):
-        yield from _readable_rows(Path(file), how, notify, is_alone=is_alone)
+    elif not _has_rows(file, how):
+        yield from _documents(file, lambda: _read_file(Path(file)), how, is_alone=is_alone)
     else:
-        yield from _documents(file, lambda: _read_file(Path(file)), how)
+        yield from _readable_rows(Path(file), how, notify, is_alone=is_alone)
 
 
-def _documents(name: str, read: Callable[[], list[Passages]], how: Reading) -> Iterator[Document]:
-    """Yield the documents of a file, each with its title if there are several."""
+def _documents(
+    name: str, read: Callable[[], list[Passages]], how: Reading, *, is_alone: bool
+) -> Iterator[Document]:
+    """Yield the documents of a file, each with its title if there are several.
+
+    Raises:
+        UserError: it cannot be read, and the run does not keep going; the advice depends on `is_alone`.
+    """
     try:
         found = read()
     except UserError as error:
-        if not how.keep_going:
+        if not how.keep_going and is_alone:
             raise
+        if not how.keep_going:
+            raise UserError(f"{error}; {CONTINUE}") from None
         yield Document(name, "", problem=str(error).removeprefix(f"{name}: "))
         return
     for passages in found:
@@ -152,8 +162,9 @@ def _readable_rows(path: Path, how: Reading, notify: Notify, *, is_alone: bool) 
 
 def _read_rows(path: Path, how: Reading, notify: Notify) -> Iterator[Document]:
     columns, skipped, used = how.columns, SkippedRows(), 0
-    count = 0
-    for count, row in enumerate(read_rows(path), start=1):
+    is_empty = True
+    for row in read_rows(path):
+        is_empty = False
         place = f"{path}: {row.place}"
         try:
             pair = pair_of(row, columns, need_summary=False)
@@ -169,9 +180,9 @@ def _read_rows(path: Path, how: Reading, notify: Notify) -> Iterator[Document]:
                 raise UserError(f"{place}: {error}; {remedy}") from None
             continue
         used += 1
-        name = f"{path}: {pair.id or f'row {count}'}"
+        name = f"{path}: {pair.id or row.place}"
         yield Document(name, pair.document, id=pair.id or None, row=_other_columns(row, columns))
-    if not count:
+    if is_empty:
         raise UserError(f"{path}: is empty, it contains no rows")
     if skipped.skipped_count:
         notify(f"{path}: {counted(skipped.skipped_count, 'row')} skipped (first: {skipped.skipped[0]})")
@@ -193,7 +204,15 @@ def _read_folder(folder: Path, how: Reading, notify: Notify) -> Iterator[Documen
     if unread:
         notify(f"{folder}: {left.told_unread()}")
     for path in texts:
-        yield from _documents(str(path), lambda path=path: _read_file(path), how)  # type: ignore[misc]
+        yield from _of_folder(path, how)
+
+
+def _of_folder(path: Path, how: Reading) -> Iterator[Document]:
+    """Yield the documents of one file of a folder; an unreadable or empty one has a problem, and the others follow."""
+    going_on = replace(how, keep_going=True)
+    for document in _documents(str(path), lambda: _read_file(path), going_on, is_alone=False):
+        is_empty = not document.problem and not document.text.strip()
+        yield replace(document, problem="the document is empty") if is_empty else document
 
 
 def documents_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str]]:
@@ -218,6 +237,8 @@ def _read_file(path: Path) -> list[Passages]:
 
 
 def _standard_input() -> list[Passages]:
+    if sys.stdin is None:
+        raise UserError("standard input is closed; name a file, or pipe a document in")
     content = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise UserError(f"standard input: is larger than {size(MOST_BYTES)}, the limit for one document")
@@ -231,6 +252,17 @@ def _passages(content: bytes, name: str, *, ending: str = "") -> list[Passages]:
         raise UserError(f"{name}: {error}") from None
 
 
-def with_first(documents: Iterator[Document]) -> Iterator[Document]:
-    """Read the first document now, to find a wrong file or column before loading a model; return all documents."""
-    return chain(list(islice(documents, 1)), documents)
+def with_first(documents: Iterator[Document], *, keep_going: bool = True) -> Iterator[Document]:
+    """Read the first document now, to find a wrong file or column before loading a model; return all documents.
+
+    Args:
+        keep_going: if False, refuse a first document that is empty.
+
+    Raises:
+        UserError: the first document cannot be read, or is empty.
+    """
+    first = list(islice(documents, 1))
+    if not keep_going and first and not first[0].problem and not first[0].text.strip():
+        advice = "" if next(documents, None) is None else f"; {CONTINUE}"
+        raise UserError(f"{first[0].name}: the document is empty{advice}")
+    return chain(first, documents)

@@ -10,7 +10,25 @@ from precis.phases.use.input_documents import Document
 from precis_text.support.language import language_of
 from precis_text.words import length_in_words
 
-_NAMES = {"de": "German", "fr": "French", "es": "Spanish"}
+_NAMES = {
+    "de": "German",
+    "fr": "French",
+    "es": "Spanish",
+    "pt": "Portuguese",
+    "it": "Italian",
+    "nl": "Dutch",
+    "ca": "Catalan",
+    "ro": "Romanian",
+    "sv": "Swedish",
+    "da": "Danish or Norwegian",
+    "pl": "Polish",
+    "zh": "Chinese",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "el": "Greek",
+    "he": "Hebrew",
+}
+POOR = "the model that comes with precis was trained on English prose only, so its choice may be poor"
 _TELLING = 40  # words; in a shorter text, missing English function words prove nothing
 
 
@@ -23,15 +41,12 @@ def not_english(text: str) -> str:
 
 
 def telling_others(documents: Iterable[Document], notify: Notify) -> Iterator[Document]:
-    """Yield the documents; warn at the first that does not look English."""
+    """Yield the documents; warn of each that does not look English, with the reason at the first."""
     told = False
     for document in documents:
-        if not told and (seems := not_english(document.text)):
+        if seems := not_english(document.text):
+            notify(f"{document.name} {seems}{'' if told else f': {POOR}'}")
             told = True
-            notify(
-                f"{document.name} {seems}: the model that comes with precis was trained on English prose "
-                "only, so its choice may be poor"
-            )
         yield document
 
 

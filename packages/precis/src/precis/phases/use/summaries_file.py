@@ -9,21 +9,24 @@ Each line of the unfinished file has a digest of its document, so that no summar
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import xxhash
 
-from precis.phases.use.input_documents import Document
-from precis.phases.use.summarization import Result
-from precis.phases.use.summary_format import Render
 from precis.storage.atomic import refuse_link, remove_leftovers, replacing
 from precis.storage.journal import Journal, JournalFormat, LongRecordError
-from precis_text.bounded_io import size, stat_or_none
+from precis_text.bounded_io import is_folder, size, stat_or_none
 from precis_text.errors import UserError
 from precis_text.text_lines import MAX_LINE
+
+if TYPE_CHECKING:
+    from precis.phases.use.input_documents import Document
+    from precis.phases.use.summarization import Result
+    from precis.phases.use.summary_format import Render
 
 _MORE = ".part"
 _REMEDY = "resume with the same options, remove it to start again, or name another file with --out"
@@ -32,6 +35,39 @@ _FORMAT = JournalFormat(
     remedy=_REMEDY,
     wrapping=64,  # levels and values that a record adds around a row
 )
+
+
+def refuse_existing(path: Path, sources: Sequence[str] = ()) -> None:
+    """Refuse a file that exists, unless an interrupted command has almost finished it.
+
+    Args:
+        sources: the files and folders to summarize, which must not be overwritten.
+
+    Raises:
+        UserError: it is a link, it is one of the sources or in one, or it exists already.
+    """
+    if (found := stat_or_none(path)) is not None:
+        for source in map(Path, sources):
+            place = stat_or_none(source)
+            if place is not None and os.path.samestat(place, found):
+                raise UserError(
+                    f"{path}: is the input itself, so nothing was summarized; name another file with --out"
+                )
+            if place is not None and is_folder(source) and source.resolve() in path.resolve().parents:
+                raise UserError(
+                    f"{path}: is in the folder to summarize, {source}, so nothing was summarized; "
+                    "name a new file with --out"
+                )
+    refuse_link(path)
+    # Both exist after a kill between the last two steps.
+    if found is not None and stat_or_none(_unfinished(path)) is None:
+        raise UserError(
+            f"{path}: already exists, so nothing was summarized; remove it, or name another file with --out"
+        )
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(path.name + _MORE)
 
 
 class SummariesFile:
@@ -56,17 +92,12 @@ class SummariesFile:
     """
 
     def __init__(self, path: Path, *, made_by: Mapping[str, Any], render: Render) -> None:
-        self.path, self._part = path, path.with_name(path.name + _MORE)
+        self.path, self._part = path, _unfinished(path)
         self._made_by, self._render = made_by, render
         self.done = self.failed = 0
         self.first_failure = ""
         self._digests: list[str] = []
-        refuse_link(path)
-        # Both exist after a kill between the last two steps.
-        if stat_or_none(path) is not None and stat_or_none(self._part) is None:
-            raise UserError(
-                f"{path}: already exists, so nothing was summarized; remove it, or name another file with --out"
-            )
+        refuse_existing(path)
 
     def __enter__(self) -> Self:
         self._journal = Journal(

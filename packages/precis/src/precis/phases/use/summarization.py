@@ -13,11 +13,14 @@ from precis.extract.extractor import AHEAD, Extractor
 from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.input_plan import Long
 from precis.generation.summarizer import Summarizer, Summary
-from precis.phases.use.input_documents import Document
+from precis.phases.use.input_documents import CONTINUE, Document
 from precis_text.control_characters import unmarked
+from precis_text.documents.passages import Passages
 from precis_text.errors import RunError, UserError
+from precis_text.forms.form import Form
+from precis_text.forms.form_choice import PARAGRAPH
 from precis_text.length import ANY_LENGTH, Length
-from precis_text.support.marks import SourceText, Support
+from precis_text.support.marks import Passage, SentenceSupport, SourceText, Support
 from precis_text.words import length_in_words
 
 _WINDOW = 16  # batches to read ahead, since `Summarizer.stream` sorts them
@@ -57,6 +60,7 @@ class Result:
             "summary": summary.text,
             **error,
             "mode": summary.mode,
+            **self._form(summary),
             **({"places": [[*place] for place in summary.places]} if summary.places else {}),
             **self._sources(summary),
             "document_tokens": summary.document_tokens,
@@ -70,6 +74,12 @@ class Result:
             **({} if self.support is None else {"support": self._support(self.support)}),
             **row,
         }
+
+    def _form(self, summary: Summary) -> dict[str, Any]:
+        """Return the form of a summary, unless it is a paragraph, and its lines with their places in the document."""
+        answered = {} if summary.answered else {"answered": False}
+        lines = {"lines": [line.to_dict() for line in summary.lines]} if summary.lines else {}
+        return ({} if summary.form == "paragraph" else {"type": summary.form}) | answered | lines
 
     def _sources(self, summary: Summary) -> dict[str, Any]:
         """Return the places of the chosen sentences, if the format has any, and the parts of the file not read."""
@@ -91,7 +101,7 @@ class Result:
 
     def failure(self, *, alone: bool) -> UserError | RunError:
         """Return the problem as an exception; `alone` if there is only one document, so that nothing else remains."""
-        advice = "" if alone else "; --keep-going continues with the others"
+        advice = "" if alone else f"; {CONTINUE}"
         text = f"{self.document.name}: {self.problem}{advice}"
         return RunError(text) if self.summary is not None else UserError(text)
 
@@ -101,6 +111,7 @@ def summarize_documents(
     documents: Iterable[Document],
     *,
     length: Length = ANY_LENGTH,
+    form: Form = PARAGRAPH,
     instruction: str | None = None,
     long: Long | None = None,
     beams: int | None = None,
@@ -112,7 +123,7 @@ def summarize_documents(
     """Yield results in the order of the documents, as they come.
 
     Args:
-        length, instruction, long: see `Summarizer.stream`.
+        length, form, instruction, long: see `Summarizer.stream`.
         beams: width of the search; if None, the summarizer's own.
         keep_going: yield a result with the reason for a document without a summary; else raise the error.
         hear: called with a document's index in its batch window, and the first sentences of its summary; see
@@ -127,6 +138,7 @@ def summarize_documents(
         summarizer.stream,
         settings=settings,
         length=length,
+        form=form,
         instruction=instruction,
         long=long,
         batch_size=batch_size,
@@ -147,17 +159,18 @@ def extract_documents(
     documents: Iterable[Document],
     *,
     length: Length = ANY_LENGTH,
+    form: Form = PARAGRAPH,
     keep_going: bool = False,
     watch: Watch | None = None,
 ) -> Iterator[Result]:
     """Yield summaries of chosen sentences; otherwise like `summarize_documents`."""
-    choose = partial(extractor.stream, length=length, skip_empty=True, watch=watch)
+    choose = partial(extractor.stream, length=length, form=form, skip_empty=True, watch=watch)
     return _results(documents, choose, characters=AHEAD, keep_going=keep_going)
 
 
 def _results(
     documents: Iterable[Document],
-    summarize: Callable[[list[str]], Iterator[Summary]],
+    summarize: Callable[[list[str | Passages]], Iterator[Summary]],
     *,
     together: float = math.inf,
     characters: float = math.inf,
@@ -166,13 +179,19 @@ def _results(
     """Yield the results; a window has `together` documents, or as many as reach `characters`."""
     stream = iter(documents)
     for number, window in enumerate(_windows(stream, together, characters)):
-        written = summarize([document.text for document in window])
+        written = summarize([_with_places(document) for document in window])
         for document, summary in zip(window, written, strict=True):
             result = Result(document, summary if summary.document_tokens else None)
-            if result.problem and not keep_going:
+            if result.problem and not keep_going and not document.problem:
                 is_alone = number == 0 and len(window) == 1 and next(stream, None) is None
                 raise result.failure(alone=is_alone)
             yield result
+
+
+def _with_places(document: Document) -> str | Passages:
+    """Return the text of a document, with its headings and times if it has any."""
+    passages = document.passages
+    return passages if passages.places and passages.text == document.text else document.text
 
 
 def _windows(documents: Iterator[Document], together: float, characters: float) -> Iterator[list[Document]]:
@@ -199,6 +218,26 @@ def with_support(results: Iterable[Result]) -> Iterator[Result]:
     for result in results:
         if result.summary is None:
             yield result
+        elif result.summary.lines:
+            support = _support_of_lines(unmarked(result.document.text), result.summary)
+            yield replace(result, support=support)
         else:
             source = SourceText(unmarked(result.document.text))
             yield replace(result, support=source.support(result.summary.text))
+
+
+def _support_of_lines(document: str, summary: Summary) -> Support:
+    """Return the support of a form's lines: each was taken from its place word for word."""
+    sentences, end = [], 0
+    for line in summary.lines:
+        begin = max(summary.text.find(line.shown, end), end)
+        end = min(len(summary.text), begin + len(line.shown))
+        text = " ".join(document[line.start : line.stop].split())
+        passage = Passage(line.start, line.stop, text, document.count("\n", 0, line.start) + 1)
+        sentences.append(
+            SentenceSupport(
+                start=begin, end=end, text=summary.text[begin:end], aligned=(passage,), copied=True,
+                ngrams=(1.0, 1.0, 1.0),
+            )
+        )  # fmt: skip
+    return Support(sentences=tuple(sentences), marks=(), language=None, unchecked={})

@@ -36,7 +36,7 @@ def told(result: Result, *, max_source: int | None) -> str:
     }[summary.how]
     words = length_in_words(summary.text)
     ending = "" if summary.finished else ", cut off mid-sentence"
-    chosen = ", chosen word for word" if summary.mode == "extract" else ""
+    chosen = ", chosen word for word" if summary.mode == "extract" and summary.answered else ""
     passages = result.document.passages
     places = passages.told(start for start, _ in summary.places)
     notes = "".join(f"; {note}" for note in passages.notes)

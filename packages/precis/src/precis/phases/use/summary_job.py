@@ -15,6 +15,8 @@ from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
+from precis_text.forms.form import Form
+from precis_text.forms.form_choice import PARAGRAPH
 from precis_text.length import ANY_LENGTH, Length
 
 
@@ -40,6 +42,7 @@ class SummaryJob:
     Attributes:
         model: `default` for the model that comes with precis on each machine, a folder, or a name on the hub.
         length: the requested length of a summary.
+        form: its form, and the question that it answers.
         writing: `instruction`, `long`, `beams`, `max_source`, `draft`; all must be None or False for extracts.
     """
 
@@ -48,6 +51,7 @@ class SummaryJob:
     device: str | None = None
     mode: Mode | None = None
     length: Length = ANY_LENGTH
+    form: Form = PARAGRAPH
     writing: Mapping[str, Any] = field(default_factory=dict)
 
     def located(self) -> LocatedJob:
@@ -79,7 +83,9 @@ class LocatedJob:
     def made_by(self) -> dict[str, Any]:
         """Return everything that determines the summaries, JSON-ready."""
         options = self.options
-        return {**options.length.options(), **options.writing, "mode": self.mode, **self.model.fingerprint}
+        form = {} if options.form.is_plain else {"type": options.form.name, "about": options.form.about}
+        made = {**options.length.options(), **form, **options.writing, "mode": self.mode}
+        return {**made, **self.model.fingerprint}
 
     def load(self, *, keep_going: bool, batch_size: int = 8) -> SummaryMaker:
         """Load the model.
@@ -95,7 +101,9 @@ class LocatedJob:
         device = None if job.device is None else named_device(job.device)
         if self.mode == "extract":
             extractor = Extractor.from_pretrained(self.model, device=device)
-            choose = partial(extract_documents, extractor, length=job.length, keep_going=keep_going)
+            choose = partial(
+                extract_documents, extractor, length=job.length, form=job.form, keep_going=keep_going
+            )
             return SummaryMaker(choose, extractor.max_source)
         asked = {name: value for name, value in job.writing.items() if value is not None}
         summarizer = Summarizer.from_pretrained(
@@ -108,6 +116,7 @@ class LocatedJob:
             summarize_documents,
             summarizer,
             length=job.length,
+            form=job.form,
             keep_going=keep_going,
             batch_size=batch_size,
             **asked,

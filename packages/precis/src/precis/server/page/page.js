@@ -11,6 +11,7 @@ const make = (name, text = "", kind = "") => {
 const STORE = "precis-history", MOST = 20, LONGEST_KEPT = 100000;
 const METHODS = { extract: "choose sentences", abstract: "write" };
 const DOES = { extract: "This server's model chooses sentences of the document.", abstract: "This server's model writes the summary." };
+const PARTS = { topics: "Topics", decisions: "Decisions", actions: "Actions", questions: "Open questions" };
 const RANGES = { words: [10, 400, 10, 80], sentences: [1, 20, 1, 3] };
 // source: the summarized text
 const state = { facts: null, abort: null, results: [], source: "", clock: 0, opening: null };
@@ -21,7 +22,7 @@ function addSetting(name) {
   const part = at("setting").content.cloneNode(true).firstElementChild;
   const one = (query) => part.querySelector(query);
   one("legend").textContent = name;
-  const unit = one(".unit"), slider = one(".slider"), mode = one(".mode"), output = one("output");
+  const unit = one(".unit"), slider = one(".slider"), mode = one(".mode"), type = one(".type"), about = one(".about"), output = one("output");
   const show = () => {
     output.textContent = `${slider.value} ${slider.value === "1" ? unit.value.slice(0, -1) : unit.value}`;
     slider.setAttribute("aria-valuetext", output.textContent);
@@ -34,8 +35,12 @@ function addSetting(name) {
   };
   unit.addEventListener("change", range);
   slider.addEventListener("input", show);
+  // A form without a length of its own suits the text; the paragraph begins with the length of the page.
+  type.addEventListener("change", () => { unit.value = type.value === "paragraph" ? "words" : ""; range(); });
   range();
   part.value = () => ({
+    ...(type.value === "paragraph" ? {} : { type: type.value }),
+    ...(about.value.trim() ? { about: about.value.trim() } : {}),
     ...(unit.value ? { [unit.value]: Number(slider.value) } : {}),
     ...(mode.value ? { mode: mode.value } : {}),
   });
@@ -363,6 +368,12 @@ async function copy(part) {
 
 // Not a button, since the text of a button cannot be selected.
 function addSentence(part, sentence) {
+  const list = part.querySelector(".sentences");
+  if (sentence.part && (!list.lastElementChild || list.lastElementChild.part !== sentence.part)) {
+    const heading = make("li", PARTS[sentence.part] || sentence.part, "part");
+    Object.assign(heading, { part: sentence.part, places: [] });
+    list.append(heading);
+  }
   const item = make("li"), shown = make("div", "", "sentence"), facts = make("ul", "", "facts");
   facts.id = `facts-${document.querySelectorAll(".facts").length}`;
   Object.assign(shown, { tabIndex: 0, role: "button", dir: directionOf(sentence.text) });
@@ -384,7 +395,8 @@ function addSentence(part, sentence) {
   shown.addEventListener("click", () => { lightUp(item); unfold(item); });
   shown.addEventListener("keydown", (event) => move(event, shown));
   item.append(shown, facts, ...passagesOf(item, sentence, facts));
-  part.querySelector(".sentences").append(item);
+  item.part = sentence.part;
+  list.append(item);
 }
 
 // List the passages in `facts`; the button follows outside it, so that it is not part of the sentence's description.
@@ -468,7 +480,8 @@ const fail = (text) => {
 const label = (options) => {
   const [unit] = Object.keys(RANGES).filter((name) => options[name]);
   const length = unit ? `at most ${options[unit]} ${unit}` : "length that suits the text";
-  return options.mode ? `${METHODS[options.mode] || options.mode}, ${length}` : length;
+  const about = options.about ? `about “${options.about}”` : "";
+  return [options.type, about, METHODS[options.mode] || options.mode, length].filter(Boolean).join(", ");
 };
 
 // Show seconds, but do not announce each one.

@@ -1,0 +1,74 @@
+"""Decisions in chats and meetings, messages that only greet, and answers that need their question.
+
+A scorer that learned from prose prefers messages like sentences of an article. `exchanges.toml` has the words by which
+a decision, an answer and a courtesy are known.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from precis_text.back_references import leans
+from precis_text.sentences import split_sentences
+from precis_text.units import TextUnit
+from precis_text.words import unicode_words
+
+_TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
+_ANSWERS = frozenset(_TABLE["answers"].split())
+_COURTESIES = frozenset(_TABLE["courtesies"].replace("'", " ").split())
+_DECISIONS = re.compile(_TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
+_MARKS = ("?", "？", "؟", "\u037e")
+_FEW = 8  # words of an answer that is taken with its question, whatever its first word
+_LONGEST_QUESTION = 30  # words of a question that is taken with its answer
+_LONGEST_COURTESY = 8  # words
+
+
+def questions_of_answers(units: Sequence[TextUnit]) -> dict[int, int]:
+    """Return the place of the question for each decision that says little without it.
+
+    A question is the message before, by another speaker. The answer starts with a word such as "yes" or "they", or has
+    fewer than 8 words. Answers that decide nothing, ask or only greet have none, since people's
+    summaries of dialogues seldom repeat a question.
+    """
+    found = {}
+    for place in range(1, len(units)):
+        asked, answer = _message(units[place - 1]), _message(units[place])
+        if not asked or not answer or units[place - 1].speaker == units[place].speaker:
+            continue
+        is_question = _asks(asked) and len(asked.split()) <= _LONGEST_QUESTION
+        is_answer = not _asks(answer) and not is_courtesy(units[place]) and _depends(answer)
+        if is_question and is_answer and decides(units[place], units[place - 1]):
+            found[place] = place - 1
+    return found
+
+
+def is_courtesy(unit: TextUnit) -> bool:
+    """Check whether a message only greets, thanks or agrees."""
+    words = unicode_words(_message(unit).lower())
+    return bool(words) and len(words) <= _LONGEST_COURTESY and _COURTESIES.issuperset(words)
+
+
+def decides(unit: TextUnit, question: TextUnit | None = None) -> bool:
+    """Check whether a message, or its answer to `question`, says what was decided; a question does not."""
+    said = " ".join(
+        each for each in split_sentences(_message(unit)) if not each.rstrip().endswith(("?", "？"))
+    )
+    asked = _message(question) if question else ""
+    return bool(said) and _DECISIONS.search(f"{asked} {said}") is not None
+
+
+def _asks(message: str) -> bool:
+    return message.endswith(_MARKS)
+
+
+def _depends(answer: str) -> bool:
+    words = unicode_words(answer.lower())
+    return len(words) < _FEW or words[0] in _ANSWERS or leans(answer)
+
+
+def _message(unit: TextUnit) -> str:
+    """Return the text of a turn without its speaker; "" of other units and of notices."""
+    return "" if not unit.speaker or unit.aside else unit.text.removeprefix(f"{unit.speaker}:").strip()

@@ -1,0 +1,104 @@
+"""Makes a form from its name and a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypedDict, get_args
+
+from precis_text.config import nearest
+from precis_text.errors import UserError
+from precis_text.forms.form import Count, Form, FormLine, FormType, ScoredText, fitted
+from precis_text.forms.minutes import Minutes
+from precis_text.forms.outline import Outline
+from precis_text.forms.question import asked_of
+from precis_text.forms.short_forms import Headline, KeyPoints, Paragraph, Teaser, Tldr
+from precis_text.length import Length
+
+_FORMS: tuple[type[Form], ...] = (Paragraph, Tldr, KeyPoints, Headline, Teaser, Outline, Minutes)
+_BY_NAME: dict[str, Callable[..., Form]] = {form.name: form for form in _FORMS}
+FORM_TYPES: tuple[FormType, ...] = get_args(FormType)
+_LONGEST_QUESTION = 2000  # characters
+
+
+class FormOptions(TypedDict, total=False):
+    """A form as keyword arguments; `make_form` turns them into a `Form`.
+
+    Attributes:
+        type: "paragraph", "tldr", "key-points", "headline", "teaser", "outline" or "minutes"; if None, a paragraph.
+        about: a question or topic, to which the summary is restricted; if None, the whole document.
+    """
+
+    type: FormType | None
+    about: str | None
+
+
+def make_form(*, type: str | None = None, about: str | None = None) -> Form:  # noqa: A002  the name of the option
+    """Return the requested form as a value.
+
+    Raises:
+        UserError: if the type is unknown, or the question is empty or longer than 2,000 characters.
+    """
+    name = "paragraph" if type is None else type
+    if name not in _BY_NAME:
+        raise UserError(f"type={name!r} is not a form of a summary{nearest(name, _BY_NAME)}")
+    question = "" if about is None else " ".join(about.split())
+    if about is not None and not any(map(str.isalnum, question)):
+        raise UserError(f"about={about!r} does not ask anything; write a question or a topic")
+    if len(question) > _LONGEST_QUESTION:
+        raise UserError(
+            f"about has {len(question):,} characters, more than {_LONGEST_QUESTION:,}; shorten the question"
+        )
+    return _BY_NAME[name](about=question)
+
+
+def chosen_form(form: Form | None, type: str | None, about: str | None) -> Form:  # noqa: A002
+    """Return a form that is given as a value, or as a name and a question.
+
+    Raises:
+        UserError: if both are given, or an option is invalid.
+    """
+    if form is None:
+        return make_form(type=type, about=about)
+    if type is not None or about is not None:
+        raise UserError("form excludes type and about; give one of them")
+    return form
+
+
+PARAGRAPH = Paragraph()
+
+
+@dataclass(frozen=True)
+class Formed:
+    """A summary in a form.
+
+    Attributes:
+        lines: what is shown, in order; each has its place in the document.
+        finished: False if the only line was cut to the requested length.
+        answered: False if the document says nothing about the question; the text then says so.
+    """
+
+    text: str
+    lines: tuple[FormLine, ...]
+    finished: bool = True
+    answered: bool = True
+
+
+def formed(form: Form, source: ScoredText, length: Length, count: Count) -> Formed:
+    """Return the summary of a document in a form.
+
+    Args:
+        count: returns the tokens of a text, for a cap in tokens.
+    """
+    asked = asked_of(source, form.about) if form.about else source
+    own = form.length(length)
+    lines = [] if asked is None else form.lines(asked, own)
+    if asked is None or (form.about and not lines):
+        return Formed(nothing_about(form.about), (), answered=False)
+    kept, text = fitted(form, lines, source, own, count)
+    return Formed(text.text, tuple(kept), text.finished)
+
+
+def nothing_about(question: str) -> str:
+    """Return the summary of a document that does not answer a question. No length cuts it."""
+    return f'The document says nothing about "{question}".'

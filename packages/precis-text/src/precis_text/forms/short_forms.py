@@ -1,0 +1,191 @@
+"""The forms made of the best units: paragraph, tldr, key points, headline and teaser."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import ClassVar, final
+
+from precis_text.back_references import leans
+from precis_text.cohesion import asks, is_part
+from precis_text.forms.form import Form, FormLine, FormType, ScoredText
+from precis_text.length import Length, Sentences, Words
+from precis_text.selection import choose, joined, shown_texts
+from precis_text.units import TextUnit
+from precis_text.words import length_in_words, unicode_words
+
+_CLOSINGS = re.compile(
+    "|".join(tomllib.loads(files(__package__).joinpath("closings.toml").read_text("utf-8"))["closings"]),
+    re.IGNORECASE,
+)
+_SECOND = 0.5  # least worth of the second sentence of a tldr, relative to the first
+_ENOUGH = 8  # words of a first sentence that may stand alone
+_TEASER = 50  # words of a teaser without a requested length
+_OPENING = 0.35  # share of the units that a teaser may use
+_FEWEST_OPENING = 2  # units of a short document that a teaser may use
+_TITLE_PLACES = 3  # units among which a title is looked for
+_TITLE_WORDS = range(3, 25)
+_SAID = 0.6  # least share of a title's longer words that the text repeats
+_GOOD = 0.6  # least worth of a headline, relative to the best unit
+_HEADLINE_WORDS = 5  # fewest words of a headline
+
+
+def chosen_lines(source: ScoredText, length: Length) -> list[FormLine]:
+    """Return the units that `precis_text.selection.choose` chooses, as lines in the order of the document."""
+    places = choose(source, source.scores, length, words=source.words)
+    units = [source.units[place] for place in places]
+    return [
+        line_of(source, source.units[place], shown=shown, worth=source.scores[place])
+        for place, shown in zip(places, shown_texts(units), strict=True)
+    ]
+
+
+def line_of(source: ScoredText, unit: TextUnit, *, shown: str, worth: float) -> FormLine:
+    """Return a unit as a line."""
+    time = source.passages.at(unit.start).time
+    return FormLine(shown, unit.start, unit.stop, time=time, speaker=unit.speaker, worth=worth)
+
+
+def running_text(lines: Sequence[FormLine], source: ScoredText) -> str:
+    """Return lines as one text, with the document's line breaks."""
+    wanted = {(line.start, line.stop) for line in lines}
+    return joined(source.document, [unit for unit in source.units if (unit.start, unit.stop) in wanted])
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Paragraph(Form):
+    """Running text of the best units, the form without a request."""
+
+    name: ClassVar[FormType] = "paragraph"
+
+    @property
+    def is_plain(self) -> bool:
+        """True without a question."""
+        return not self.about
+
+    def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
+        """Return the chosen units."""
+        return chosen_lines(source, length)
+
+    def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
+        """Return running text."""
+        return running_text(lines, source)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Tldr(Form):
+    """The main point in one or two sentences."""
+
+    name: ClassVar[FormType] = "tldr"
+
+    def length(self, wanted: Length) -> Length:
+        """Return the wanted length, or two sentences."""
+        return wanted if wanted.cap else replace(wanted, cap=Sentences(count=2))
+
+    def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
+        """Return the best units; without the second one if it is much worse than the first."""
+        lines = chosen_lines(source, length)
+        if length.cap != Sentences(count=2) or length.min_words or len(lines) < 2:
+            return lines
+        best, second = sorted(lines, key=lambda line: line.worth, reverse=True)[:2]
+        is_weak = second.worth < _SECOND * best.worth and length_in_words(best.shown) >= _ENOUGH
+        leans_on_it = best.start > second.start and leans(best.shown)
+        return [best] if is_weak and not leans_on_it else lines
+
+    def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
+        """Return running text."""
+        return running_text(lines, source)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class KeyPoints(Form):
+    """A list of the best units, in the order of the document, each of them whole."""
+
+    name: ClassVar[FormType] = "key-points"
+
+    def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
+        """Return the chosen units; each names its speaker if it has one."""
+        return [
+            replace(line, shown=f"{line.speaker}: {line.shown}")
+            if line.speaker and not line.shown.startswith(f"{line.speaker}:")
+            else line
+            for line in chosen_lines(source, length)
+        ]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Headline(Form):
+    """One line: the document's title if its text says it, else the shortest of its best sentences."""
+
+    name: ClassVar[FormType] = "headline"
+
+    def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
+        """Return one line."""
+        title = None if self.about else _title(source)
+        if title is not None:
+            return [line_of(source, title, shown=title.text, worth=1.0)]
+        return [min(_headlines(source), key=lambda line: length_in_words(line.shown))]
+
+    def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
+        """Return the line."""
+        return "\n".join(line.shown for line in lines)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Teaser(Form):
+    """The opening, which says what the document is about but not how it ends."""
+
+    name: ClassVar[FormType] = "teaser"
+
+    def length(self, wanted: Length) -> Length:
+        """Return the wanted length, or 50 words."""
+        return wanted if wanted.cap else replace(wanted, cap=Words(count=_TEASER))
+
+    def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
+        """Return the best units of the first third, without conclusions."""
+        return chosen_lines(replace(source, units=opening(source)), length)
+
+    def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
+        """Return running text."""
+        return running_text(lines, source)
+
+
+def opening(source: ScoredText) -> list[TextUnit]:
+    """Return the units, with all but the opening as asides, and conclusions in it too."""
+    body = [place for place, unit in enumerate(source.units) if not (unit.heading or unit.aside)]
+    first = body[: max(_FEWEST_OPENING, int(_OPENING * len(body)))]
+    kept = {place for place in first if not _CLOSINGS.search(source.units[place].text)} or {*body[:1]}
+    return [unit if place in kept else replace(unit, aside=True) for place, unit in enumerate(source.units)]
+
+
+def _title(source: ScoredText) -> TextUnit | None:
+    """Return the title, if the rest of the document has most of its longer words."""
+    for place, unit in enumerate(source.units[:_TITLE_PLACES]):
+        if not unit.heading or len(unit.text.split()) not in _TITLE_WORDS:
+            continue
+        words = {word for word in unicode_words(unit.text) if len(word) > 3}
+        rest = {word for other in source.units[place + 1 :] for word in unicode_words(other.text)}
+        if words and len(words & rest) >= _SAID * len(words):
+            return unit
+    return None
+
+
+def _headlines(source: ScoredText) -> list[FormLine]:
+    """Return the units that may be a headline: good ones that do not lean on others, or the best one."""
+    (best,) = chosen_lines(source, Length(cap=Sentences(count=1)))[:1]
+    found = [
+        line_of(source, unit, shown=shown_texts([unit])[0], worth=score)
+        for unit, score in zip(source.units, source.scores, strict=True)
+        if score >= _GOOD * best.worth
+        if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or leans(unit.text))
+        if len(unit.text.split()) >= _HEADLINE_WORDS
+    ]
+    return found or [best]

@@ -1,0 +1,81 @@
+"""The statements of a meeting: its sentences, each with its speaker, time and turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from precis_text.control_characters import unit_starts
+from precis_text.forms.form import ScoredText
+from precis_text.sentences import split_sentences
+from precis_text.turns import turns_of
+from precis_text.units import TextUnit, visible
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence: `document[start:stop]`.
+
+    Attributes:
+        text: on one line, without its speaker.
+        unit: the index of its unit.
+        speaker: who says it, or "".
+        time: its time as the document writes it, or "".
+        turn: the number of its turn, from 1; 0 in a document without turns.
+    """
+
+    text: str
+    start: int
+    stop: int
+    unit: int
+    speaker: str
+    time: str
+    turn: int
+
+
+def statements_of(source: ScoredText) -> list[Statement]:
+    """Return the sentences of a document in order, without headings and asides."""
+    times = {turn.start: (turn.body, turn.time) for turn in turns_of(source.document)}
+    found: list[Statement] = []
+    turn, last, time = 0, "", ""
+    for place, unit in enumerate(source.units):
+        unit = _spoken(unit, last, source)
+        body, stamped = times.get(unit.start, (unit.start, None))
+        is_turn = bool(unit.speaker) and (
+            stamped is not None
+            or unit.speaker != last
+            or _is_named(source.document, unit.start, unit.speaker)
+        )
+        turn += is_turn
+        last = unit.speaker
+        time = time if stamped is None and times else stamped or ""
+        if unit.heading or unit.aside:
+            continue
+        if body == unit.start and unit.speaker and _is_named(source.document, unit.start, unit.speaker):
+            body += source.document[unit.start :].index(":") + 1
+        for text, start, stop in _sentences(source.document, body, unit.stop):
+            when = time or source.passages.at(start).time
+            found.append(Statement(text, start, stop, place, unit.speaker, when, turn if unit.speaker else 0))
+    return found
+
+
+def _spoken(unit: TextUnit, last: str, source: ScoredText) -> TextUnit:
+    """Return a unit with its speaker; subtitles name a voice once, before its first line."""
+    goes_on = last and not unit.speaker and source.passages.at(unit.start).time
+    return replace(unit, speaker=last) if goes_on and not unit.text.startswith("-") else unit
+
+
+def _is_named(document: str, start: int, speaker: str) -> bool:
+    return document.startswith(f"{speaker}:", start)
+
+
+def _sentences(document: str, start: int, stop: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the sentences between two offsets, with their own."""
+    body = document[start:stop]
+    sentences = split_sentences(body)
+    begins = [*unit_starts(body, sentences), len(body)]
+    for sentence, (begin, end) in zip(sentences, pairwise(begins), strict=True):
+        text = visible(" ".join(sentence.split()))
+        if text:
+            yield text, start + begin, start + begin + len(body[begin:end].rstrip())

@@ -1,0 +1,106 @@
+"""`precis errors`: the worst and the best rows of an evaluation, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from precis.cli.framework.command_class import described
+
+if TYPE_CHECKING:
+    from precis.evaluation.error_view import ErrorView, JudgedRow
+
+Run = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="A folder that precis evaluate wrote, or a run with one at evaluation/.",
+        show_default=False,
+    ),
+]
+System = Annotated[
+    str | None,
+    typer.Option("--system", help="Row of the table of scores to look at. Default: the first."),
+]
+Measure = Annotated[
+    str | None, typer.Option("--measure", help="Measure that ranks the rows. Default: rougeL.")
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        help="Show the worst rows of one kind: empty, too-short, missing or unsupported. Default: all.",
+    ),
+]
+Rows = Annotated[int, typer.Option("--rows", min=1, help="Number of worst rows, and of best.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Also write one HTML file, for a browser.")]
+
+
+@described(
+    "errors",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis evaluate --model runs/first --data pairs --faithful --out runs/first/evaluation\n\n"
+        "precis errors runs/first\n\n"
+        "precis errors runs/first --kind missing --rows 20 --html errors.html"
+    ),
+)
+def errors(
+    run: Run,
+    system: System = None,
+    measure: Measure = None,
+    kind: Kind = None,
+    rows: Rows = 5,
+    html: Html = None,
+) -> None:
+    """Show the worst and the best summaries of an evaluation with their references, by kind of mistake."""
+    from precis.evaluation.error_page import counted_kinds, error_page
+    from precis.evaluation.error_view import KINDS, read_error_view
+    from precis.storage.atomic import write_file
+    from precis_text.config import nearest
+    from precis_text.errors import UserError
+
+    wanted = None if kind is None else kind.replace("-", " ")
+    if wanted is not None and wanted not in KINDS:
+        known = [name.replace(" ", "-") for name in KINDS]
+        raise UserError(f"--kind {kind}: no such kind{nearest(str(kind), known)}; known: {', '.join(known)}")
+    if html is not None and html.exists():
+        raise UserError(f"{html}: already exists; remove it, or name another file with --html")
+    view = read_error_view(run, system=system, measure=measure)
+    print(f"{view.system}: {counted_kinds(view)}")
+    if wanted == "unsupported" and not view.is_checked:
+        raise UserError(
+            f"{run}: unsupported parts were not looked for; score again with precis evaluate --faithful"
+        )
+    worst = view.worst(rows, kind=wanted)
+    _show("worst" if kind is None else f"worst of: {wanted}", worst, view)
+    if kind is None:
+        _show("best", view.best(rows), view)
+    if html is not None:
+        write_file(html, error_page(view, count=rows))
+        print(f"written: {html}")
+
+
+def _show(heading: str, rows: Sequence[JudgedRow], view: ErrorView) -> None:
+    """Print rows as a table: summary and references side by side."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    from precis.cli.framework.console import show
+
+    if not rows:
+        print(f"{heading}: none")
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title=heading, title_justify="left")
+    table.add_column("row", overflow="fold")
+    table.add_column("summary", ratio=1, overflow="fold")
+    table.add_column("reference", ratio=1, overflow="fold")
+    for row in rows:
+        head = "\n".join([str(row.row), f"{row.score:.1f}", *row.kinds])
+        table.add_row(head, escape(row.summary), escape("\n".join(row.references)), end_section=True)
+    show(table)

@@ -1,0 +1,55 @@
+"""`precis push`: upload a trained model to the Hugging Face hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from precis.cli.framework.command_class import described
+from precis.cli.framework.options import begin
+
+Folder = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="A run folder, or the model or adapter in it.", show_default=False),
+]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="OWNER/NAME", help="Repository on the hub; created if missing.", show_default=False
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List the files; use no network.")]
+Public = Annotated[
+    bool, typer.Option("--public", help="Let anybody read a new repository. Default: private.")
+]
+
+
+@described(
+    "push",
+    rich_help_panel="Use a model",
+    epilog=(
+        "Examples:\n\n"
+        "precis push runs/first ann/first --dry-run\n\n"
+        "precis push runs/first ann/first --public\n\n"
+        "Log in before: hf auth login"
+    ),
+)
+def push(folder: Folder, name: Name, dry_run: DryRun = False, public: Public = False) -> None:
+    """Upload a trained model or adapter, with its card, to the Hugging Face hub."""
+    from precis.cli.framework.console import note
+
+    begin()
+    from precis.phases.use.model_push import plan_push
+    from precis.phases.use.model_push import push as run_push
+
+    plan = plan_push(folder, name)
+    for remark in plan.remarks:
+        note(remark)
+    if dry_run:
+        for file, size in plan.files:
+            print(f"{size:>15,}  {file}")
+        print(f"would go to {plan.address}, licence: {plan.licence or 'not stated'}")
+        return
+    print(f"uploaded: {run_push(plan, public=public)}")

@@ -1,0 +1,32 @@
+"""Names of models: checks that need none of the libraries that load models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from precis.data.rows.hub import PREFIX, hub_hint, hub_name
+from precis.generation.model_metadata import DEFAULT
+from precis_text.errors import UserError
+
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+SAFE = (
+    "convert it where you trust its author: "
+    "AutoModelForSeq2SeqLM.from_pretrained(OLD).save_pretrained(NEW) writes safetensors"
+)
+
+
+def refuse_missing(source: str) -> None:
+    """Refuse a name that is neither `default`, nor a folder, nor of the form of a name on the hub.
+
+    Raises:
+        UserError: the folder does not exist, or it is a file.
+    """
+    path = Path(source).expanduser()
+    if source == DEFAULT or (not source.startswith(PREFIX) and path.is_dir()):
+        return
+    if path.is_file():
+        if path.suffix in PICKLES:
+            raise UserError(f"{source}: pickles are refused, since opening one can run any code; {SAFE}")
+        raise UserError(f"{source}: is a file; give the folder with config.json and model.safetensors")
+    if hub_name(source) is None:
+        raise UserError(f"{source}: no such folder{hub_hint(source)}")

@@ -1,0 +1,59 @@
+"""A summary with details of how it was made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from precis.generation.input_plan import How
+from precis.generation.model_metadata import Mode
+from precis_text.forms.form import FormLine, FormType
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One summary, with details of how the model made it.
+
+    Attributes:
+        text: without control tokens; empty if the model wrote only its end mark.
+        document_tokens: tokens of the document, without instruction and control tokens.
+        tokens_read: the number of these that the model read; all of a document that is its own summary.
+        summary_tokens: tokens that the model wrote, before excess sentences were dropped.
+        finished: False if the text stops mid-sentence: at the token limit, or truncated to the word limit.
+        how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
+        pieces: number of inputs that the document was read in; 1 unless `how` is "chunk".
+        kept: True if the text is the document itself, since a summary would not be shorter.
+        mode: "abstract" if the model wrote it, "extract" if it chose sentences of the document.
+        places: (start, stop) offsets of each chosen sentence in the document; stop is exclusive.
+        form: the form of the summary; see `precis_text.forms.form_choice.FormOptions`.
+        lines: the lines of a form that chooses sentences, each with its place, time or heading.
+        answered: False if the document says nothing about the question; the text then says so.
+    """
+
+    text: str
+    document_tokens: int
+    tokens_read: int
+    summary_tokens: int
+    finished: bool = True
+    how: How = "whole"
+    pieces: int = 1
+    kept: bool = False
+    mode: Mode = "abstract"
+    places: tuple[tuple[int, int], ...] = ()
+    form: FormType = "paragraph"
+    lines: tuple[FormLine, ...] = ()
+    answered: bool = True
+
+    @property
+    def truncated(self) -> bool:
+        """True if the model did not read the whole document."""
+        return self.tokens_read < self.document_tokens
+
+
+NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
+
+
+def kept(text: str, tokens: int) -> Summary:
+    """Return a document as its own summary."""
+    return Summary(
+        text=text.strip(), document_tokens=tokens, tokens_read=tokens, summary_tokens=tokens, kept=True
+    )

@@ -1,0 +1,60 @@
+"""uvicorn with bounded connections, which says what it waits for when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from precis.server.connections import ConnectionLimits, Connections
+from precis.server.supervisor import tell_supervisor
+
+_KEEP_ALIVE = 30  # seconds between two requests of a connection
+_LARGEST_HEAD = 1 << 16  # bytes
+
+
+class GuardedServer(uvicorn.Server):
+    """A server of one application; `precis serve` and `precis judge serve` are such servers.
+
+    Args:
+        app: the application (ASGI).
+        connections: bounds on its connections.
+        grace: seconds for requests to end after SIGTERM.
+        notify: receives a line when it starts to stop.
+    """
+
+    def __init__(
+        self, app: Any, *, connections: ConnectionLimits, grace: float, notify: Callable[[str], None]
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Connections(connections).protocol(),
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=max(1, round(grace)),
+                timeout_keep_alive=_KEEP_ALIVE,
+                h11_max_incomplete_event_size=_LARGEST_HEAD,
+                backlog=128,
+            )
+        )
+        self._notify = notify
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell the supervisor."""
+        await super().startup(sockets)
+        tell_supervisor("READY=1")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say how many requests are in work and how long they may take; then wait for them."""
+        tell_supervisor("STOPPING=1")
+        await asyncio.sleep(0)
+        count, seconds = len(self.server_state.tasks), self.config.timeout_graceful_shutdown
+        waits = f"waiting up to {seconds} s for {count} request{'s' * (count != 1)} in work"
+        self._notify(f"stopping: {waits if count else 'no request is in work'}")
+        await super().shutdown(sockets)

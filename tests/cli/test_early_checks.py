@@ -1,0 +1,124 @@
+"""Wrong input is found before the libraries are imported, and its one line names the remedy."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from precis.cli import main
+
+TEXT = "The council met on Monday evening. It voted to repair the bridge. The work will cost 40,000 crowns. It rained."
+CHILD = """
+import sys
+from precis.cli import main
+code = main(sys.argv[1:])
+print([name for name in ("torch", "transformers", "ray") if name in sys.modules])
+sys.exit(code)
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("r.txt").write_text(TEXT)
+    Path("empty.txt").write_text("")
+    Path("keys").write_text("ann\n")
+    Path("pairs").mkdir()
+    for split in ("train", "dev", "test"):
+        Path(f"pairs/{split}.jsonl").write_text(json.dumps({"document": TEXT, "summary": "It met."}) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("summarize r.txt --words 0", "a summary of 0 words is empty"),
+        ("summarize r.txt --min-words 100 --words 5", "--min-words 100 is more than --words 5"),
+        ("summarize r.txt --beams 0", "--beams 0 must be"),
+        ("summarize missing.txt", "missing.txt: no such file"),
+        ("summarize empty.txt", "empty.txt: the document is empty"),
+        ("summarize r.txt --model ./missing", "./missing: no such folder"),
+        (
+            "summarize r.txt --out r.txt",
+            "r.txt: is the input itself, so nothing was summarized; name another",
+        ),
+        ("summarize . --out r.txt", "r.txt: is in the folder to summarize"),
+        ("summarize r.txt --out keys", "keys: already exists"),
+        ("batch missing.txt --out out", "missing.txt does not exist"),
+        ("batch r.txt --out out --words 0", "a summary of 0 words is empty"),
+        ("serve --keys missing", "missing: no such file"),
+        ("serve --keys keys", "keys, line 1: write a name"),
+        ("finetune --data missing --out out", "missing: no such file"),
+        ("finetune --data pairs --model ./missing --out out", "./missing: no such folder"),
+        ("tune --data missing --model pairs --out out", "missing: no such file"),
+        ("evaluate --data pairs --split tset --model pairs --out out", "did you mean 'test'"),
+        ("data check missing", "missing"),
+        ("r.txt", "to summarize this file: precis summarize r.txt"),
+    ],
+)
+def test_wrong_input_is_refused_before_the_libraries_are_imported(place: Path, line: str, said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, *line.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    assert (done.returncode, done.stdout.strip()) == (2, "[]" if "batch missing" not in line else "['ray']")
+    assert said in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_named_like_an_option_is_explained(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("-x.txt").write_text(TEXT)
+    assert main(["summarize", "-x.txt"]) == 2
+    assert "if you mean the file, write ./-x.txt" in capsys.readouterr().err
+
+
+def test_a_folder_with_a_file_that_cannot_be_read_goes_on_and_says_so(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("letters").mkdir()
+    Path("letters/a.txt").write_text(TEXT)
+    Path("letters/b.txt").write_bytes(b"\xff\xfe\xfa")
+    Path("letters/c.txt").write_text("")
+    Path("letters/d.txt").write_text(TEXT)
+    assert main(["summarize", "letters", "--sentences", "1", "--json"]) == 1
+    out, err = capsys.readouterr()
+    made = [json.loads(line) for line in out.splitlines()]
+    assert [Path(one["name"]).name for one in made] == ["a.txt", "b.txt", "c.txt", "d.txt"]
+    assert ["summary" in one for one in made] == [True, False, False, True]
+    assert made[2]["error"] == "the document is empty"
+    assert "2 of 4 documents could not be summarized (first: letters/b.txt: " in err
+
+
+def test_among_named_files_the_message_names_keep_going(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("b.pdf").write_bytes(b"%PDF-1.4 damaged")
+    assert main(["summarize", "r.txt", "b.pdf", "--sentences", "1"]) == 2
+    assert "--keep-going continues with the others" in capsys.readouterr().err
+    assert main(["summarize", "b.pdf"]) == 2
+    assert "--keep-going" not in capsys.readouterr().err
+
+
+def test_a_draft_and_a_device_are_named_as_they_were_asked_for(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["summarize", "r.txt", "--draft"]) == 2
+    assert "--draft does not apply" in capsys.readouterr().err
+    assert main(["summarize", "r.txt", "--device", "tpu"]) == 2
+    assert "device 'tpu' is unknown; use cpu, cuda or cuda:1" in capsys.readouterr().err
+
+
+def test_a_setting_of_a_group_is_found_by_its_last_name(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["finetune", "--data", "pairs", "--recipe", "zcodepp-micro", "--out", "out"]
+    assert main([*words, "--set", "learning_rate=1e-3"]) == 2
+    err = capsys.readouterr().err
+    assert "--set learning_rate: unknown setting; did you mean 'train.learning_rate'?" in err

@@ -1,0 +1,53 @@
+"""Forms and questions from the command line and from Python, with the model that comes with precis."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import precis
+from precis.cli import main
+
+TALK = """Ann: Good morning. The first item is the summer fair.
+Bob: We had 300 visitors last year.
+Ann: Then let's keep the same date, the fourth of July.
+Cem: I'll book the hall by Friday.
+"""
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    (tmp_path / "talk.txt").write_text(TALK)
+    return tmp_path / "talk.txt"
+
+
+def test_minutes_are_printed_with_their_parts_and_turns(talk, capsys) -> None:
+    assert main(["summarize", str(talk), "--type", "minutes"]) == 0
+    out, _ = capsys.readouterr()
+    assert "Decisions\n- [turn 3] Ann: Then let's keep the same date, the fourth of July." in out
+    assert "- [turn 4] Cem: I'll book the hall by Friday. (owner: Cem; due: by Friday)" in out
+
+
+def test_json_has_the_lines_and_support_names_their_places(talk, capsys) -> None:
+    assert main(["summarize", str(talk), "--type", "minutes", "--json", "--support"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["type"] == "minutes"
+    for line, sentence in zip(record["lines"], record["support"]["sentences"], strict=True):
+        start, stop = line["place"]
+        assert TALK[start:stop] in line["text"]
+        assert record["summary"][sentence["start"] : sentence["end"]] == line["text"]
+        assert sentence["aligned"][0]["start"] == start
+
+
+def test_a_question_without_an_answer_is_said_to_be(talk, capsys) -> None:
+    assert main(["summarize", str(talk), "--about", "What do penguins eat?"]) == 0
+    out, err = capsys.readouterr()
+    assert out.strip() == 'The document says nothing about "What do penguins eat?".'
+    assert "word for word" not in err
+
+
+def test_python_takes_the_same_options() -> None:
+    points = precis.summarize(TALK, type="key-points", words=20)
+    assert all(line.startswith("- ") for line in points.split("\n"))
+    assert len(points.split()) <= 20
+    assert "book the hall" in precis.summarize(TALK, about="Who books the hall?", sentences=1)

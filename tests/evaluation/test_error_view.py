@@ -1,0 +1,97 @@
+"""The worst rows come first, each kind of mistake has its rule, and the page shows texts as text."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from precis.evaluation.error_page import counted_kinds, error_page
+from precis.evaluation.error_view import read_error_view
+from precis_text.errors import UserError
+
+Precis = Callable[..., Any]
+REFERENCE = "The council repairs the old bridge in nine weeks."
+ROWS = [
+    ("The council repairs the old bridge in nine weeks.", 100.0, []),
+    ("The council repairs the bridge in 12 weeks & more.", 70.0, ["12 weeks"]),
+    ("Bridge.", 20.0, []),
+    ("Ann sings in the hall for a very long evening.", 15.0, ["Ann"]),
+    ("", 0.0, []),
+]
+
+
+def evaluation(folder: Path, *, checked: bool = True, rows: int = len(ROWS)) -> Path:
+    folder.mkdir(parents=True)
+    lines = []
+    for number, (text, score, marks) in enumerate(ROWS[:rows], start=1):
+        entry: dict[str, Any] = {"prediction": text, "rouge1": 100 - score, "rougeL": score}
+        if checked:
+            entry["support"] = {"marks": [{"text": mark} for mark in marks]}
+        system = {"first": entry, "LEAD-3": {**entry, "prediction": "lead"}}
+        lines.append(
+            json.dumps({"row": number, "id": f"r{number}", "references": [REFERENCE], "systems": system})
+        )
+    (folder / "examples.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_rows_are_ranked_and_each_mistake_is_named(tmp_path: Path) -> None:
+    evaluation(tmp_path / "run" / "evaluation")
+    view = read_error_view(tmp_path / "run")
+    assert (view.system, view.measure) == ("first", "rougeL")
+    assert {row.row: row.kinds for row in view.rows} == {
+        5: ("empty", "too short", "missing"),
+        4: ("missing", "unsupported"),
+        3: ("too short", "missing"),
+        2: ("unsupported",),
+        1: (),
+    }
+    assert [row.row for row in view.rows] == [5, 4, 3, 2, 1]
+    assert [row.row for row in view.worst(9, kind="unsupported")] == [4, 2]
+    assert [row.row for row in view.best(2)] == [1, 2]
+    assert view.counts == {"empty": 1, "too short": 2, "missing": 3, "unsupported": 2}
+
+
+def test_no_row_is_both_worst_and_best(tmp_path: Path) -> None:
+    view = read_error_view(evaluation(tmp_path / "few", rows=3))
+    assert [row.row for row in view.worst(2)] == [3, 2]
+    assert [row.row for row in view.best(2)] == [1]
+    assert view.best(5) == ()
+
+
+def test_another_system_and_measure_and_what_was_not_checked(tmp_path: Path) -> None:
+    view = read_error_view(evaluation(tmp_path / "e", checked=False), system="LEAD-3", measure="rouge1")
+    assert [row.row for row in view.rows] == [1, 2, 3, 4, 5]
+    assert "unsupported" not in view.counts
+    assert "not checked, score with precis evaluate --faithful" in counted_kinds(view)
+
+
+def test_the_page_shows_texts_as_text_with_marks(tmp_path: Path) -> None:
+    page = error_page(read_error_view(evaluation(tmp_path / "e")), count=2)
+    assert "in <mark>12 weeks</mark> &amp; more." in page
+    assert page.count("Worst of:") == 4
+    assert "<script" not in page
+    assert REFERENCE in page
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"system": "frist"}, "lacks the system 'frist'.*did you mean 'first'"),
+        ({"measure": "bleu"}, "lacks the measure 'bleu'"),
+    ],
+)
+def test_an_unknown_name_is_refused(asked: dict[str, str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message):
+        read_error_view(evaluation(tmp_path / "e"), **asked)
+
+
+def test_a_folder_without_an_evaluation_and_a_damaged_line_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="precis evaluate --model RUN --out RUN/evaluation"):
+        read_error_view(tmp_path)
+    with (evaluation(tmp_path / "e") / "examples.jsonl").open("a") as file:
+        file.write('{"row": 6}\n')
+    with pytest.raises(UserError, match="line 6: is not a row of an evaluation"):
+        read_error_view(tmp_path / "e")

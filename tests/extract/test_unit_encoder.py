@@ -1,0 +1,38 @@
+"""The vectors of units: the mean and the last hidden state of exactly their own tokens."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from precis.extract.unit_encoder import UnitReader, _unit_vectors
+from precis.generation.model_loader import load_model
+from tests.tiny_models import save
+
+
+def test_a_units_vector_is_its_tokens_mean_and_its_last_state() -> None:
+    states = torch.arange(20.0).reshape(10, 2)
+    found = _unit_vectors(states, torch.tensor([1, 4, 5]), torch.tensor([3, 1, 4]))
+    want = [[4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 8.0, 9.0], [13.0, 14.0, 16.0, 17.0]]
+    assert found.tolist() == want
+
+
+@pytest.mark.parametrize("kind", ["zcodepp", "bart"])
+def test_the_vectors_are_those_of_the_encoders_states_token_by_token(kind: str, tmp_path: Path) -> None:
+    loaded = load_model(save(kind, tmp_path / kind))
+    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=96)
+    document = "Ann sings in the hall. Bob listens to her. It rains."
+    (tokens,) = reader.tokenize([document])
+    assert tokens is not None
+    (read,) = reader.read([tokens])
+    whole = [token for row in tokens.ids for token in row]
+    before, after = reader._before, reader._after
+    ids = torch.tensor([[*before, *whole, *after]])
+    with torch.inference_mode():
+        states = loaded.model.get_encoder()(input_ids=ids).last_hidden_state[0]
+    place = len(before)
+    for row, vector in zip(tokens.ids, read.vectors, strict=True):
+        own = states[place : place + len(row)]
+        torch.testing.assert_close(vector, torch.cat([own.mean(0), own[-1]]), atol=1e-5, rtol=1e-5)
+        place += len(row)
+    assert place + len(after) == len(states)

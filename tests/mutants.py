@@ -1,0 +1,282 @@
+"""Small changes of the code that some test must notice: `python -m tests.mutants NAME ...`, or `make mutants`.
+
+It changes one place of a module (a comparison, a sign, a number, a condition) and runs the tests of that module: the
+file with its name, then the files that import it. A change that no test notices survives; either a test is missing, or
+the change lacks an effect, and then `surviving_mutants.toml` gives the reason.
+
+The changed module exists only in a forked process that has already imported the libraries, so nothing is written to the
+sources. Processes that a test starts read the sources, and so do not see the change.
+"""
+
+import argparse
+import ast
+import copy
+import importlib.machinery
+import importlib.util
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+KNOWN = Path(__file__).with_name("surviving_mutants.toml")
+SECONDS = 180  # for the tests of one change; more is an endless loop
+_COMPARED = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+_COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+_ROOMS = {"precis_text": ("text",), "precis_judge": ("judge",), "experiments": ("experiments",)}
+_NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A changed module.
+
+    Attributes:
+        line: the line of the change in the source.
+        was, now: the source of the changed expression.
+    """
+
+    module: str
+    file: Path
+    line: int
+    was: str
+    now: str
+    tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        """The change in words, without its line, which other changes move."""
+        return f"{self.module}: {self.was} -> {self.now}"
+
+
+def changed_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the changes of one node, its children left as they are."""
+    new: Any = copy.copy(node)
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARED:
+        new.ops = [_COMPARED[type(node.ops[0])](), *node.ops[1:]]
+        yield new
+    elif isinstance(node, ast.BinOp) and type(node.op) in _COMPUTED and not _is_text(node):
+        new.op = _COMPUTED[type(node.op)]()
+        yield new
+    elif isinstance(node, ast.BoolOp):
+        new.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield new
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node.operand
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int):
+        new.value = not node.value if isinstance(node.value, bool) else node.value + 1
+        yield new
+    elif isinstance(node, ast.Name) and node.id in _NAMES and isinstance(node.ctx, ast.Load):
+        new.id = _NAMES[node.id]
+        yield new
+    elif isinstance(node, ast.If | ast.IfExp):
+        new.test = ast.UnaryOp(ast.Not(), node.test)
+        yield new
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    sides = (node.left, node.right)
+    return any(
+        isinstance(s, ast.JoinedStr) or (isinstance(s, ast.Constant) and isinstance(s.value, str))
+        for s in sides
+    )
+
+
+def mutants(module: str) -> list[Mutant]:
+    """Return all changes of a module, in the order of its lines."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None, f"{module}: no such module"
+    assert spec.origin is not None, f"{module}: lacks a source"
+    file = Path(spec.origin)
+    tree = ast.parse(file.read_text())
+    found = []
+    for parent, field, index, node in _places(tree):
+        for new in changed_nodes(node):
+            _put(parent, field, index, new)
+            whole = ast.fix_missing_locations(ast.parse(ast.unparse(tree)))
+            _put(parent, field, index, node)
+            head = [ast.unparse(part.test if isinstance(part, ast.If) else part) for part in (node, new)]
+            found.append(Mutant(module, file, getattr(node, "lineno", 0), head[0], head[1], whole))
+    return found
+
+
+def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+    """Yield the nodes that may change, each with its parent: no annotations, texts of errors, or decorators."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "decorator_list", "type_params") or isinstance(
+            value, ast.JoinedStr
+        ):
+            continue
+        for index, child in enumerate(value) if isinstance(value, list) else ((None, value),):
+            if isinstance(child, ast.AST) and not isinstance(child, ast.Raise | ast.Assert | ast.JoinedStr):
+                yield node, field, index, child
+                yield from _places(child)
+
+
+def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
+    if index is None:
+        setattr(parent, field, node)
+    else:
+        getattr(parent, field)[index] = node
+
+
+class _Changed(importlib.machinery.SourceFileLoader):
+    """Finds and loads the one changed module."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        super().__init__(mutant.module, str(mutant.file))
+        self._mutant = mutant
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != self._mutant.module:
+            return None
+        return importlib.util.spec_from_file_location(name, self._mutant.file, loader=self)
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self._mutant.tree, str(self._mutant.file), "exec")
+
+
+def tests_of(module: str) -> list[str]:
+    """Return the test files of a module: the one with its name first, then the others that import it.
+
+    If there are none, they are the files of the nearest folder of tests that mirrors the module's package.
+    """
+    own = f"test_{module.rpartition('.')[2]}.py"
+    files = [f for f in sorted((ROOT / "tests").rglob("test_*.py")) if f.name == own or _imports(f, module)]
+    top, *inner = module.split(".")[:-1]
+    folder = ROOT.joinpath("tests", *_ROOMS.get(top, ()), *inner)
+    while not files:
+        files, folder = sorted(folder.glob("test_*.py")), folder.parent
+    return [str(file) for file in sorted(files, key=lambda file: file.name != own)]
+
+
+def _imports(file: Path, module: str) -> bool:
+    text = file.read_text()
+    package, _, last = module.rpartition(".")
+    return (
+        f"from {module} import" in text
+        or f"import {module}" in text
+        or f"from {package} import {last}" in text
+    )
+
+
+def is_noticed(mutant: Mutant, files: Sequence[str]) -> bool:
+    """Run the tests in a forked process with the change; a process that does not end in time has noticed it."""
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        _run_changed(mutant, files)
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status) != pytest.ExitCode.OK
+        time.sleep(0.05)
+    os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return True
+
+
+def _run_changed(mutant: Mutant, files: Sequence[str]) -> None:
+    silence = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(silence, stream)
+    finder: Any = _Changed(mutant)
+    sys.meta_path.insert(0, finder)
+    code = 1
+    try:
+        chosen = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not gpu and not browser"]
+        code = int(pytest.main([*chosen, *files]))
+    finally:
+        os._exit(code)
+
+
+def modules_of(names: Sequence[str]) -> list[str]:
+    """Return the modules that these names mean: modules, or packages with all in them."""
+    found = []
+    for name in names:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None, f"{name}: no such module"
+        assert spec.origin is not None, f"{name}: lacks a source"
+        file = Path(spec.origin)
+        if file.name != "__init__.py":
+            found.append(name)
+            continue
+        inner = sorted(
+            f for f in file.parent.rglob("*.py") if f.read_text().strip() and f.name != "__init__.py"
+        )
+        found += [".".join((name, *f.relative_to(file.parent).with_suffix("").parts)) for f in inner]
+    return found
+
+
+def changed_since(commit: str) -> list[str]:
+    """Return the modules of the packages that differ from a commit."""
+    command = ["git", "diff", "--name-only", "--diff-filter=AM", commit, "--", "packages/*/src/*.py"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    parts = [Path(name).with_suffix("").parts[3:] for name in names]
+    return [".".join(each) for each in parts if each[-1] != "__init__"]
+
+
+def main() -> int:
+    """Change, test and count; the exit code is 1 if a change without a reason survives."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", help="modules or packages, such as precis_text or precis.nn.masks"
+    )
+    parser.add_argument("--since", metavar="COMMIT", help="the modules that differ from this commit")
+    parser.add_argument(
+        "--sample", type=int, metavar="N", help="the number of changes, drawn by the seed (default: all)"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    names = [*modules_of(given.names), *(changed_since(given.since) if given.since else [])]
+    tested = {name: tests_of(name) for name in dict.fromkeys(names)}
+    found = [mutant for name in tested for mutant in mutants(name)]
+    if given.sample is not None and given.sample < len(found):
+        found = random.Random(given.seed).sample(found, given.sample)
+    import torch  # noqa: F401 before the fork: once for all
+    import transformers  # noqa: F401
+
+    reasons = tomllib.loads(KNOWN.read_text()) if KNOWN.exists() else {}
+    return _report(found, tested, reasons)
+
+
+def _report(found: Sequence[Mutant], tested: dict[str, list[str]], reasons: dict[str, str]) -> int:
+    """Try the changes, print the survivors and the share of the others; Ctrl-C ends it with the figure so far."""
+    tried, killed, unexplained = 0, 0, 0
+    try:
+        for mutant in found:
+            noticed = is_noticed(mutant, tested[mutant.module])
+            tried, killed = tried + 1, killed + noticed
+            if noticed:
+                continue
+            reason = reasons.get(mutant.name)
+            unexplained += reason is None
+            told = f" ({reason})" if reason else ""
+            print(
+                f"survives: line {mutant.line}, {mutant.name}{told}; {killed} of {tried} noticed", flush=True
+            )
+    except KeyboardInterrupt:
+        print(f"interrupted after {tried} of {len(found)} changes")
+    share = f", {killed / tried:.0%}" if tried else ""
+    print(f"{killed} of {tried} changes noticed{share}; {unexplained} survive without a reason")
+    return int(unexplained > 0 or tried < len(found))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,168 @@
+"""Clients that send nothing, or little: they keep nobody out, and their connections end."""
+
+import socket
+import time
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from precis.server.connections import ConnectionLimits
+from precis.server.limits import Limits
+
+HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+def port_of(service) -> int:
+    return httpx.URL(service.url).port
+
+
+def connect(service, *, source: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port_of(service)), timeout=10, source_address=(source, 0))
+
+
+def ended(connection: socket.socket) -> bytes:
+    """What came until the server closed the connection."""
+    received = b""
+    try:
+        while part := connection.recv(4096):
+            received += part
+    except ConnectionResetError:
+        pass
+    return received
+
+
+def test_a_head_that_does_not_come_ends_its_connection(serve) -> None:
+    service = serve(connections=ConnectionLimits(head_seconds=0.3))
+    for sent in (b"", HEAD):
+        with connect(service) as connection:
+            connection.sendall(sent)
+            began = time.monotonic()
+            assert ended(connection) == b""
+            assert 0.2 < time.monotonic() - began < 5
+
+
+def test_bytes_in_time_do_not_buy_a_head_more_time(serve) -> None:
+    service = serve(connections=ConnectionLimits(head_seconds=0.5))
+    with connect(service) as connection:
+        began = time.monotonic()
+        connection.settimeout(0.1)
+        while time.monotonic() - began < 5:
+            try:
+                connection.sendall(b"a")
+                if connection.recv(10) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        assert time.monotonic() - began < 3
+
+
+def test_a_second_request_has_the_time_of_a_first(serve) -> None:
+    service = serve(connections=ConnectionLimits(head_seconds=0.4))
+    with connect(service) as connection:
+        for _ in range(3):
+            connection.sendall(HEAD + b"\r\n")
+            received = b""
+            while not received.endswith(b"}"):
+                received += connection.recv(4096)
+            assert received.startswith(b"HTTP/1.1 200")
+            time.sleep(0.6)  # longer than a head may take: nothing of one has come
+        connection.sendall(HEAD)
+        began = time.monotonic()
+        assert ended(connection) == b""
+        assert time.monotonic() - began < 5
+
+
+def test_work_is_not_ended_by_the_time_for_heads(serve, slow) -> None:
+    service = serve(slow, connections=ConnectionLimits(head_seconds=0.2))
+    with connect(service) as connection:
+        body = b'{"text": "one two three"}'
+        connection.sendall(
+            b"POST /v1/summarize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(body) + body
+        )
+        time.sleep(0.8)
+        slow.go.set()
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("limits", [ConnectionLimits(most=16), ConnectionLimits(of_one=16)])
+def test_beyond_the_bound_those_that_wait_longest_are_closed(serve, limits: ConnectionLimits) -> None:
+    service = serve(connections=limits)
+    with ExitStack() as stack:
+        silent = [stack.enter_context(connect(service)) for _ in range(40)]
+        with service.client() as client:
+            assert client.get("/health").status_code == 200
+        assert ended(silent[0]) == b""
+        silent[-1].sendall(HEAD + b"\r\n")
+        assert silent[-1].recv(4096).startswith(b"HTTP/1.1 200")
+
+
+def test_many_of_one_address_close_none_of_another(serve) -> None:
+    service = serve(connections=ConnectionLimits(of_one=4))
+    with ExitStack() as stack:
+        other = stack.enter_context(connect(service, source="127.0.0.2"))
+        for _ in range(12):
+            stack.enter_context(connect(service))
+        with service.client() as client:
+            assert client.get("/health").status_code == 200
+        other.sendall(HEAD + b"\r\n")
+        assert other.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+def test_where_all_have_requests_in_work_the_next_is_told_to_come_again(serve, slow) -> None:
+    service = serve(slow, connections=ConnectionLimits(of_one=2))
+    body = b'{"text": "one two three"}'
+    asked = (
+        b"POST /v1/summarize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n" % len(body) + body
+    )
+    with ExitStack() as stack:
+        working = [stack.enter_context(connect(service)) for _ in range(2)]
+        for one in working:
+            one.sendall(asked)
+        until = time.monotonic() + 10
+        while not slow.batches and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        with connect(service) as refused:
+            answer = ended(refused)
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"retry-after" in answer
+        slow.go.set()
+        assert all(one.recv(4096).startswith(b"HTTP/1.1 200") for one in working)
+
+
+def test_unfinished_bodies_keep_nobody_out(serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limits, "all_bodies", 40_000)
+    service = serve()
+    head = (
+        b"POST /v1/summarize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 10000\r\n\r\n" + b" " * 9_999
+    )
+    with ExitStack() as stack:
+        for _ in range(12):
+            stack.enter_context(connect(service, source="127.0.0.3")).sendall(head)
+        for _ in range(3):
+            with service.client() as client:
+                answer = client.post("/v1/summarize", json={"text": "Ann sings. " * 500, "words": 5})
+            assert answer.status_code == 200
+
+
+def test_a_body_slower_than_the_least_rate_is_given_up(serve) -> None:
+    service = serve(limits=Limits(pause=0.4))
+    with connect(service) as connection:
+        connection.sendall(
+            b"POST /v1/summarize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+            b"Content-Type: application/json\r\n\r\n{"
+        )
+        answer = ended(connection)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"body_too_slow" in answer
+
+
+def test_the_time_of_a_body_grows_with_what_came() -> None:
+    limits = Limits(rate=1000, seconds=60)
+    assert [limits.body_due(count) for count in (0, 5000, 10**9)] == [10, 15, 60]

@@ -1,0 +1,82 @@
+"""What a server says when it stops, to its supervisor, and to a second process on its port."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from precis.server.listener import is_loopback, listen, url_of
+from precis.server.supervisor import tell_supervisor
+from precis_text.errors import UserError
+
+
+def test_a_second_listener_is_told_who_has_the_port_before_it_does_anything() -> None:
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        assert url_of("127.0.0.1", first) == f"http://127.0.0.1:{port}"
+        with pytest.raises(UserError, match=f"port {port}: cannot listen: another process listens there"):
+            listen("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
+def test_an_address_of_another_machine_is_one_line(host: str) -> None:
+    with pytest.raises(UserError, match="use another --host"):
+        listen(host, 0)
+
+
+def test_loopback_is_known() -> None:
+    hosts = ("127.0.0.1", "127.9.9.9", "::1", "[::1]", "LOCALHOST", "0.0.0.0", "10.0.0.1", "example.org")
+    assert [is_loopback(host) for host in hosts] == [True] * 5 + [False] * 3
+
+
+def test_stopping_says_what_it_waits_for(serve, slow) -> None:
+    service = serve(slow)
+    with ThreadPoolExecutor(1) as pool, service.client() as client:
+        waiting = pool.submit(client.post, "/v1/summarize", json={"text": "one two three"})
+        until = time.monotonic() + 10
+        while not slow.batches and time.monotonic() < until:
+            time.sleep(0.01)
+        threading.Timer(0.3, slow.go.set).start()
+        service.stop()
+        assert waiting.result().status_code == 200
+    assert service.told == ["stopping: waiting up to 10 s for 1 request in work"]
+    idle = serve()
+    idle.stop()
+    assert idle.told == ["stopping: no request is in work"]
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_the_supervisor_hears_that_the_server_is_ready(
+    serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abstract: bool
+) -> None:
+    place = f"precis-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.settimeout(10)
+        supervisor.bind("\0" + place if abstract else place)
+        monkeypatch.setenv("NOTIFY_SOCKET", "@" + place if abstract else place)
+        service = serve()
+        assert supervisor.recv(100) == b"READY=1"
+        service.stop()
+        assert supervisor.recv(100) == b"STOPPING=1"
+
+
+@pytest.mark.parametrize("place", ["", "relative", "/no/such/socket"])
+def test_without_a_supervisor_nothing_is_sent(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", place)
+    assert not tell_supervisor("READY=1")
+
+
+def test_few_files_bound_the_connections() -> None:
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 400))\n"
+        "from precis.server.connections import most_open; print(most_open(50), most_open(2048))\n"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["50", "272", "400"]

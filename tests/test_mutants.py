@@ -1,0 +1,57 @@
+"""The runner of mutants changes what it says, and tells a noticed change from a survivor."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import mutants
+
+SOURCE = '''
+"""A docstring with 1 number."""
+def larger(a: int, b: int) -> int:
+    if a <= b:
+        raise ValueError(f"{a + 1}")
+    return max(a, b) + 2
+'''
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "larger_of_two.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    sys.modules.pop("larger_of_two", None)
+    return "larger_of_two"
+
+
+def test_each_change_is_one_place_outside_texts_and_errors(module: str) -> None:
+    found = [(mutant.was, mutant.now) for mutant in mutants.mutants(module)]
+    assert found == [
+        ("a <= b", "not a <= b"),
+        ("a <= b", "a < b"),
+        ("max(a, b) + 2", "max(a, b) - 2"),
+        ("max", "min"),
+        ("2", "3"),
+    ]
+    assert len({ast.unparse(mutant.tree) for mutant in mutants.mutants(module)}) == len(found)
+
+
+def test_a_change_is_noticed_or_survives(module: str, tmp_path: Path) -> None:
+    file = tmp_path / "test_larger.py"
+    file.write_text("from larger_of_two import larger\ndef test_it():\n    assert larger(3, 1) == 5\n")
+    found = {mutant.now: mutants.is_noticed(mutant, [str(file)]) for mutant in mutants.mutants(module)}
+    assert found == {
+        "not a <= b": True,
+        "a < b": False,
+        "max(a, b) - 2": True,
+        "min": True,
+        "3": True,
+    }
+
+
+def test_the_tests_of_a_module_are_those_with_its_name_and_those_that_import_it() -> None:
+    names = [Path(file).name for file in mutants.tests_of("precis.storage.locks")]
+    assert names[0] == "test_locks.py"
+    assert "test_seal.py" not in names[:1]
+    assert mutants.modules_of(["precis_text.support"])[0].startswith("precis_text.support.")

@@ -1,0 +1,172 @@
+"""The forms choose from scored units without a model: what each shows, where it is from, and within which length."""
+
+import pytest
+
+from precis_text.documents.passages import Passages, Place
+from precis_text.documents.reader import read_content
+from precis_text.errors import UserError
+from precis_text.forms.form import ScoredText
+from precis_text.forms.form_choice import FORM_TYPES, formed, make_form
+from precis_text.forms.outline import sections_of
+from precis_text.length import make_length
+from precis_text.units import extraction_units
+from precis_text.words import length_in_words
+
+MEETING = """Ann: Good morning. The first item is the summer fair.
+Bob: We had 300 visitors last year.
+Ann: Then let's keep the same date, the fourth of July.
+Cem: I'll book the hall by Friday.
+Ann: Dora, can you write to the school?
+Dora: Sure, I will do it tomorrow.
+Bob: Who pays for the music?
+Cem: I don't know yet.
+Ann: If it rains, we could agree on a tent."""
+
+ARTICLE = """New ferries for the lake
+
+The town will replace its two ferries with electric boats. The council voted for the plan on Tuesday.
+
+The old ferries carry 1,900 passengers a day across the lake. They were built in 1986.
+
+Spare parts are made by hand in a workshop at the harbour. The captain likes them.
+
+In conclusion, the boats cost 6.2 million crowns. Tickets stay as cheap as they are."""
+
+
+def scored(document, scores=None):
+    passages = document if isinstance(document, Passages) else Passages(document)
+    units = extraction_units(passages.text)
+    worth = scores or [1 / (1 + place) for place in range(len(units))]
+    return ScoredText(passages, units, [len(unit.text.split()) for unit in units], worth, 30.0)
+
+
+def made(document, kind="paragraph", about=None, **lengths):
+    form = make_form(type=kind, about=about)
+    return formed(form, scored(document), make_length(**lengths), lambda text: len(text.split()))
+
+
+@pytest.mark.parametrize("kind", FORM_TYPES)
+@pytest.mark.parametrize("document", [MEETING, ARTICLE])
+@pytest.mark.parametrize("lengths", [{"words": 12}, {"words": 3}, {"tokens": 9}, {"sentences": 1}])
+def test_a_cap_holds_for_every_form(kind, document, lengths):
+    found = made(document, kind, **lengths)
+    assert found.text
+    if "words" in lengths:
+        assert length_in_words(found.text) <= lengths["words"]
+    if "tokens" in lengths:
+        assert len(found.text.split()) <= lengths["tokens"]
+    if "sentences" in lengths:
+        assert len(found.lines) == 1
+
+
+@pytest.mark.parametrize("kind", FORM_TYPES)
+@pytest.mark.parametrize("document", [MEETING, ARTICLE])
+def test_every_line_is_word_for_word_at_its_place(kind, document):
+    found = made(document, kind)
+    assert found.lines
+    assert found.finished
+    for line in found.lines:
+        assert document[line.start : line.stop].split(": ")[-1] in line.shown
+        assert line.shown in found.text
+
+
+def test_a_tldr_has_at_most_two_sentences_and_key_points_are_in_order():
+    assert len(made(ARTICLE, "tldr").lines) <= 2
+    points = made(ARTICLE, "key-points")
+    assert all(line.startswith("- ") for line in points.text.split("\n"))
+    assert [line.start for line in points.lines] == sorted(line.start for line in points.lines)
+
+
+def test_a_headline_is_the_title_if_the_text_repeats_it():
+    assert made(ARTICLE, "headline").text == "New ferries for the lake"
+    stray = ARTICLE.replace("New ferries for the lake", "Photo gallery and comments")
+    assert made(stray, "headline").text != "Photo gallery and comments"
+
+
+def test_a_teaser_leaves_out_the_conclusion():
+    late = scored(ARTICLE, [0.1] * 7 + [1.0, 1.0])
+    found = formed(make_form(type="teaser"), late, make_length(), len)
+    assert "6.2 million" not in found.text
+    assert "electric boats" in found.text
+
+
+def test_an_outline_has_one_line_for_each_heading():
+    text = "Rivers\n\nThe river is long and cold.\n\nLakes\n\nThe lake is deep and warm."
+    starts = [0, text.index("Lakes")]
+    found = made(Passages(text, starts, [Place(heading="Rivers"), Place(heading="Lakes")]), "outline")
+    assert found.text == "- Rivers: The river is long and cold.\n- Lakes: The lake is deep and warm."
+    short = made(
+        Passages(text, starts, [Place(heading="Rivers"), Place(heading="Lakes")]), "outline", words=4
+    )
+    assert short.text == "- Rivers\n- Lakes"
+
+
+def test_a_text_without_headings_is_divided_where_its_words_change():
+    cows = [f"The cow number {n} eats grass in the green meadow." for n in range(12)]
+    ships = [f"The ship number {n} carries iron across the stormy ocean." for n in range(12)]
+    sections = sections_of(scored(" ".join(cows + ships)))
+    assert 12 in [section.start for section in sections]
+
+
+def test_minutes_have_owners_and_dates_only_where_they_are_said():
+    lines: dict[str, list[tuple[int, str, str]]] = {line.part: [] for line in made(MEETING, "minutes").lines}
+    for line in made(MEETING, "minutes").lines:
+        lines[line.part].append((line.turn, line.owner, line.due))
+    assert lines == {
+        "topics": [(1, "", "")],
+        "decisions": [(3, "", "")],
+        "actions": [(4, "Cem", "by Friday"), (5, "Dora", "tomorrow")],
+        "questions": [(7, "", "")],
+    }
+
+
+def test_minutes_of_a_talk_without_decisions_invent_none():
+    found = made("Ann: The sea is warm today.\nBob: It was colder in May.\nAnn: I like to swim.", "minutes")
+    assert {line.part for line in found.lines} <= {"topics"}
+
+
+def test_minutes_of_subtitles_have_times_and_keep_the_voice():
+    cues = "WEBVTT\n\n00:00:05.000 --> 00:00:07.000\n<v Ann>We lost the key.</v>\n\n"
+    cues += "00:01:10.000 --> 00:01:12.000\n<v Ann>I'll buy a new one tomorrow.</v>\n\n"
+    cues += "00:02:00.000 --> 00:02:02.000\n<v Bob>Good, thank you.</v>"
+    (action,) = [
+        line
+        for line in made(read_content(cues.encode(), name="a.vtt"), "minutes").lines
+        if line.part == "actions"
+    ]
+    assert (action.time, action.owner, action.due) == ("0:01:10", "Ann", "tomorrow")
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("Anna: Wir haben beschlossen, dass der Zaun bis zum Herbst bleibt.", "decisions"),
+        ("Anna: Und das ist gut so. Ich schicke die Liste bis Freitag an den Rat.", "actions"),
+        ("Anna: Nous avons décidé de garder la vieille maison pour les enfants.", "decisions"),
+        ("Anna: Hemos decidido que la fiesta es en la plaza con los vecinos.", "decisions"),
+    ],
+)
+def test_minutes_know_other_languages(text, part):
+    assert part in [line.part for line in made(f"{text}\nBert: Gut.", "minutes").lines]
+
+
+def test_a_question_is_answered_by_the_sentences_about_it():
+    found = made(ARTICLE, about="How many passengers do the old ferries carry?", sentences=1)
+    assert found.answered
+    assert "1,900 passengers" in found.text
+
+
+def test_a_question_that_the_document_does_not_answer_is_said_to_be():
+    found = made(ARTICLE, "key-points", about="What do penguins eat?", words=3)
+    assert not found.answered
+    assert found.lines == ()
+    assert found.text == 'The document says nothing about "What do penguins eat?".'
+
+
+def test_bad_options_are_named():
+    with pytest.raises(UserError, match="type='tl' is not a form"):
+        make_form(type="tl")
+    with pytest.raises(UserError, match="does not ask anything"):
+        make_form(about=" ? ")
+    with pytest.raises(UserError, match=r"2,001 characters, more than 2,000"):
+        make_form(about="x" * 2001)
