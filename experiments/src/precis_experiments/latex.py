@@ -12,7 +12,7 @@ def latex(markdown: str) -> str:
 
     Tables need bars at both ends of each line, and a rule below the header.
     """
-    lines = []
+    lines: list[str] = []
     for is_table, group in groupby(markdown.splitlines(), key=lambda line: line.startswith("|")):
         block = list(group)
         lines += [read_markdown(block).latex()] if is_table else map(latex_text, block)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Literal, final
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -72,7 +72,7 @@ class Table:
             collapse_padding=self.compact,
         )
         for name in self.header:
-            side = "left" if name in self.texts else "right"
+            side: Literal["left", "right"] = "left" if name in self.texts else "right"
             made.add_column(Text(name), justify=side, overflow="fold", no_wrap=name in self.unbroken)
         for place, (row, style) in enumerate(zip_longest(self.rows, self.styles)):
             if place in self.lines_above:
