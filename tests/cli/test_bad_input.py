@@ -320,7 +320,8 @@ def test_a_device_that_is_not_there(device: str, finished: Path, precis: Precis,
 
 def test_documents_are_looked_at_before_a_model_is_loaded(precis: Precis, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xff")
-    assert "a.txt" in precis("summarize", tmp_path / "a.txt", "--model", tmp_path / "none").error
+    (tmp_path / "empty").mkdir()
+    assert "a.txt" in precis("summarize", tmp_path / "a.txt", "--model", tmp_path / "empty").error
 
 
 @pytest.mark.parametrize(
@@ -388,8 +389,10 @@ def test_a_document_longer_than_the_model_reads(
         (["evaluate", "--data", "d", "--out", "o"], "--model M, or --predictions"),
     ],
 )
-def test_a_command_line_that_cannot_be_meant(arguments: list[str], message: str, precis: Precis) -> None:
-    outcome = precis(*arguments)
+def test_a_command_line_that_cannot_be_meant(
+    arguments: list[str], message: str, pairs: Path, precis: Precis
+) -> None:
+    outcome = precis(*(pairs if word == "d" else word for word in arguments))
     assert outcome.code == 2
     assert message in outcome.error
 

@@ -52,7 +52,10 @@ def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_p
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--examples", "0", "--model", "m"], "`precis evaluate --model m --data d --out o/evaluation`"),
+        (
+            ["--examples", "0", "--model", "m"],
+            "`precis evaluate --model m --data {pairs} --out o/evaluation`",
+        ),
         (["--examples", "0"], "zero-shot needs a trained model"),
         (["--examples", "-1"], "use 1 or more"),
         (["--sampling-seed", "1"], "add --examples"),
@@ -62,7 +65,7 @@ def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_p
         (["--search", "--lr", "1e-3", "--space", "learning_rate=1"], "train.learning_rate was also given"),
     ],
 )
-def test_options_that_do_not_go_together(options: list[str], says: str, precis: Precis) -> None:
-    outcome = precis("finetune", "--data", "d", "--out", "o", *options)
+def test_options_that_do_not_go_together(options: list[str], says: str, pairs: Path, precis: Precis) -> None:
+    outcome = precis("finetune", "--data", pairs, "--out", "o", *options)
     assert outcome.code == 2
-    assert says in outcome.error
+    assert says.format(pairs=pairs) in outcome.error

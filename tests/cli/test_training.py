@@ -108,9 +108,9 @@ def test_a_signal_while_the_model_is_written_waits_for_it_and_ends_as_elsewhere(
 ) -> None:
     export = module.export_model  # type: ignore[attr-defined]
 
-    def interrupted(*arguments: Any) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        export(*arguments)
+        export(*arguments, **options)
 
     monkeypatch.setattr(module, "export_model", interrupted)
     out = tmp_path / "run"

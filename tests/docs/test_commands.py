@@ -14,10 +14,12 @@ ORDER = (
     *(
         "data",
         "finetune",
+        "share",
         "summarize",
         "documents",
         "batch",
         "extract",
+        "forms",
         "export",
         "evaluate",
         "faithfulness",

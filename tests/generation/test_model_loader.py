@@ -257,8 +257,8 @@ def test_a_folder_without_a_seal_is_read_as_it_is(tmp_path: Path) -> None:
         ("config.json", None, "its tensors do not have the shapes of its config.json"),
         ("tokenizer.json", "", "none of its files contains the tokenizer's vocabulary"),
         ("tokenizer.json", "{}", "'added_tokens' is missing in it"),
-        ("tokenizer.json", "{", "invalid JSON: "),
-        ("tokenizer.json", "[]", "it does not have the expected format"),
+        ("tokenizer.json", "{", "is not valid JSON: "),
+        ("tokenizer.json", "[]", "is not a JSON object"),
     ],
 )
 def test_what_libraries_say_in_riddles_is_said_in_words(

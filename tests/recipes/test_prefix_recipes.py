@@ -131,7 +131,7 @@ def test_settings_of_a_prefix_are_changed_by_name_like_all_others() -> None:
         (["units=words"], "units=words: unknown units"),
         (["prefix=none", "prefix.length=4"], "prefix.length needs a prefix"),
         (["attention.mass=0.9"], "does not apply to --method softsa; only truncsa, htruncsa use it"),
-        (["prefix.width=4"], "unknown setting 'width' of Prefix"),
+        (["prefix.width=4"], "unknown setting; did you mean 'keys.width'"),
     ],
 )
 def test_what_a_prefix_cannot_be_is_one_line(words: list[str], says: str) -> None:

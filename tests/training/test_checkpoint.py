@@ -31,7 +31,12 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
     _save(checkpoints, 10, 20, 30, 40, 50, best=20)
 
     assert checkpoints.steps() == [20, 40, 50]
-    assert json.loads((tmp_path / "best.json").read_text()) == {"step": 20, "value": 0.5, "metric": "loss"}
+    assert json.loads((tmp_path / "best.json").read_text()) == {
+        "step": 20,
+        "value": 0.5,
+        "metric": "loss",
+        "chosen_by": "loss",
+    }
 
 
 def test_a_new_best_lets_the_old_one_go(tmp_path: Path) -> None:

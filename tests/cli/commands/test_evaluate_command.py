@@ -106,7 +106,7 @@ def test_several_models_that_cannot_be_scored_together(
     assert (twice.code, "is given twice, also as" in twice.error) == (2, True)
     missing = precis(*scored, "--model", tmp_path / "none")
     assert (missing.code, "none: no such folder" in missing.error) == (2, True)
-    adapted = precis(*scored, "--model", tmp_path / "none", "--adapter", tmp_path)
+    adapted = precis(*scored, "--model", finished, "--adapter", tmp_path)
     assert (adapted.code, "needs exactly one --model, but 2 are given" in adapted.error) == (2, True)
     assert not out.exists()
 

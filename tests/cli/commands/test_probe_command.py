@@ -66,7 +66,7 @@ def test_curves_are_drawn_from_a_list(precis: Precis, tmp_path: Path) -> None:
     (tmp_path / "runs.csv").write_text("line,x,rougeL\nprefix,5,20\nprefix,50,30\n")
     outcome = precis("probe", "curves", tmp_path / "runs.csv", "--by", "share", "--out", tmp_path / "out")
     assert outcome.code == 0, outcome.err
-    assert "2 runs, 1 lines, rougeL" in outcome.out
+    assert "2 runs, 1 line, rougeL" in outcome.out
     assert (tmp_path / "out" / "curves.png").is_file()
 
 

@@ -29,6 +29,7 @@ NEEDED = {
     "export onnx": "x",
     "reproduce": "prophetnet",
     "data pack": "x",
+    "errors": "x",
     "probe curves": "x",
     "probe metrics": "x",
     "judge serve": "x",

@@ -52,7 +52,7 @@ class Tracker(Callback):
         try:
             self._client = importlib.import_module(self.name)
         except ImportError as error:
-            raise UserError(f"{self.name} is not installed; run `pip install precis[{self.name}]`") from error
+            raise UserError(f"{self.name} is not installed; run `pip install {self.name}`") from error
         known = _read(info.folder / TRACKING_FILE)
         before = known.get(self.name) if info.first_step else None
         try:

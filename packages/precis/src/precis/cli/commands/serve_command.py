@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,7 @@ from precis.cli.framework.command_class import described
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.environment_options import CommandOfService
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
+from precis.cli.framework.signals import EndedBySignal
 from precis_text.errors import UserError
 
 Models = Annotated[
@@ -188,7 +190,9 @@ def serve(
     Documents stay on this machine. Logs do not contain their text.
     """
     _check_packages()
-    _refuse_missing(model or [])
+    if model:
+        _names(model, name or [])
+        _refuse_missing(model)
     from precis.cli.framework.console import note
     from precis.server.client_keys import Keys
     from precis.server.connections import ConnectionLimits
@@ -237,7 +241,8 @@ def serve(
         for each, place in zip(names, models, strict=True)
     }
     pool = ModelPool(loaders, memory=None if model_memory is None else model_memory * 1_000_000)
-    run(pool, address=address, access=access, limits=limits, connections=connections, notify=note)
+    with suppress(EndedBySignal):  # the end that was asked for, once its requests have ended
+        run(pool, address=address, access=access, limits=limits, connections=connections, notify=note)
 
 
 def _refuse_missing(models: list[str]) -> None:

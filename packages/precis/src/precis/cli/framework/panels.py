@@ -49,6 +49,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "likelihood",
         "checker",
     ),
+    "Ray": ("workers", "address", "verify"),
     "Limits": (
         "max_tokens",
         "queue_tokens",
