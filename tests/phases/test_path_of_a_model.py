@@ -40,6 +40,7 @@ def test_each_file_of_the_folder_is_opened_once_to_check_it(command: list[str], 
         assert main(command) == 0
     ours = {name: count for (name, opener), count in counts.items() if name and opener == "precis"}
     assert {"config.json", "generation_config.json", "tokenizer.json", "model.safetensors"} <= ours.keys()
-    assert max(ours.values()) <= CHECKED + DIGESTED, ours
+    grown = {"tokenizer.json": 1}  # read once more, to see that no character grows without end
+    assert all(count <= CHECKED + DIGESTED + grown.get(name, 0) for name, count in ours.items()), ours
     theirs = {name: count for (name, opener), count in counts.items() if name and opener != "precis"}
     assert max(theirs.values()) <= BY_TRANSFORMERS, theirs
