@@ -84,4 +84,6 @@ def invented() -> SimpleNamespace:
             )
         return made
 
-    return SimpleNamespace(make=make, counter=ByWords, name="invented", modes=("extract", "abstract"))
+    return SimpleNamespace(
+        make=make, counter=ByWords, name="invented", modes=("extract", "abstract"), english_only=False
+    )

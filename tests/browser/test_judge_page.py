@@ -90,7 +90,7 @@ def test_twenty_pages_by_keyboard_alone_with_a_reload_in_the_middle(chromium, se
             page.keyboard.press(key)
         keep(page)
     page.wait_for_selector("#message:not([hidden])")
-    assert "All 20 pages" in page.inner_text("#message-text")
+    assert "all 20 pages" in page.inner_text("#message-text")
     said = lines(study.folder / "verdicts.jsonl")
     assert [one["page"] for one in said] == list(range(20))
     assert {tuple(one["choices"][key] for key in KEYS) for one in said} == {

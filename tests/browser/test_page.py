@@ -42,7 +42,11 @@ def slowly(invented) -> Iterator[Running]:
             watch(0, 1, 0)
         return invented.make(texts, ask, watch, hear)
 
-    one = run(SimpleNamespace(make=make, counter=ByWords, name="slow", modes=invented.modes, go=go))
+    one = run(
+        SimpleNamespace(
+            make=make, counter=ByWords, name="slow", modes=invented.modes, go=go, english_only=False
+        )
+    )
     yield one
     go.set()
     one.stop()
