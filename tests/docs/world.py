@@ -32,6 +32,13 @@ def make_world(folder: Path) -> None:
         (folder / name).write_text(_REPORT)
     (folder / "report.pdf").write_bytes(pdf([lines_of([line]) for line in _REPORT.split(". ")]))
     (folder / "report.docx").write_bytes(word(lambda document: document.add_paragraph(_REPORT)))
+    said = [
+        "Ann: We decided to repair the boat.",
+        "Bob: I will order the paint by Friday.",
+        "Ann: Who pays for it?",
+    ]
+    cues = (f"00:00:0{2 * n}.000 --> 00:00:0{2 * n + 1}.000\n{line}\n" for n, line in enumerate(said))
+    (folder / "meeting.vtt").write_text("WEBVTT\n\n" + "\n".join(cues))
     mail = f"From ann@example.org Mon Jan  5 09:00:00 2026\nSubject: Choir\n\n{_REPORT}\n\n"
     (folder / "mails.mbox").write_text(2 * mail)
     (folder / "letters" / "more").mkdir(parents=True)
