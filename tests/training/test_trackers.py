@@ -117,7 +117,7 @@ def test_a_client_that_is_missing_or_refuses_is_one_line(
     tmp_path: Path, wandb: FakeWandb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    with pytest.raises(UserError, match=r"mlflow is not installed; run `pip install precis\[mlflow\]`"):
+    with pytest.raises(UserError, match=r"mlflow is not installed; run `pip install mlflow`"):
         train(tmp_path / "a", MLflow())
 
     def refuses(**_: object) -> None:

@@ -31,13 +31,18 @@ sys.exit(run_app("precis", lambda: loading, []))
 
 def started(*, ignored: int | None = None) -> subprocess.Popen[str]:
     """Start a command that waits, and return when it does."""
-    ignore = None if ignored is None else lambda: signal.signal(ignored, signal.SIG_IGN)
+
+    def set_signals() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background inherits that it is ignored
+        if ignored is not None:
+            signal.signal(ignored, signal.SIG_IGN)
+
     process = subprocess.Popen(
         [sys.executable, "-c", WAITING],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=ignore,
+        preexec_fn=set_signals,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "waits\n"
