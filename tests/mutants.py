@@ -20,17 +20,19 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 KNOWN = Path(__file__).with_name("surviving_mutants.toml")
-SECONDS = 180  # for the tests of one change; more is an endless loop
+SECONDS = 180  # for the tests of one change; more is an endless loop, or a machine that is busy
+Outcome = Literal["noticed", "survived", "out of time"]
 _COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -173,8 +175,8 @@ def _imports(file: Path, module: str) -> bool:
     )
 
 
-def is_noticed(mutant: Mutant, files: Sequence[str]) -> bool:
-    """Run the tests in a forked process with the change; a process that does not end in time has noticed it."""
+def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
+    """Run the tests in a forked process with the change, and end it after `SECONDS`."""
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
@@ -183,11 +185,11 @@ def is_noticed(mutant: Mutant, files: Sequence[str]) -> bool:
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status) != pytest.ExitCode.OK
+            return "survived" if os.waitstatus_to_exitcode(status) == pytest.ExitCode.OK else "noticed"
         time.sleep(0.05)
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return True
+    return "out of time"
 
 
 def _run_changed(mutant: Mutant, files: Sequence[str]) -> None:
@@ -257,25 +259,31 @@ def main() -> int:
 
 
 def _report(found: Sequence[Mutant], tested: dict[str, list[str]], reasons: dict[str, str]) -> int:
-    """Try the changes, print the survivors and the share of the others; Ctrl-C ends it with the figure so far."""
-    tried, killed, unexplained = 0, 0, 0
+    """Try the changes, print the survivors and the share of the others; Ctrl-C ends it with the figure so far.
+
+    A change that ran out of time counts neither way: its tests may loop without end, or the machine may be busy.
+    """
+    outcomes: Counter[Outcome] = Counter()
+    unexplained = 0
     try:
         for mutant in found:
-            noticed = is_noticed(mutant, tested[mutant.module])
-            tried, killed = tried + 1, killed + noticed
-            if noticed:
+            outcome = outcome_of(mutant, tested[mutant.module])
+            outcomes[outcome] += 1
+            if outcome == "noticed":
                 continue
             reason = reasons.get(mutant.name)
-            unexplained += reason is None
+            unexplained += outcome == "survived" and reason is None
             told = f" ({reason})" if reason else ""
-            print(
-                f"survives: line {mutant.line}, {mutant.name}{told}; {killed} of {tried} noticed", flush=True
-            )
+            print(f"{outcome}: line {mutant.line}, {mutant.name}{told}", flush=True)
     except KeyboardInterrupt:
-        print(f"interrupted after {tried} of {len(found)} changes")
-    share = f", {killed / tried:.0%}" if tried else ""
-    print(f"{killed} of {tried} changes noticed{share}; {unexplained} survive without a reason")
-    return int(unexplained > 0 or tried < len(found))
+        print(f"interrupted after {outcomes.total()} of {len(found)} changes")
+    ended = outcomes["noticed"] + outcomes["survived"]
+    share = f", {outcomes['noticed'] / ended:.0%}" if ended else ""
+    late = f"; {outcomes['out of time']} ran out of time" if outcomes["out of time"] else ""
+    print(
+        f"{outcomes['noticed']} of {ended} changes noticed{share}; {unexplained} survive without a reason{late}"
+    )
+    return int(unexplained > 0 or outcomes.total() < len(found))
 
 
 if __name__ == "__main__":

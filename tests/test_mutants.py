@@ -40,13 +40,13 @@ def test_each_change_is_one_place_outside_texts_and_errors(module: str) -> None:
 def test_a_change_is_noticed_or_survives(module: str, tmp_path: Path) -> None:
     file = tmp_path / "test_larger.py"
     file.write_text("from larger_of_two import larger\ndef test_it():\n    assert larger(3, 1) == 5\n")
-    found = {mutant.now: mutants.is_noticed(mutant, [str(file)]) for mutant in mutants.mutants(module)}
+    found = {mutant.now: mutants.outcome_of(mutant, [str(file)]) for mutant in mutants.mutants(module)}
     assert found == {
-        "not a <= b": True,
-        "a < b": False,
-        "max(a, b) - 2": True,
-        "min": True,
-        "3": True,
+        "not a <= b": "noticed",
+        "a < b": "survived",
+        "max(a, b) - 2": "noticed",
+        "min": "noticed",
+        "3": "noticed",
     }
 
 
@@ -55,3 +55,15 @@ def test_the_tests_of_a_module_are_those_with_its_name_and_those_that_import_it(
     assert names[0] == "test_locks.py"
     assert "test_seal.py" not in names[:1]
     assert mutants.modules_of(["precis_text.support"])[0].startswith("precis_text.support.")
+
+
+def test_a_change_whose_tests_do_not_end_counts_neither_way(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "test_larger.py"
+    file.write_text("import time\ndef test_it():\n    time.sleep(30)\n")
+    monkeypatch.setattr(mutants, "SECONDS", 1)
+    assert mutants._report(mutants.mutants(module)[:1], {module: [str(file)]}, {}) == 0
+    assert capsys.readouterr().out.endswith(
+        "0 of 0 changes noticed; 0 survive without a reason; 1 ran out of time\n"
+    )

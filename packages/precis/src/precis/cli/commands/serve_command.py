@@ -190,9 +190,9 @@ def serve(
     Documents stay on this machine. Logs do not contain their text.
     """
     _check_packages()
-    if model:
-        _names(model, name or [])
-        _refuse_missing(model)
+    models = model or [model_to_use(None, adapter)]
+    names = _names(models, name or [])
+    _refuse_missing(model or [])
     from precis.cli.framework.console import note
     from precis.server.client_keys import Keys
     from precis.server.connections import ConnectionLimits
@@ -222,13 +222,11 @@ def serve(
         batch=batch_size,
         per_minute=requests_per_minute,
     )
-    models = model or [model_to_use(None, adapter)]
     if adapter is not None and len(models) > 1:
         raise UserError(
             f"--adapter {adapter} needs exactly one --model, but {len(models)} are given; name the adapter's run "
             "folder as a separate --model, which includes its base"
         )
-    names = _names(models, name or [])
     begin(threads)
     load = partial(
         ServedModel.load,
