@@ -378,8 +378,13 @@ def test_the_plan_computes_from_narrow_models_what_the_whole_model_keeps(
     precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No model of the run's width is built outside the meta device, and the bytes are those of one."""
-    wide = {"model.hidden_size": 64, "model.num_attention_heads": 8, "model.intermediate_size": 128}
-    run = small(**{**wide, "model.vocab_size": 3000, "model.dropout": 0.1, "train.precision": precision})
+    wide: dict[str, Any] = {
+        "model.hidden_size": 64,
+        "model.num_attention_heads": 8,
+        "model.intermediate_size": 128,
+    }
+    wide |= {"model.vocab_size": 3000, "model.dropout": 0.1, "train.precision": precision}
+    run = small(**wide)
     whole = memory_plan_module._of_all_layers(run)
     widths: list[int] = []
     build = memory_plan_module._model
@@ -398,7 +403,8 @@ def test_the_plan_computes_from_narrow_models_what_the_whole_model_keeps(
 
 
 def test_the_bytes_of_a_row_hold_for_many_rows() -> None:
-    run = small(**{"model.vocab_size": 2048, "model.dropout": 0.1})
+    changes: dict[str, Any] = {"model.vocab_size": 2048, "model.dropout": 0.1}
+    run = small(**changes)
     depth = (2, 1, run.objective.own_layers)
     of_row, shared = memory_plan_module._of_rows(run, depth, 2048)
     model = memory_plan_module._model(run, depth)
