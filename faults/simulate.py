@@ -231,7 +231,7 @@ def _summarize_here(batch: Any, out: Path) -> None:
             for begin in range(0, len(left), 3):
                 rows = block.take(left[begin : begin + 3])
                 place = parts / f"{rows['id'][0].as_py()}.parquet"
-                with open(half := place.with_suffix(".half"), "wb") as file:
+                with (half := place.with_suffix(".half")).open("wb") as file:
                     parquet.write_table(worker(rows), file)
                 half.rename(place)
 

@@ -18,7 +18,7 @@ from precis.server.model_pool import ModelPool
 from precis.server.served_model import ServedModel
 
 _WAYS = ("whole", "pieces", "leaves early", "leaves while it waits", "no JSON")
-_LIMITS = Limits(tokens=2000, queue=2000, seconds=60.0)
+_LIMITS = Limits(tokens=600, queue=600, seconds=60.0)  # room for a few documents at a time
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,19 @@ def faults_of(model: str, documents: Sequence[str], drawn: Sequence[Client]) -> 
 
 async def _serve(served: ServedModel, documents: Sequence[str], drawn: Sequence[Client]) -> list[str]:
     app: Any = make_app(ModelPool.of(served), limits=_LIMITS, access=Access(keys=None), grace=10)
-    async with _life(app):
+    async with _Life(app):
         alone = [await _ask(app, Client(number, "whole", 0), text) for number, text in enumerate(documents)]
         wrong = [
-            f"document {number} alone: {status}" for number, (status, _) in enumerate(alone) if status != 200
+            f"document {number} alone: {status}: {body}"
+            for number, (status, body) in enumerate(alone)
+            if status != 200
         ]
         found = await asyncio.gather(*(_ask(app, each, documents[each.document]) for each in drawn))
         for client, (status, body) in zip(drawn, found, strict=True):
             wrong += _problems(client, status, body, alone[client.document][1])
         again = [await _ask(app, Client(number, "whole", 0), text) for number, text in enumerate(documents)]
         wrong += [
-            f"document {number} differs afterwards"
+            f"document {number} differs afterwards: {each}"
             for number, each in enumerate(again)
             if each != alone[number]
         ]
@@ -75,11 +77,7 @@ async def _ask(app: Any, client: Client, text: str) -> tuple[int, Any]:
         await asyncio.sleep(0)
     content = b"{no" if client.way == "no JSON" else json.dumps({"text": text}).encode()
     cut = len(content) // 2
-    coming = (
-        [content]
-        if client.way in ("whole", "no JSON", "leaves while it waits")
-        else [content[:cut], content[cut:]]
-    )
+    coming = [content[:cut], content[cut:]] if client.way in ("pieces", "leaves early") else [content]
     if client.way == "leaves early":
         coming = coming[:1]
     sent, told, answered = 0, [], asyncio.Event()
@@ -124,7 +122,7 @@ def _scope(length: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class _life:
+class _Life:
     """The life of an ASGI application: started on entering, stopped on leaving."""
 
     def __init__(self, app: Any) -> None:
