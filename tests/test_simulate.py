@@ -1,6 +1,6 @@
 """The simulated faults find what they should find, and the same seed finds it again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,7 +10,7 @@ from precis.storage.journal import Journal
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[simulate.World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> simulate.World:
     forked.import_everything()
     return simulate.World(tmp_path_factory.mktemp("world"))
 
@@ -20,6 +20,7 @@ def first_that_fails(world: simulate.World, name: str, *, among: int) -> int | N
     return next(seeds, None)
 
 
+@pytest.mark.slow
 def test_a_journal_that_leaves_torn_lines_is_found_and_found_again(
     world: simulate.World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,6 +40,7 @@ def test_a_journal_that_leaves_torn_lines_is_found_and_found_again(
     assert simulate.try_seed(world, seed, only="summarize")[1] == []
 
 
+@pytest.mark.slow
 def test_a_queue_that_counts_clients_who_left_is_found(
     world: simulate.World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
