@@ -232,7 +232,7 @@ def _assemble(parts: Path, place: Path) -> None:
             table = parquet.read_table(part).cast(ROWS)
             # A machine that died while writing may have left the same rows twice.
             new = [number for number, name in enumerate(table["id"].to_pylist()) if name not in seen]
-            table = table.take(new)
+            table = table.take(arrow.array(new, arrow.int64()))  # typed, since all rows may be there already
             seen.update(table["id"].to_pylist())
             if writer is not None:
                 writer.write_table(table)

@@ -40,6 +40,7 @@ from precis.generation.model_folder import (
 from precis.generation.model_location import ModelLocation, is_classifier, locate
 from precis.generation.model_metadata import ModelUse
 from precis.generation.model_names import PICKLES, SAFE
+from precis.messages import without_bars
 from precis.models.family import FamilyConfig
 from precis.storage.model_files import check_decoding
 from precis.storage.seal import check_sealed, checking_sealed
@@ -233,13 +234,15 @@ def _load_weights(
     try:
         if found is not None and found.is_compact:
             kind = MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(config)]
-            model, info = kind.from_pretrained(None, state_dict=read_compact(found.folder), **options)
+            with without_bars():
+                model, info = kind.from_pretrained(None, state_dict=read_compact(found.folder), **options)
             if decoding is not None:
                 model.generation_config = decoding
         else:
-            model, info = AutoModelForSeq2SeqLM.from_pretrained(
-                str(place), use_safetensors=True, trust_remote_code=False, **options
-            )
+            with without_bars():
+                model, info = AutoModelForSeq2SeqLM.from_pretrained(
+                    str(place), use_safetensors=True, trust_remote_code=False, **options
+                )
     except UserError:
         raise
     except Exception as error:

@@ -16,7 +16,7 @@ from precis.cli.framework.config_file import Config
 from precis.cli.framework.environment_options import CommandOfService
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis.cli.framework.signals import EndedBySignal
-from precis_text.errors import UserError
+from precis_text.errors import UserError, install_line
 
 Models = Annotated[
     list[str] | None,
@@ -122,9 +122,7 @@ _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 def _check_packages() -> None:
     missing = [package for package in _NEEDED if find_spec(package) is None]
     if missing:
-        raise UserError(
-            f"precis serve needs {missing[0]}, which is not installed: pip install 'precis-summarizer[serve]'"
-        )
+        raise UserError(f"precis serve needs {missing[0]}, which is not installed: {install_line('serve')}")
 
 
 @described(
