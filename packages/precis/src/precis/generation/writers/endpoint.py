@@ -195,7 +195,7 @@ class Endpoint:
             403: f"; put the key in {KEY}",
             404: f"; it may lack the model {self.model!r}: name one after #",
         }.get(status, "")
-        if 400 <= status < 500:
+        if httpx.codes.is_client_error(status):
             raise UserError(f"{self._base}: answered {status}: {said}{advice}")
         raise RunError(f"{self._base}: answered {status}: {said}")
 
@@ -270,12 +270,16 @@ class _Stream:
         if event.get("error"):
             raise RunError(f"{self._base}: the server stopped: {str(event['error'])[:200]}")
         self._usage(event.get("usage"))
-        for choice in event.get("choices") or ():
-            part = (choice.get("delta") or {}).get("content")
+        choices = event.get("choices") or []
+        if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+            raise _BrokenError(f"an event is not the protocol's: {data[:40]!r}")
+        for choice in choices:
+            delta = choice.get("delta")
+            part = delta.get("content") if isinstance(delta, dict) else None
             if isinstance(part, str) and part:
                 self.texts.append(part)
                 self.tokens += 1
-            self.end = choice.get("finish_reason") or self.end
+            self.end = str(choice.get("finish_reason") or "") or self.end
 
     def _usage(self, usage: Any) -> None:
         if isinstance(usage, dict):
