@@ -9,7 +9,7 @@ from precis.generation.writers.chat import Heard, Reply
 class FakeChat:
     """Answers with `say` of the user's message, and records the prompts. It never writes more than it may."""
 
-    parts = None
+    parts = tokenizer = None
     context_is_assumed = False
 
     def __init__(self, say: Callable[[str], str], *, context: int = 4096) -> None:

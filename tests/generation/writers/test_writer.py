@@ -190,5 +190,5 @@ def test_control_tokens_of_a_document_do_not_reach_the_model_as_such():
 def test_an_encoder_decoder_loader_names_the_writer_for_a_causal_model(tmp_path):
     from precis.generation.summarizer import Summarizer
 
-    with pytest.raises(UserError, match=r"precis\.Writer"):
+    with pytest.raises(UserError, match=r"precis\.summarize"):
         Summarizer.from_pretrained(save_llama(tmp_path / "llama"))

@@ -56,6 +56,11 @@ class ChatModel(Protocol):
         """Return the tokens of a text."""
         ...
 
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer in memory; None for an endpoint."""
+        ...
+
     def size(self, messages: Sequence[Message], answer: str) -> int:
         """Return the tokens of a prompt."""
         ...

@@ -49,7 +49,7 @@ class Endpoint:
         times: the limits in seconds of connecting and of waiting for the next byte.
     """
 
-    parts = None
+    parts = tokenizer = None
     control: Sequence[str] = ()  # the marks of known templates are broken in any case
 
     def __init__(
