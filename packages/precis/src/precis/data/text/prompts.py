@@ -7,7 +7,6 @@ text can end the fence or open a turn of the chat.
 from __future__ import annotations
 
 import hashlib
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,14 +15,10 @@ from importlib.resources import files
 from typing import Literal
 
 from precis_text.length import ANY_LENGTH, Length, Sentences, Words
+from precis_text.support.addressed import CHAT_MARKS
 
 DEFAULT_LANGUAGE = "en"
 _FILE = "prompts.toml"
-# Marks of chat templates: of our fence, of ChatML and Llama 3, of Llama 2 and Mistral, of Gemma
-_MARKS = re.compile(
-    r"<(?=/?\s*document\b|\||/?s>|/?(?:start|end)_of_turn\b|/?think\b|<SYS|</SYS)|\[(?=/?(?:INST|SYSTEM_PROMPT)\])",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class Prompt:
 
 def disarmed(text: str, control: Iterable[str] = ()) -> str:
     """Return a text whose control tokens and marks of chats are broken by a space."""
-    found = _MARKS.sub(lambda mark: f"{mark[0]} ", text)
+    found = CHAT_MARKS.sub(lambda mark: f"{mark[0]} ", text)
     for token in control:
         if len(token) > 1 and token in found:
             found = found.replace(token, f"{token[0]} {token[1:]}")

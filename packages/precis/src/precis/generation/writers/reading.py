@@ -46,6 +46,10 @@ class Readable:
         """The text, or the joined units if some were left out."""
         return self.text if len(self.units) == len(extraction_units(self.text)) else self.join(self.units)
 
+    def may_quote(self, sentence: str) -> bool:
+        """Return whether a sentence of the document is among the units."""
+        return any(unit.text == sentence for unit in self.units)
+
     def join(self, units: Sequence[TextUnit]) -> str:
         """Return units as one text."""
         return joined(self.text, units)

@@ -37,7 +37,7 @@ from precis_text.length import (
     trim,
 )
 from precis_text.sentences import split_sentences
-from precis_text.support.addressed import speaks_to_a_model
+from precis_text.support.addressed import for_readers
 from precis_text.support.language import language_of
 from precis_text.support.marks import SourceText
 from precis_text.support.write_or_quote import SummarySentence, as_written, quotations, write_or_quote
@@ -169,7 +169,7 @@ class Writer:
     def _written(self, text: str, tokens: int, asked: _Asked, length: Length) -> Summary:
         """Return the summary of one document."""
         language = self._language(text)
-        source = Readable(text, [unit for unit in extraction_units(text) if not speaks_to_a_model(unit.text)])
+        source = Readable(text, for_readers(text, extraction_units(text)))
         prompt = replace(asked.prompt, language=language, length=length)
         window = decoding_window(asked.settings, length, ratio=tokens_per_word(tokens, text), document=tokens)
         turn = _Turn(self.chat, prompt, min(window.max_tokens, self.chat.context // 4), asked.watch)
@@ -249,7 +249,7 @@ class Writer:
         if self.check == "free":
             return as_written(document, reply)
         whole = trim(reply, _UNCUT, ended=ended).text  # without a sentence that the model did not end
-        found = write_or_quote(document, whole, language=language, may_quote=_may_quote)
+        found = write_or_quote(document, whole, language=language, may_quote=source.may_quote)
         if found:
             return found
         cap = length.cap
@@ -313,10 +313,6 @@ class _Turn:
             heard=None if watch is None else lambda tokens: watch(0, 1, tokens),
         )
         return plain_reply(reply.text), reply.tokens, reply.ended
-
-
-def _may_quote(sentence: str) -> bool:
-    return not speaks_to_a_model(sentence)
 
 
 def _joined(sentences: Sequence[SummarySentence]) -> str:
