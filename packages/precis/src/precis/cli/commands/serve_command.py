@@ -188,6 +188,7 @@ def serve(
     Documents stay on this machine. Logs do not contain their text.
     """
     _check_packages()
+    names = _names(model or ["default"], name or [])
     _refuse_missing(model or [])
     from precis.cli.framework.console import note
     from precis.server.client_keys import Keys
@@ -195,7 +196,6 @@ def serve(
 
     found = None if keys is None else Keys.read(keys)  # before the libraries, which take seconds
     models = model or [model_to_use(None, adapter)]
-    names = _names(models, name or [])
     from precis.generation.model_loader import named_device
     from precis.server.limits import Limits
     from precis.server.model_pool import ModelPool
