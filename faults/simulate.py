@@ -143,6 +143,9 @@ def try_seed(world: World, seed: int, *, only: str | None = None) -> tuple[str, 
     _take_up_what_was_kept(out)
     if last.code and _FINISHED not in last.said:
         return name, [f"the last start: exit {last.code}: {last.said[-300:]}"]
+    if last.code:  # a start that was killed, or met EIO, while it removed its lock had finished all else
+        for lock in out.glob("*.lock"):
+            lock.unlink()
     return name, differences(alone, out)
 
 

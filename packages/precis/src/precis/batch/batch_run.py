@@ -121,10 +121,17 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
         raise UserError(
             f"--address {batch.address or 'local'}: Ray does not start: {first_line(error)}"
         ) from None
+    _keep_token_private()
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _keep_token_private() -> None:
+    """Let nobody else read the token that Ray writes to the home folder: whoever has it may run code."""
+    with suppress(OSError, RuntimeError):  # there is none, or it is somebody else's
+        (Path.home() / ".ray" / "auth_token").chmod(0o600)
 
 
 def _refuse_unreachable(address: str) -> None:
