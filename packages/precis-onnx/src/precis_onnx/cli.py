@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--threads",
         type=int,
         default=0,
-        help="cores to use (default: OMP_NUM_THREADS, else all that affinity and the container's quota allow)",
+        help="cores to use (default: OMP_NUM_THREADS, else all allowed)",
     )
     given = parser.parse_args(arguments)
     try:

@@ -44,10 +44,7 @@ def available_cores(root: Path = Path("/")) -> int:
     Args:
         root: the folder that holds `proc` and `sys`.
     """
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     allowed = core_quota(root)
     return cores if allowed is None else max(1, min(cores, floor(allowed)))
 
