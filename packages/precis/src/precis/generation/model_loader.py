@@ -46,6 +46,7 @@ from precis.messages import without_bars
 from precis.models.family import FamilyConfig
 from precis.storage.model_files import check_decoding
 from precis.storage.seal import check_sealed, checking_sealed
+from precis.threads import use_threads
 from precis.tuning.adapter_folder import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 from precis_text.bounded_io import read_json
@@ -113,6 +114,7 @@ def load_model(
             another model; or if the adapter belongs to another model.
     """
     location = locate(source, adapter)
+    use_threads(None)
     if location.adapter is not None:
         check_sealed(location.adapter)
     loaded = _load_base(location, device=device, dtype=dtype, kind=kind)
