@@ -118,19 +118,20 @@ def measure(write: Format, style: str = "meetings") -> Outcome:
         found.update(part for part, _ in got)
         labelled.update(part for part, _ in wanted)
         right.update(part for part, _ in got.keys() & wanted)
-        wrong += [f"{part}: {turns[place].line}" for part, place in sorted(got.keys() - wanted)]
+        wrong += [f"{part}: {got[part, place].shown}" for part, place in sorted(got.keys() - wanted)]
         missed += [f"{part}: {turns[place].line}" for part, place in sorted(wanted - got.keys())]
         times += len(got)
-        timed += sum(line.time == clock[place] for (_, place), line in got.items())
+        timed += sum(place >= 0 and line.time == clock[place] for (_, place), line in got.items())
     return Outcome(right, found, labelled, timed, times, wrong, missed)
 
 
 def _turn(line: FormLine, turns: list[LabelledTurn]) -> int:
-    """Return the index of the turn that a line was taken from, by its text."""
+    """Return the index of the turn that a line was taken from, by its text; -1 if it joins several turns."""
     said = re.sub(r"^\[[^\]]*\] | \((?:owner|due|agreed): [^()]*\)$", "", line.shown).removeprefix(
         f"{line.speaker}: "
     )
-    return next(place for place, turn in enumerate(turns) if said in turn.line and line.speaker in turn.line)
+    places = (place for place, turn in enumerate(turns) if said in turn.line and line.speaker in turn.line)
+    return next(places, -1)
 
 
 def report(style: str) -> None:

@@ -40,6 +40,10 @@ _NO_OWNERS = frozenset(
         "i",
         "everyone",
         "nobody",
+        "somebody",
+        "someone",
+        "anybody",
+        "anyone",
         "one",
     )
 )
