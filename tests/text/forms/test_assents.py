@@ -77,11 +77,20 @@ def test_words_of_councils_and_of_talk(text, part):
 @pytest.mark.parametrize(
     ("meeting", "decision"),
     [
-        ("Anna: Sollen wir den Zaun im Herbst bauen?\nBert: Ja, so machen wir das.\nAnna: Und das Dach ist dicht.", "Zaun"),
-        ("Anne: Et si on garde la vieille maison ?\nBruno: D'accord, faisons comme ça.\nAnne: Le toit est vieux.", "maison"),
-        ("Ana: ¿Y si hacemos la fiesta en la plaza?\nBruno: De acuerdo.\nAna: La casa está en la plaza de los reyes, pero no tiene agua para la fiesta.", "fiesta"),
+        (
+            "Anna: Sollen wir den Zaun im Herbst bauen?\nBert: Ja, so machen wir das.\nAnna: Und das Dach ist dicht.",
+            "Zaun",
+        ),
+        (
+            "Anne: Et si on garde la vieille maison ?\nBruno: D'accord, faisons comme ça.\nAnne: Le toit est vieux.",
+            "maison",
+        ),
+        (
+            "Ana: ¿Y si hacemos la fiesta en la plaza?\nEva: De acuerdo.\nAna: La casa es de los reyes y de la gente.",
+            "fiesta",
+        ),
     ],
-)  # fmt: skip
+)
 def test_answers_in_other_languages(meeting, decision):
     ((part, shown),) = lines(meeting)
     assert part == "decisions"

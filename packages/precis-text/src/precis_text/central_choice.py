@@ -25,8 +25,8 @@ _TINY = 1e-12
 def central_scores(units: Sequence[TextUnit]) -> list[float]:
     """Return the worth of each unit in a summary, 0 to 1; 0 for headings and asides.
 
-    It is 0.4 of LexRank relative to the highest one, 0.4 / sqrt(1 + units before it), and 0.2 of the share of the title's
-    words that it has. The title is the first heading, if it comes before all other units.
+    It is 0.4 of LexRank relative to the highest one, 0.4 / sqrt(1 + units before it), and 0.2 of the share of the
+    title's words that it has. The title is the first heading, if it comes before all other units.
     """
     told = [place for place, unit in enumerate(units) if not (unit.heading or unit.aside)]
     if not told:
