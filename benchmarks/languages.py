@@ -4,7 +4,7 @@
 
 The words of a set and language are the mean of its references, times 1.15. LEAD takes the first units that are no
 headings. "trained" is the model, left out with --no-model. "central" are the scores of
-`precis_text.central_choice` in the same choice. Printed is ROUGE-1, ROUGE-2 and
+`benchmarks.central_choice` in the same choice. Printed is ROUGE-1, ROUGE-2 and
 ROUGE-Lsum on Unicode words without stems, and the difference to LEAD with a 95% interval: paired bootstrap over
 documents, 1,000 samples, seed 0. Sets without a dev part are measured on their train part, on which nothing of the
 included model was trained.
@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.central_choice import central_scores
 from benchmarks.equal_words import GENEROUS, MEASURES, difference, lead
 from precis.evaluation.rouge import Rouge
 from precis.extract.extractor import Extractor
 from precis.generation.model_location import default_model
 from precis_experiments.open_sets import SETS, OpenSet, pairs_of
-from precis_text.central_choice import central_scores
 from precis_text.length import first_words, make_length
 from precis_text.selection import choose, joined
 from precis_text.units import TextUnit, extraction_units

@@ -118,12 +118,6 @@ def _neighbours() -> Mapping[str, frozenset[str]]:
     return {code: frozenset(words.split()) for code, words in records.items()}
 
 
-def function_words(code: str | None) -> frozenset[str]:
-    """Return the words of a language that carry no content, in lower case; none of a language without a list."""
-    known = languages().get(code or "")
-    return known.function if known is not None else _neighbours().get(code or "", frozenset())
-
-
 @lru_cache(maxsize=65536)
 def _stem(name: str, word: str) -> str:
     return str(_stemmer(name).stem(word))

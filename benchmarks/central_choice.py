@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from precis_text.centrality import in_windows, lex_rank
-from precis_text.support.language import function_words, language_of
+from precis_text.support.language import language_of, languages
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
 
@@ -46,7 +46,8 @@ def central_scores(units: Sequence[TextUnit]) -> list[float]:
 def _content(units: Sequence[TextUnit]) -> list[list[str]]:
     """Return the words of each unit that carry content."""
     words = [unicode_words(unit.text) for unit in units]
-    idle = function_words(language_of(" ".join(unit.text for unit in units)))
+    listed = languages().get(language_of(" ".join(unit.text for unit in units)) or "")
+    idle = frozenset[str]() if listed is None else listed.function
     if not idle and len(units) >= _FEWEST_UNITS:
         shared = Counter(word for found in words for word in set(found))
         idle = frozenset(word for word, count in shared.items() if count > _COMMON * len(units))
