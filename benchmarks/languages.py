@@ -59,7 +59,7 @@ MEASURED: Sequence[OpenSet] = (
 
 
 @dataclass(frozen=True)
-class _Counted:
+class Counted:
     """The units of a document for `choose`; a cap in words needs no tokens."""
 
     units: Sequence[TextUnit]
@@ -73,7 +73,7 @@ def central(document: str, words: int) -> str:
     """Return the extract by the central scores."""
     units = extraction_units(document)
     length = make_length(words=words, short="write")
-    chosen = [units[place] for place in choose(_Counted(units), central_scores(units), length, words=words)]
+    chosen = [units[place] for place in choose(Counted(units), central_scores(units), length, words=words)]
     text = joined(document, chosen)
     return first_words(text, words)
 
