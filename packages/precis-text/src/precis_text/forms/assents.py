@@ -1,6 +1,6 @@
 """Answers without content, such as "Sounds good." or "I'll do it.", with the statement that they agree to.
 
-In minutes such an answer alone says nothing. The proposal is then the decision, and the task is the action.
+Such answers say nothing in minutes. The proposal is then the decision, and the task is the action.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Cues:
     hollow: frozenset[str]
 
     def is_hollow(self, text: str) -> bool:
-        """Check whether a statement has no content of its own, such as "Good, then that is decided."."""
+        """Check whether a statement lacks content of its own, such as "Good, then that is decided."."""
         return self.hollow.issuperset(unicode_words(text.replace("'", " ")))
 
 
