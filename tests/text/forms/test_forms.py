@@ -150,29 +150,6 @@ def test_minutes_know_other_languages(text, part):
     assert part in [line.part for line in made(f"{text}\nBert: Gut.", "minutes").lines]
 
 
-def decisions(document):
-    return [line.shown for line in made(document, "minutes").lines if line.part == "decisions"]
-
-
-def test_a_decision_without_content_is_the_proposal_that_it_accepts():
-    talk = "Ann: I propose to paint the hall blue.\nBob: It was green for years.\nAnn: Good, then that is decided."
-    assert decisions(talk) == ["[turn 1] Ann: I propose to paint the hall blue."]
-    assert decisions("Ann: Shall we meet every Monday at ten?\nBob: Fine.\nCem: Agreed, that's settled.") == [
-        "[turn 1] Ann: Shall we meet every Monday at ten? – Agreed, that's settled."
-    ]
-    german = "Anna: Ich schlage vor, die Halle blau zu streichen.\nBert: Gut, dann ist das so beschlossen."
-    assert decisions(german) == ["[turn 1] Anna: Ich schlage vor, die Halle blau zu streichen."]
-
-
-def test_a_decision_without_content_or_proposal_is_left_out():
-    assert decisions("Ann: Hello.\nBob: Good, then that is decided.") == []
-
-
-def test_a_proposal_decided_in_two_sentences_is_one_line():
-    talk = "Ann: I propose to paint the hall blue.\nBob: That is agreed.\nCem: Then it is decided."
-    assert len(decisions(talk)) == 1
-
-
 def test_a_question_is_answered_by_the_sentences_about_it():
     found = made(ARTICLE, about="How many passengers do the old ferries carry?", sentences=1)
     assert found.answered

@@ -1,7 +1,7 @@
 """The minutes of a meeting: topics, decisions, actions and open questions, each with its place.
 
 `minutes.toml` lists the words by which each language says them. Every line is a sentence of the meeting; an owner or a
-date is named only if the meeting names it. A decision that only agrees is replaced by the proposal it refers to.
+date is named only if the meeting names it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import ClassVar, final
@@ -25,9 +25,7 @@ _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "topics": 1.0}
 _DEFAULT = "en"
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS = 3
-_NEAR = 8  # statements before a decision in which its proposal is looked for
 _LETTERS = 4000  # characters by which the language is detected
-_WORD = re.compile(r"[^\W\d_]+")
 _NO_OWNERS = frozenset(
     (
         "it",
@@ -63,8 +61,6 @@ class Cues:
     topics: re.Pattern[str]
     accepts: re.Pattern[str]
     unknown: re.Pattern[str]
-    proposals: re.Pattern[str]
-    hollow: frozenset[str]
     assigned: Sequence[re.Pattern[str]]
     due: Sequence[re.Pattern[str]]
 
@@ -80,9 +76,8 @@ def _cues(record: Mapping[str, object]) -> Cues:
     made: dict[str, object] = {"labels": record["labels"]}
     for name in ("decisions", "undecided", "promises", "requests", "idle", "open", "topics"):
         made[name] = _pattern("|".join(f"(?:{each})" for each in _texts(record[name])))
-    for name in ("accepts", "unknown", "proposals"):
+    for name in ("accepts", "unknown"):
         made[name] = _pattern(str(record[name]))
-    made["hollow"] = frozenset(str(record["hollow"]).split())
     for name in ("assigned", "due"):
         made[name] = [_pattern(each) for each in _texts(record[name])]
     return Cues(**made)  # type: ignore[arg-type]
@@ -110,14 +105,8 @@ class Minutes(Form):
         said = statements_of(source)
         replies = _accepting(said, known)
         places = (place for place in range(len(said)) if place not in replies.values())
-        found = {
-            (line.part, line.start): line
-            for place in places
-            if (line := _line(said, place, source, known, replies))
-        }  # a proposal may be decided in two sentences
-        return sorted(
-            [*_topics(said, source, known), *found.values()], key=lambda line: PARTS.index(line.part)
-        )
+        found = [line for place in places if (line := _line(said, place, source, known, replies))]
+        return sorted([*_topics(said, source, known), *found], key=lambda line: PARTS.index(line.part))
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return the parts under their labels; a part without lines is left out."""
@@ -166,32 +155,8 @@ def _line(
         due = next((found["due"] for found in dates if found), "")
         return _shown(said[place], "actions", source, owner=owner, due=due)
     if known.decisions.search(statement) and not known.undecided.search(statement):
-        return _decision(said, place, source, known)
-    return None
-
-
-def _decision(said: Sequence[Statement], place: int, source: ScoredText, known: Cues) -> FormLine | None:
-    """Return the line of a decision; one without content shows the proposal, and is left out if there is none."""
-    if not _is_hollow(said[place], known):
         return _shown(said[place], "decisions", source)
-    before = [
-        each
-        for each in reversed(said[max(0, place - _NEAR) : place])
-        if not _is_hollow(each, known) and len(each.text.split()) > _FEWEST_WORDS
-    ]
-    proposed = [each for each in before if known.proposals.search(_plain(each))]
-    stated = [each for each in before if not each.text.endswith("?")]
-    if not proposed and not stated:
-        return None
-    proposal = (proposed or stated)[0]
-    if proposal.text.endswith("?"):
-        proposal = replace(proposal, text=f"{proposal.text} – {said[place].text}")
-    return _shown(proposal, "decisions", source)
-
-
-def _is_hollow(statement: Statement, known: Cues) -> bool:
-    """Return whether a statement has no words but those of agreement: "Good, then that is decided"."""
-    return all(word in known.hollow for word in _WORD.findall(_plain(statement).lower()))
+    return None
 
 
 def _owner(statement: Statement, known: Cues) -> str | None:

@@ -37,6 +37,7 @@ from precis.phases.use.summary_job import SummaryJob
 from precis.storage.atomic import replacing, write_file
 from precis.storage.settings_change import refuse_change
 from precis_text.bounded_io import read_json, stat_or_none
+from precis_text.cores import available_cores
 from precis_text.errors import RunError, UserError, first_line
 
 SUMMARIES = ("summaries.jsonl", "summaries.parquet")
@@ -112,7 +113,7 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
 
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
-    workers = batch.workers or os.cpu_count() or 1
+    workers = batch.workers or available_cores()
     here = {"address": "local", "num_cpus": workers + _SPARE, "include_dashboard": False}
     try:
         with _without_errors_of_c():
