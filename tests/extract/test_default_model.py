@@ -97,7 +97,9 @@ def test_a_folder_of_that_name_needs_its_path(tmp_path: Path, monkeypatch: pytes
 
 
 def test_its_summaries_are_sentences_of_the_text_within_the_cap() -> None:
-    text = f"{TEXT} The ferry runs until then. A steel footbridge stands beside it. Lorries take the mill road."
+    text = (
+        f"{TEXT} The ferry runs until then. A steel footbridge stands beside it. Lorries take the mill road."
+    )
     for cap, least in ((10, 1), (20, 1), (40, 0.85 * 40)):
         summary = summarize(text, words=cap)
         assert least <= length_in_words(summary) <= cap
