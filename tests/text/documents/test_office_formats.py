@@ -144,6 +144,9 @@ def test_a_locked_open_document_says_so() -> None:
             "a | b\nc | d\n\nThen.",
         ),
         (r"{\header GONE}Kept.\par", "Kept."),
+        (r"Kept {\deleted GONE }here.\par", "Kept here."),
+        (r'See {\field{\*\fldinst{HYPERLINK "GONE"}}{\fldrslt{the plan}}} now.\par', "See the plan now."),
+        (r"One.\par{\shp{\*\shpinst{\shptxt A box.\par}}}Two.\par", "One.\n\nTwo.\n\nA box."),
         (r"\bullet\tab one\par\bullet\tab two\par", "- one\n- two"),
     ],
 )
