@@ -24,7 +24,7 @@ _ALPHABETS = (
     ("Central European", "cp1250", "ăâîşţ"),
     ("Turkish", "cp1254", "çğıöşüâîû\u0307"),
 )
-"""Name, codec and letters beyond ASCII. Each Western alphabet stands alone: together they explain any bytes."""
+"""Name, codec and letters beyond ASCII. Western alphabets are tried one by one: together they explain any bytes."""
 _SCRIPTS = (
     ("Cyrillic", "cp1251", "оеаинтсрвл"),
     ("Greek", "cp1253", "αοιετσνηυρ"),

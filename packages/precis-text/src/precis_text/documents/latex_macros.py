@@ -34,7 +34,7 @@ def group_from(text: str, start: int, opened: int) -> str:
 
 
 def macros_of(text: str) -> tuple[dict[str, Macro], list[str]]:
-    """Return the commands that a text defines, and the definitions as they stand in it."""
+    """Return the commands that a text defines, and the definitions as written there."""
     macros, wholes = {}, []
     for found in _DEFINITION.finditer(text):
         whole = group_from(text, found.start(), found.end())
