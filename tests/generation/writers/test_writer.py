@@ -61,6 +61,23 @@ def test_loops_other_languages_and_silence_are_replaced_by_quotations(reply):
     assert length_in_words(summary.text) <= 30
 
 
+def test_a_heading_is_not_quoted():
+    summary = one(writer("The report on the harbour says 77. Ann sold Bob 3 boats."), f"Report on the harbour\n\n{BOATS}", words=30)
+    assert "Report on the harbour" not in summary.text
+    assert summary.text.endswith("Ann sold Bob 3 boats.")
+
+
+def test_the_choosers_extract_replaces_a_summary_of_which_nothing_stays():
+    summary = one(writer("Zoe bought 77 planes. Ivo painted 99 barns."), words=40)
+    assert {each.reason for each in summary.sentences} == {"nothing that the model wrote stays"}
+    assert length_in_words(summary.text) > 20
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(TypeError, match="'beams'"):
+        writer("A.").summarize([BOATS], beams=4)
+
+
 def test_a_sentence_that_is_written_twice_stands_once():
     summary = one(writer("Ann sold Bob 3 boats. Ann sold Bob 3 boats. Ann sold Bob 3 boats."), words=30)
     assert summary.text == "Ann sold Bob 3 boats."
