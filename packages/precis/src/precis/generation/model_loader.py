@@ -42,9 +42,11 @@ from precis.generation.model_folder import (
 from precis.generation.model_location import ModelLocation, is_classifier, locate
 from precis.generation.model_metadata import ModelUse
 from precis.generation.model_names import PICKLES, SAFE
+from precis.messages import without_bars
 from precis.models.family import FamilyConfig
 from precis.storage.model_files import check_decoding
 from precis.storage.seal import check_sealed, checking_sealed
+from precis.threads import use_threads
 from precis.tuning.adapter_folder import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 from precis_text.bounded_io import read_json
@@ -112,6 +114,7 @@ def load_model(
             another model; or if the adapter belongs to another model.
     """
     location = locate(source, adapter)
+    use_threads(None)
     if location.adapter is not None:
         check_sealed(location.adapter)
     loaded = _load_base(location, device=device, dtype=dtype, kind=kind)
@@ -251,13 +254,15 @@ def _load_weights(
     try:
         if found is not None and found.is_compact:
             own = _mapping(kind)[type(config)]
-            model, info = own.from_pretrained(None, state_dict=read_compact(found.folder), **options)
+            with without_bars():
+                model, info = own.from_pretrained(None, state_dict=read_compact(found.folder), **options)
             if decoding is not None:
                 model.generation_config = decoding
         else:
-            model, info = kind.from_pretrained(
-                str(place), use_safetensors=True, trust_remote_code=False, **options
-            )
+            with without_bars():
+                model, info = kind.from_pretrained(
+                    str(place), use_safetensors=True, trust_remote_code=False, **options
+                )
     except UserError:
         raise
     except Exception as error:

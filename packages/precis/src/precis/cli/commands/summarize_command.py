@@ -384,7 +384,7 @@ def summarize(
         heard: dict[str, Any] = {}
         if sink is screen and screen.streams and job.mode == "abstract":
             heard["hear"] = partial(_hear, screen, progress)
-        results = maker.results(sink.left(documents), watch=_watch(progress, screen), **heard)
+        results = maker.results(sink.left(documents), watch=_watch(progress, screen, sink), **heard)
         for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)
@@ -400,12 +400,13 @@ def _is_large(source: str) -> bool:
     return found is not None and found.st_size > MIB
 
 
-def _watch(progress: ProgressLine, screen: Screen) -> Watch:
-    """Show the progress until the first output."""
+def _watch(progress: ProgressLine, screen: Screen, sink: SummariesFile | Screen) -> Watch:
+    """Show the progress until the first output on the screen; before it, the summaries that a file already has."""
 
     def watch(done: int, known: int, written: int) -> None:
         if not screen.begun:
-            progress(f"writing, {written} tokens" if written else "reading", done, known)
+            doing = f"writing, {written} tokens" if written else "reading"
+            progress(f"{sink.done:,} summaries done, {doing}" if sink.done else doing, done, known)
 
     return watch
 
