@@ -1,5 +1,6 @@
 from precis.server.engine import Ask
-from precis.server.response_body import sentences_of
+from precis.server.response_body import answer
+from precis.server.schemas import OneSummary
 from precis.server.served_model import ServedModel
 from precis_text.length import make_length
 from tests.generation.writers.endpoint_server import says, serving
@@ -24,4 +25,17 @@ def test_a_causal_model_and_an_endpoint_are_served_like_other_models(tmp_path):
     assert remote.size == 0
     assert remote.counter().at_least(BOATS) == len(BOATS.split())
     assert summary.text == "Ann sold Bob 3 boats."
-    assert sentences_of(summary.text, None)["sentences"]
+    told = answer(0, BOATS, summary, support=True)
+    assert [each["origin"] for each in told["sentences"]] == ["written"]
+    assert OneSummary.model_validate(told).sentences[0].origin == "written"
+
+
+def test_an_answer_gives_the_reason_of_a_quotation():
+    with serving(says("Ann sold Bob 3 boats. Carl paid 700 pounds for the boats.")) as server:
+        remote = ServedModel.load(f"{server.address}#tiny", name="m")
+        (summary,) = remote.make([BOATS], ask(30), lambda *_: None)
+    written, quoted = answer(0, BOATS, summary, support=False)["sentences"]
+    assert written["origin"] == "written"
+    assert "reason" not in written
+    assert quoted["origin"] == "quoted"
+    assert "700" in quoted["reason"]

@@ -142,7 +142,7 @@ class ModelLocation:
         Raises:
             UserError: see `configuration`.
         """
-        return is_classifier(self.configuration)
+        return not self.is_endpoint and is_classifier(self.configuration)
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:
