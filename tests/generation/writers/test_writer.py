@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 
@@ -83,8 +85,9 @@ def test_the_choosers_extract_replaces_a_summary_of_which_nothing_stays():
 
 
 def test_an_unknown_option_is_refused():
+    options: Any = {"beams": 4}
     with pytest.raises(TypeError, match="'beams'"):
-        writer("A.").summarize([BOATS], **{"beams": 4})
+        writer("A.").summarize([BOATS], **options)
 
 
 def test_a_sentence_that_is_written_twice_stands_once():
