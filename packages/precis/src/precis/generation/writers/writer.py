@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, Unpack, cast
+from typing import Any, Literal, Unpack, cast
 
 from precis.data.text.prompts import Prompt
 from precis.generation.decoder_batches import Watch
@@ -117,7 +117,7 @@ class Writer:
         """
         if unknown := options.keys() - StreamOptions.__annotations__.keys():
             raise TypeError(f"stream does not have the option {min(unknown)!r}")
-        get, skip_empty = options.get, options.get("skip_empty", False)
+        get, skip_empty = cast(dict[str, Any], options).get, options.get("skip_empty", False)
         if get("long") == "fie":
             raise UserError("only Z-Code++ models read by fusion-in-encoder; use --long passages or chunk")
         lengths = cast(LengthOptions, {name: options[name] for name in LENGTH_OPTIONS if name in options})  # type: ignore[literal-required]
