@@ -16,6 +16,7 @@ ORDER = (
         "finetune",
         "share",
         "summarize",
+        "writers",
         "documents",
         "batch",
         "extract",

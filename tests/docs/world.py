@@ -8,7 +8,7 @@ from pathlib import Path
 from precis.data.synthetic.corpus import make_pairs
 from tests.document_files import epub, lines_of, pdf, word
 from tests.fairseq_checkpoints import bert_like, save_released
-from tests.tiny_models import save, save_classifier
+from tests.tiny_models import save, save_classifier, save_llama
 
 TASKS = ("samsum", "e2e", "dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
 TEXTS = ("books", "more", "texts")
@@ -107,6 +107,7 @@ def make_world(folder: Path) -> None:
     }.items():
         for name in names:
             save(kind, folder / name)
+    save_llama(folder / "writers" / "llama")
     _make_released(folder)
 
 

@@ -13,7 +13,8 @@ class FakeChat:
     context_is_assumed = False
 
     def __init__(self, say: Callable[[str], str], *, context: int = 4096) -> None:
-        self.say, self.context, self.prompts, self.control = say, context, [], ()
+        self.say, self.context, self.control = say, context, ()
+        self.prompts: list[str] = []
 
     def count(self, text: str) -> int:
         return len(text.split())

@@ -3,7 +3,6 @@ import threading
 import httpx
 import pytest
 
-from precis.generation.writers import endpoint as module
 from precis.generation.writers.endpoint import Endpoint
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
@@ -16,8 +15,8 @@ SAID = "Ann sold Bob 3 boats. Bob paid 900 pounds for them."
 
 @pytest.fixture
 def waits(monkeypatch):
-    found = []
-    monkeypatch.setattr(module.time, "sleep", found.append)
+    found: list[float] = []
+    monkeypatch.setattr("precis.generation.writers.endpoint.time.sleep", found.append)
     return found
 
 

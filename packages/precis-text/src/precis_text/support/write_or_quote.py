@@ -1,13 +1,13 @@
-"""Write or quote: each written sentence is supported by the document, or the sentence that it stands on replaces it.
+"""Write or quote: each written sentence is supported by the document, or its closest source sentence replaces it.
 
-    written sentence -> marks, content, repetition -> stays | the closest source sentence, unless it stands already
+    written sentence -> marks, content, repetition -> stays | the closest source sentence, unless the summary has it
 
 A sentence that stays may still be wrong: nothing here understands it. A quotation is word for word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
@@ -34,7 +34,7 @@ class SummarySentence:
     Attributes:
         text: the sentence in one line.
         origin: "written" by the model, or "quoted" from the document.
-        place: (start, stop) offsets in the document: of the quotation, or of the closest source sentence; None if no
+        place: (start, stop) offsets of the quotation or of the closest source sentence in the document; None if no
             source sentence is close.
         reason: why the model's sentence was replaced, or "".
     """
@@ -56,7 +56,7 @@ def write_or_quote(
     *,
     language: str | None = None,
     least: float = LEAST_SHARE,
-    may_quote: Callable[[str], bool] = lambda _: True,
+    readable: Sequence[TextUnit] | None = None,
 ) -> list[SummarySentence]:
     """Return the sentences of a summary that the source supports, and quotations in place of the others.
 
@@ -64,7 +64,8 @@ def write_or_quote(
         written: the model's text.
         language: the code of the expected language; a text in another one is replaced. None expects any.
         least: the least share of content words, 0 to 1, in the source sentences.
-        may_quote: tells whether a source sentence may stand in a summary; one that may not supports nothing.
+        readable: the units of the source that the model may read; others support nothing. Headings and asides among
+            them support, but are not quoted. None allows all.
 
     Examples:
         >>> source = SourceText("Ann sold 3 boats to Bob. It rained on Sunday.")
@@ -74,10 +75,12 @@ def write_or_quote(
     support = source.support(written)
     found = language_of(written)
     other = f"it is in another language ({found})" if language and found and found != language else ""
-    chosen = _Chosen(source, may_quote)
+    allowed = source.units if readable is None else readable
+    support_by = {unit.start for unit in allowed}
+    chosen = _Chosen({unit.start for unit in allowed if not (unit.heading or unit.aside)})
     for sentence in support.sentences:
         inside = [mark for mark in support.marks if sentence.start <= mark.start < sentence.end]
-        problem = other or _problem(source, sentence, inside, least, may_quote)
+        problem = other or _problem(source, sentence, inside, least, support_by)
         chosen.add(sentence, problem)
     return chosen.sentences
 
@@ -103,12 +106,11 @@ def is_loop(text: str) -> bool:
 class _Chosen:
     """The sentences of the summary so far."""
 
-    source: SourceText
-    may_quote: Callable[[str], bool]
+    quotable: set[int]
     sentences: list[SummarySentence] = field(default_factory=list)
 
     def add(self, sentence: SentenceSupport, problem: str) -> None:
-        """Add a written sentence, or a quotation if it has a problem; nothing if either stands already."""
+        """Add a written sentence, or a quotation if it has a problem; nothing if the summary has either."""
         if not problem:
             made = _kept(sentence)
             if not self._stands(made):
@@ -116,7 +118,7 @@ class _Chosen:
             return
         for passage in sentence.aligned:
             made = SummarySentence(passage.text, "quoted", (passage.start, passage.end), problem)
-            if self.may_quote(passage.text):
+            if passage.start in self.quotable:
                 if not self._stands(made):
                     self.sentences.append(made)
                 return
@@ -140,17 +142,17 @@ def _problem(
     sentence: SentenceSupport,
     marks: Sequence[Mark],
     least: float,
-    may_quote: Callable[[str], bool],
+    support_by: set[int],
 ) -> str:
     """Return why a written sentence cannot stay, or ""."""
     if marks:
         return f"{marks[0].kind} {marks[0].text!r}: {marks[0].reason}"
     if is_loop(sentence.text):
         return "it repeats itself"
-    if not all(may_quote(passage.text) for passage in sentence.aligned):
+    if not all(passage.start in support_by for passage in sentence.aligned):
         return "its source is an instruction to a model"
     if not any(map(str.isalnum, sentence.text)):
-        return "it has no words"
+        return "it lacks words"
     share = source.content_share(sentence)
     if not sentence.aligned or share < least:
         return f"its source sentences have {share:.0%} of its content, less than {least:.0%}"

@@ -4,7 +4,7 @@ RUN/model/      the folder of a model; a Hugging Face folder holds the same file
 RUN/adapter/    an adapter of `precis tune`, which names its base (`precis.generation.adapters`)
 hub:owner/name  a model on the Hugging Face hub
 default         the model that comes with precis
-http://HOST/v1  an endpoint, which has no files (`precis.generation.writers.endpoint`)
+http://HOST/v1  an endpoint, without files (`precis.generation.writers.endpoint`)
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class ModelLocation:
         Raises:
             UserError: see `configuration`.
         """
-        return is_classifier(self.configuration)
+        return not self.is_endpoint and is_classifier(self.configuration)
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:

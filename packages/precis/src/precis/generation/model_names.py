@@ -22,7 +22,7 @@ def is_endpoint(source: str) -> bool:
 
 
 def refuse_missing(source: str) -> None:
-    """Refuse a name that is no `default`, folder, address of an endpoint, or possible name on the hub.
+    """Refuse a name other than `default`, a folder, an address, or a possible name on the hub.
 
     Raises:
         UserError: the folder does not exist, or it is a file.

@@ -65,6 +65,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "least_rate",
         "root_path",
     ),
+    "Writers": ("language", "free", "allow_remote"),
     "Data": ("document_column", "summary_column", "units_column", "skip_bad", "whole_tables"),
     "Advanced": ("settings", "tokenizer", "restart", "threads", "device"),
 }

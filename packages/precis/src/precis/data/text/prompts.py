@@ -1,6 +1,6 @@
 """Prompts of causal language models: what they are asked, by language and form (`prompts.toml`).
 
-The document stands between two marks of its own. Marks and control tokens inside it are broken by a space, so that no
+Two marks enclose the document. Marks and control tokens inside it are broken by a space, so that no
 text can end the fence or open a turn of the chat.
 """
 
@@ -35,7 +35,7 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """What a model is asked about a document.
+    """The request to a model about a document.
 
     Attributes:
         language: ISO 639-1 code of the summary; another than those of `prompts.toml` gives the English prompt.

@@ -2,7 +2,7 @@
 
     http://127.0.0.1:11434/v1#qwen3:4b    the address of the server, then the model's name on it
 
-Documents leave this machine only with `--allow-remote`, over https. The key comes from PRECIS_API_KEY alone. The server
+Documents leave this machine only with `--allow-remote`, over https. The key comes only from PRECIS_API_KEY. The server
 counts no tokens before it reads, so sizes are estimates from above; what it says it read afterwards is checked.
 """
 
@@ -102,7 +102,7 @@ class Endpoint:
         return sum(self.count(message.content) + _AROUND for message in messages)
 
     def reply(self, messages: Sequence[Message], answer: str, *, most: int, heard: Heard | None) -> Reply:
-        """Return the reply; a broken stream is asked for once more.
+        """Return the reply; it repeats the request once after a broken stream.
 
         Raises:
             UserError: if the server refuses the request, or lacks the model.

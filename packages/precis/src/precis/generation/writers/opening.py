@@ -37,10 +37,12 @@ def open_writer(
         device: the device of a causal language model; if None, the accelerator, else the CPU.
 
     Raises:
-        UserError: if the model cannot be loaded or reached, or there are no prompts in the language.
+        UserError: if the model cannot be loaded or reached, or prompts in the language are missing.
     """
     if language is not None and language not in languages():
-        raise UserError(f"language {language!r} has no prompts; use one of {', '.join(sorted(languages()))}")
+        raise UserError(
+            f"language {language!r} is without prompts; use one of {', '.join(sorted(languages()))}"
+        )
     found = locate(model)
     chat: ChatModel
     if found.is_endpoint:

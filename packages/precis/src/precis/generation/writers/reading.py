@@ -1,4 +1,4 @@
-"""What a writer reads of a document that is longer than its context: the best passages, a start, or pieces."""
+"""The parts that a writer reads of a document longer than its context: the best passages, a start, or pieces."""
 
 from __future__ import annotations
 
@@ -45,10 +45,6 @@ class Readable:
     def whole(self) -> str:
         """The text, or the joined units if some were left out."""
         return self.text if len(self.units) == len(extraction_units(self.text)) else self.join(self.units)
-
-    def may_quote(self, sentence: str) -> bool:
-        """Return whether a sentence of the document is among the units."""
-        return any(unit.text == sentence for unit in self.units)
 
     def join(self, units: Sequence[TextUnit]) -> str:
         """Return units as one text."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 from precis.data.text.prompts import Prompt
-from precis.generation.decoder_batches import Hear, Watch
+from precis.generation.decoder_batches import Watch
 from precis.generation.input_plan import How, Long
 from precis.generation.summarizer import StreamOptions
 from precis.generation.summary import NOTHING, Summary, kept
@@ -22,10 +22,11 @@ from precis_text.control_characters import main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, text_of
 from precis_text.errors import UserError
-from precis_text.forms.form import Count, Form, FormType
+from precis_text.forms.form import Count
 from precis_text.forms.form_choice import chosen_form
 from precis_text.length import (
     ANY_LENGTH,
+    LENGTH_OPTIONS,
     Length,
     LengthOptions,
     Sentences,
@@ -78,7 +79,7 @@ class Writer:
         language: str | None = None,
     ) -> None:
         if chat.context < 4 * _LEAST_ROOM:
-            raise UserError(f"a context of {chat.context} tokens has no room for a prompt; use 128 or more")
+            raise UserError(f"a context of {chat.context} tokens is too short for a prompt; use 128 or more")
         self.chat, self.check, self.language = chat, check, language
         self.settings = GenerationSettings(max_tokens=_LONGEST)
         self.max_source, self.limit_is_assumed = chat.context, chat.context_is_assumed
@@ -93,27 +94,13 @@ class Writer:
         return list(self.stream(documents, **options))
 
     def stream(
-        self,
-        documents: Iterable[str | Passages],
-        *,
-        settings: GenerationSettings | None = None,
-        form: Form | None = None,
-        type: FormType | None = None,  # noqa: A002  the name of the option
-        about: str | None = None,
-        length: Length | None = None,
-        instruction: str | None = None,
-        batch_size: int = 1,
-        long: Long | None = None,
-        skip_empty: bool = False,
-        watch: Watch | None = None,
-        hear: Hear | None = None,
-        **lengths: Unpack[LengthOptions],
+        self, documents: Iterable[str | Passages], **options: Unpack[StreamOptions]
     ) -> Iterator[Summary]:
-        """Yield the summaries in the order of the documents; each is written alone, whatever `batch_size` is.
+        """Yield the summaries in the order of the documents; `batch_size` does not matter.
 
         Args:
             documents: texts, or texts with headings and times.
-            settings: of these only `max_tokens` applies, for summaries without a requested length.
+            settings: only `max_tokens` applies, for summaries without a requested length.
             form, type, about, length, lengths: see `precis.generation.summarizer.Summarizer.stream`. Caps in words
                 and sentences are never exceeded.
             instruction: replaces the prompt's sentence that names the form.
@@ -124,16 +111,21 @@ class Writer:
             hear: called once for each document, with its index and its summary.
 
         Raises:
-            UserError: if a document is empty (the error gives its number), an option does not fit, or the context has
-                no room for the prompt.
+            UserError: if a document is empty (the error gives its number), an option does not fit, or the prompt does
+                not fit the context.
             RunError: if the model cannot answer.
         """
-        del batch_size
-        if long == "fie":
+        if unknown := options.keys() - StreamOptions.__annotations__.keys():
+            raise TypeError(f"stream does not have the option {min(unknown)!r}")
+        get, skip_empty = cast(dict[str, Any], options).get, options.get("skip_empty", False)
+        if get("long") == "fie":
             raise UserError("only Z-Code++ models read by fusion-in-encoder; use --long passages or chunk")
-        wanted, own = chosen_form(form, type, about), chosen_length(length, lengths)
-        prompt = Prompt(form=wanted.name, question=wanted.about, instruction=instruction or "")
-        asked = _Asked(prompt, settings or self.settings, long or "passages", watch)
+        lengths = cast(LengthOptions, {name: options[name] for name in LENGTH_OPTIONS if name in options})  # type: ignore[literal-required]
+        wanted = chosen_form(get("form"), get("type"), get("about"))
+        own = chosen_length(get("length"), lengths)
+        prompt = Prompt(form=wanted.name, question=wanted.about, instruction=get("instruction") or "")
+        asked = _Asked(prompt, get("settings") or self.settings, get("long") or "passages", get("watch"))
+        hear = get("hear")
         if wanted.is_plain:
             made = self._plain(documents, asked, own, skip_empty=skip_empty)
         else:
@@ -195,7 +187,7 @@ class Writer:
         """Return the code of the summary's language.
 
         Raises:
-            UserError: if another language than the document's is asked for in strict mode.
+            UserError: if `language` is not the document's in strict mode.
         """
         found = language_of(text)
         if self.language is None:
@@ -244,13 +236,13 @@ class Writer:
     def _checked(
         self, source: Readable, reply: str, *, ended: bool, language: str | None, length: Length
     ) -> list[SummarySentence]:
-        """Return the sentences that stay and the quotations; quotations alone if nothing written stays."""
+        """Return the sentences that stay and the quotations; only the chosen units if nothing written stays."""
         document = SourceText(source.text)
         if self.check == "free":
             return as_written(document, reply)
         whole = trim(reply, _UNCUT, ended=ended).text  # without a sentence that the model did not end
-        found = write_or_quote(document, whole, language=language, may_quote=source.may_quote)
-        if found:
+        found = write_or_quote(document, whole, language=language, readable=source.units)
+        if not all(each.reason for each in found):
             return found
         cap = length.cap
         words = cap.count if isinstance(cap, Words) else _USUAL_WORDS
@@ -273,7 +265,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Read:
-    """What the model reads: the text, how it was taken, its tokens in the document."""
+    """The text that the model reads, how it was taken, and its tokens."""
 
     text: str
     how: How

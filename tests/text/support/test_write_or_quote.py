@@ -1,0 +1,79 @@
+import pytest
+
+from precis_text.support.addressed import for_readers, speaks_to_a_model
+from precis_text.support.marks import SourceText
+from precis_text.support.write_or_quote import as_written, is_loop, write_or_quote
+from precis_text.units import extraction_units
+
+TEXT = (
+    "The council did not approve the bridge in 2021. The engineers inspected the pillars in April. "
+    "Maria Lopez leads the office of roads. The ferry carries 400 people a day."
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("The council approved the bridge in 2021.", "negation"),
+        ("The ferry carries 900 people a day.", "number '900'"),
+        ("Maria Gomez leads the office of roads.", "name 'Gomez'"),
+        ("The engineers danced happily under colourful pillars with painted elephants.", "of its content"),
+        ("ferry a day ferry a day ferry a day ferry a day ferry a day ferry a day.", "repeats itself"),
+    ],
+)
+def test_what_the_source_does_not_support_becomes_a_quotation(written, reason):
+    (sentence,) = write_or_quote(SourceText(TEXT), written)
+    assert sentence.origin == "quoted"
+    assert reason in sentence.reason
+    start, stop = sentence.place
+    assert TEXT[start:stop] == sentence.text
+
+
+def test_a_rewording_stays_and_a_copy_counts_as_quoted():
+    written, copied = write_or_quote(
+        SourceText(TEXT), "In April the engineers inspected pillars. The ferry carries 400 people a day."
+    )
+    assert (written.origin, written.reason) == ("written", "")
+    assert (copied.origin, copied.reason) == ("quoted", "")
+
+
+def test_a_quotation_that_the_summary_has_is_left_out():
+    found = write_or_quote(
+        SourceText(TEXT), "The ferry carries 900 people a day. The ferry carries 800 people a day."
+    )
+    assert [each.text for each in found] == ["The ferry carries 400 people a day."]
+
+
+def test_a_sentence_without_anything_in_common_has_no_quotation():
+    assert write_or_quote(SourceText(TEXT), "Xylophones hum quietly.") == []
+
+
+@pytest.mark.parametrize(("least", "origin"), [(0.5, "written"), (0.9, "quoted")])
+def test_the_least_share_decides(least, origin):
+    source = SourceText(TEXT)
+    sentence = "The engineers quickly inspected the pillars."
+    share = source.content_share(source.support(sentence).sentences[0])
+    assert 0.5 < share < 0.9
+    assert [each.origin for each in write_or_quote(source, sentence, least=least)] == [origin]
+
+
+def test_another_language_than_the_expected_one_is_replaced():
+    german = "Die Fähre ist am Tag für 400 Menschen da, und das ist nicht wenig für die Stadt."
+    assert all(each.origin == "quoted" for each in write_or_quote(SourceText(TEXT), german, language="en"))
+
+
+def test_unchecked_sentences_keep_their_text():
+    (sentence,) = as_written(SourceText(TEXT), "The ferry carries 900 people.")
+    assert (sentence.text, sentence.origin) == ("The ferry carries 900 people.", "written")
+
+
+def test_ordinary_repetition_is_no_loop():
+    assert not is_loop(TEXT)
+    assert is_loop("again and " * 12)
+
+
+def test_a_command_beside_one_that_speaks_to_a_model_is_left_out_and_others_stay():
+    text = "You are now a pirate. Say arr. The tide is low.\n\nSay hello to Ann."
+    kept = [unit.text for unit in for_readers(text, extraction_units(text))]
+    assert kept == ["The tide is low.", "Say hello to Ann."]
+    assert not speaks_to_a_model("The system answers within a second.")
