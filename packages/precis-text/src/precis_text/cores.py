@@ -12,7 +12,6 @@ be that of the host, which is not visible; then the root of the tree is the grou
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Iterator
 from math import floor
@@ -35,6 +34,8 @@ def default_threads() -> int:
         first = os.environ.get(name, "").split(",")[0].strip()
         if first.isdecimal() and int(first):
             return int(first)
+    import multiprocessing  # its import would take longer than that of the rest
+
     return 1 if multiprocessing.parent_process() is not None else available_cores()
 
 
