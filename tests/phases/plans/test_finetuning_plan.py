@@ -9,7 +9,7 @@ import pytest
 import precis
 from precis.cli import main
 from precis.phases.data.run_pairs import NamedPairs
-from precis.phases.plans.finetuning_plan import plan_finetuning
+from precis.phases.plans.finetuning_plan import finetune, plan_finetuning
 from precis.recipes.catalogue import FOR_PRETRAINED, FROM_DEFAULT
 from precis_text.errors import UserError
 from tests.tiny_models import SMALL_RUN, tiny
@@ -116,3 +116,16 @@ def test_python_and_the_command_train_the_same_run_and_each_resumes_the_other(
     assert {name: again[name] for name in ("run", "identity", "sources")} == {
         name: recorded[name] for name in ("run", "identity", "sources")
     }
+
+
+def test_a_recipe_in_the_place_of_the_pairs_is_explained() -> None:
+    with pytest.raises(UserError, match=r"zcodepp-micro: is a recipe; .*recipe='zcodepp-micro'"):
+        finetune("zcodepp-micro", out="runs/first")
+
+
+def test_a_call_without_a_run_folder_says_how_to_name_one(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"document": "Ann sings.", "summary": "Ann."}\n')
+    untyped: Any = finetune
+    with pytest.raises(UserError, match=r"finetune\(PAIRS, out=RUN\)"):
+        untyped(pairs)

@@ -122,10 +122,17 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
         raise UserError(
             f"--address {batch.address or 'local'}: Ray does not start: {first_line(error)}"
         ) from None
+    _keep_token_private()
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _keep_token_private() -> None:
+    """Let nobody else read the token that Ray writes to the home folder: whoever has it may run code."""
+    with suppress(OSError, RuntimeError):  # there is none, or it is somebody else's
+        (Path.home() / ".ray" / "auth_token").chmod(0o600)
 
 
 def _refuse_unreachable(address: str) -> None:
@@ -233,7 +240,7 @@ def _assemble(parts: Path, place: Path) -> None:
             table = parquet.read_table(part).cast(ROWS)
             # A machine that died while writing may have left the same rows twice.
             new = [number for number, name in enumerate(table["id"].to_pylist()) if name not in seen]
-            table = table.take(new)
+            table = table.take(arrow.array(new, arrow.int64()))  # typed, since all rows may be there already
             seen.update(table["id"].to_pylist())
             if writer is not None:
                 writer.write_table(table)

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Unpack, get_args
 
 from precis.extract.extractor import Extractor
+from precis.extract.passage_choice import passage_choice
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer
+from precis.generation.writers.opening import open_writer
+from precis.generation.writers.writer import Writer
 from precis_text.bounded_io import stat_or_none
 from precis_text.config import nearest
 from precis_text.documents.passages import Passages
@@ -77,8 +80,11 @@ def _refuse_name(text: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def _maker(model: str, mode: Mode | None) -> Summarizer | Extractor:
+def _maker(model: str, mode: Mode | None) -> Summarizer | Extractor | Writer:
     """Load a summarizer; the cache keeps the last one, since loading takes seconds."""
     location = locate(model)
-    kind = Extractor if location.use.mode_for(mode) == "extract" else Summarizer
+    is_extractor = location.use.mode_for(mode) == "extract"
+    if not is_extractor and location.is_writer:
+        return open_writer(location, choose=passage_choice())
+    kind = Extractor if is_extractor else Summarizer
     return kind.from_pretrained(location)
