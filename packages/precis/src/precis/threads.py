@@ -13,10 +13,9 @@ _SPINS = "1000"
 def bound_waiting() -> None:
     """Let the threads of OpenMP sleep soon when they have no work, unless the user says how they wait.
 
-    GNU's OpenMP, which torch for Linux contains, lets a thread spin 300,000 times before it sleeps. Beside other work
-    on the same core a spinning thread takes the time that the thread it waits for needs. A decoding step waits hundreds
-    of times, and then took up to 26 times as long (docs/benchmarks/decoding.md). OpenMP reads the variable once, so
-    this has an effect only before torch is imported.
+    GNU's OpenMP, which torch for Linux contains, lets a thread spin 300,000 times before it sleeps. If other processes
+    use the same core, a spinning thread takes the time that the thread it waits for needs. A decoding step waits many
+    times (`benchmarks.compare busy`). OpenMP reads the variable once, so this works only before torch is imported.
     """
     if not any(os.environ.get(name) for name in _WAITING):
         os.environ["GOMP_SPINCOUNT"] = _SPINS
