@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import torch
 
 PROGRAM = """
 import torch
@@ -50,6 +52,26 @@ def test_a_forked_process_decides_for_itself() -> None:
         "child.start(); child.join(); raise SystemExit"
     )
     assert threads_after(forked) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "spins"), [({}, "1000"), ({"GOMP_SPINCOUNT": "70"}, "70"), ({"OMP_WAIT_POLICY": "PASSIVE"}, "0")]
+)
+def test_openmp_bounds_the_spinning_unless_the_user_says_how_to_wait(
+    said: dict[str, str], spins: str
+) -> None:
+    if "libgomp" not in " ".join(_libraries()):
+        pytest.skip("this torch has another OpenMP than GNU's")
+    environment = {k: v for k, v in os.environ.items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    environment |= {"OMP_DISPLAY_ENV": "VERBOSE", **said}
+    words = [sys.executable, "-c", "import precis, torch"]
+    done = subprocess.run(words, capture_output=True, check=True, env=environment, text=True)
+    assert f"GOMP_SPINCOUNT = '{spins}'" in done.stderr
+
+
+def _libraries() -> list[str]:
+    """Return the names of the files in torch's folder of libraries."""
+    return [file.name for file in (Path(torch.__file__).parent / "lib").iterdir()]
 
 
 def test_loading_a_model_limits_the_threads() -> None:

@@ -115,7 +115,7 @@ def times_table(bench: Bench, results: Results) -> Table:
         "process +MB",
     ):
         table.add_column(head, justify="left" if head in ("cell", "contender") else "right")
-    for row, cell in ((row, cell) for cell in bench.cells for row in cell.rows):
+    for row, tokens in ((row, cell.tokens) for cell in bench.cells for row in cell.rows):
         for number, measured in enumerate(m for m in results.measured if m.cell == row):
             walls = sorted(1000 * s.wall for s in measured.samples)
             memory = measured.memory
@@ -124,7 +124,7 @@ def times_table(bench: Bench, results: Results) -> Table:
                 measured.contender,
                 f"{statistics.median(walls):.1f} ({walls[0]:.1f}-{walls[-1]:.1f})",
                 f"{1000 * statistics.median(s.cpu for s in measured.samples):.1f}",
-                *([_rate(measured, cell.tokens)] if counted else []),
+                *([_rate(measured, tokens)] if counted else []),
                 f"{loaded(measured, results)}/{len(walls)}",
                 _mb(memory.tensors_mb if memory is not None else None),
                 _mb(memory.added_mb if memory is not None else None),

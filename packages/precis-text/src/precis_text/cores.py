@@ -1,4 +1,4 @@
-"""How many cores this process may use: those of its affinity, and no more than its control groups allow.
+"""The number of cores that this process may use, by its affinity and its control groups.
 
 Linux limits processor time by a quota for each period. A process with a quota of two cores on a machine of many is
 stopped for the rest of each period if it runs more than two threads.
@@ -12,7 +12,6 @@ be that of the host, which is not visible; then the root of the tree is the grou
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Iterator
 from math import floor
@@ -26,7 +25,7 @@ _SAID = (
 
 
 def default_threads() -> int:
-    """Return the number of threads for a process where nobody asks for another, at least 1.
+    """Return the number of threads for a process if the user gives none, at least 1.
 
     `OMP_NUM_THREADS` or `MKL_NUM_THREADS` gives it. A process that Python's multiprocessing started gets one, since its
     pool has more processes. Others get the available cores.
@@ -35,6 +34,8 @@ def default_threads() -> int:
         first = os.environ.get(name, "").split(",")[0].strip()
         if first.isdecimal() and int(first):
             return int(first)
+    import multiprocessing  # its import would take longer than that of the rest
+
     return 1 if multiprocessing.parent_process() is not None else available_cores()
 
 

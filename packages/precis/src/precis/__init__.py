@@ -1,7 +1,8 @@
 """precis: pre-train, adapt, evaluate and run abstractive summarizers.
 
 The public names are imported on first use, so `import precis` costs nothing. `__init__.pyi` lists them, for this module
-and for type checkers. After `import precis`, transformers' Auto classes open folders of these models.
+and for type checkers. After `import precis`, transformers' Auto classes open folders of these models, and threads of a
+torch that is imported later wait as `precis.threads` says.
 """
 
 from functools import cache
@@ -9,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from precis.auto_classes import announce
+from precis.threads import bound_waiting
 from precis.version import __version__ as __version__
 
 
@@ -25,6 +27,7 @@ def homes() -> dict[str, str]:
 
 
 announce()
+bound_waiting()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,12 +1,24 @@
-"""How many threads torch gets."""
+"""How many threads torch gets, and how long they wait awake for work."""
 
 from __future__ import annotations
 
 import os
 
-from precis_text.cores import default_threads
-
 _DECIDED: set[int] = set()  # processes; a forked one has another number
+
+_WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # how long OpenMP's threads wait awake
+_SPINS = "1000"
+
+
+def bound_waiting() -> None:
+    """Let the threads of OpenMP sleep soon when they have no work, unless the user says how they wait.
+
+    GNU's OpenMP, which torch for Linux contains, lets a thread spin 300,000 times before it sleeps. If other processes
+    use the same core, a spinning thread takes the time that the thread it waits for needs. A decoding step waits many
+    times (`benchmarks.compare busy`). OpenMP reads the variable once, so this works only before torch is imported.
+    """
+    if not any(os.environ.get(name) for name in _WAITING):
+        os.environ["GOMP_SPINCOUNT"] = _SPINS
 
 
 def use_threads(count: int | None) -> None:
@@ -19,5 +31,7 @@ def use_threads(count: int | None) -> None:
         return
     _DECIDED.add(os.getpid())
     import torch
+
+    from precis_text.cores import default_threads
 
     torch.set_num_threads(min(default_threads(), torch.get_num_threads()) if count is None else count)
