@@ -218,13 +218,13 @@ READ = {
     ),
     "cola": Pair("sentence: Ann sings.", "acceptable"),
     "sst2": Pair("sentence: a dull film", "negative"),
-    "mrpc": Pair("sentence1: Ann sings. sentence2: Ann sings a song.", "equivalent"),
-    "stsb": Pair("sentence1: Ann sings. sentence2: Ann eats.", "1.4", ("1.333",)),
-    "qqp": Pair("question1: Who sings? question2: Who eats?", "not_duplicate"),
-    "mnli": Pair("premise: Ann sings. hypothesis: Ann eats.", "neutral"),
-    "mnli-mm": Pair("premise: Ann sings. hypothesis: Ann is silent.", "contradiction"),
-    "qnli": Pair("question: Who sings? sentence: Ann sings.", "entailment"),
-    "rte": Pair("premise: Ann sings. hypothesis: Ann eats.", "not_entailment"),
+    "mrpc": Pair("sentence1: Ann sings. \x1esentence2: Ann sings a song.", "equivalent"),
+    "stsb": Pair("sentence1: Ann sings. \x1esentence2: Ann eats.", "1.4", ("1.333",)),
+    "qqp": Pair("question1: Who sings? \x1equestion2: Who eats?", "not_duplicate"),
+    "mnli": Pair("premise: Ann sings. \x1ehypothesis: Ann eats.", "neutral"),
+    "mnli-mm": Pair("premise: Ann sings. \x1ehypothesis: Ann is silent.", "contradiction"),
+    "qnli": Pair("question: Who sings? \x1esentence: Ann sings.", "entailment"),
+    "rte": Pair("premise: Ann sings. \x1ehypothesis: Ann eats.", "not_entailment"),
 }
 # Rows of the files that authors give out, where these have other columns than ours.
 AUTHORS_ROWS: dict[str, dict[str, Any]] = {
