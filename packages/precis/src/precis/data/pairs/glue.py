@@ -168,7 +168,11 @@ def _values(values: Mapping[str, Any], task: GlueTask) -> dict[str, Any]:
         word, given = (label_word(label, task), None) if task.words else similarity(label)
     except UserError as error:
         raise _UnusableError(str(error)) from None
-    return {"document": f" {UNIT_MARK}".join(texts), "summary": word, "summaries": None if given is None else [given]}
+    return {
+        "document": f" {UNIT_MARK}".join(texts),
+        "summary": word,
+        "summaries": None if given is None else [given],
+    }
 
 
 def _text(values: Mapping[str, Any], columns: tuple[str, ...]) -> str:
