@@ -16,7 +16,7 @@ from precis.data.pairs.dataset_adapters import LAYOUTS
 from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import ReadReport, available_splits
 from precis.data.tasks.instructions import KINDS
-from precis.data.tasks.tasks import TASKS, Task, folder_of, resolve, task
+from precis.data.tasks.tasks import TASKS, Task, folder_of, instruction_of_first, resolve, task
 from precis.phases.data.run_pairs import ColumnNames, find_sources
 from precis_text.control_characters import join_parts
 from precis_text.decoding_settings import GenerationSettings
@@ -658,3 +658,9 @@ def test_speakers_must_be_as_many_as_what_they_say(monkeypatch: pytest.MonkeyPat
         UserError, match="column 'speaker' must hold a list of speakers, one for each of 2 parts"
     ):
         list(replace(resolve(task("mediasum")), split="train").read())
+
+
+def test_the_suggested_instruction_is_of_the_first_name_that_is_a_task() -> None:
+    assert instruction_of_first(["notes.jsonl", "xsum", "samsum"]) == task("xsum").instruction
+    assert task("xsum").instruction != task("samsum").instruction
+    assert instruction_of_first(["notes.jsonl"]) == "Summarize the following text:"
