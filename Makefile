@@ -11,7 +11,7 @@ TEST   := 400
 # Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
 TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
-.PHONY: install wheel demo demo-train test mutants test-modes test-slow browser guide docs gpu bench faults check format lock clean
+.PHONY: install wheel demo demo-train test mutants simulate sbom advisories test-modes test-slow browser guide docs gpu bench faults check format lock clean
 
 install: $(VENV)/.installed
 
@@ -21,9 +21,10 @@ EXTRAS   := documents,serve,batch,search,export,onnx,peft,cuda
 
 $(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml) experiments/pyproject.toml
 	@tools/step '[1/6] the virtual environment $(VENV) (a few seconds)' python3 -m venv $(VENV)
-	@tools/step '[2/6] pip 26.3 (a few seconds)' $(PIP) --upgrade pip==26.3
+	@tools/step '[2/6] pip 26.3 and setuptools (a few seconds)' $(PIP) --constraint constraints.txt \
+		--upgrade pip==26.3 setuptools
 	@index="$(TORCH_INDEX)"; tools/step '[3/6] torch 2.13.0 (about a minute; with CUDA several)' $(PIP) \
-		--constraint constraints.txt $${index:+--extra-index-url $$index} setuptools torch==2.13.0
+		--constraint constraints.txt --no-deps $${index:+--index-url $$index} torch==2.13.0
 	@tools/step '[4/6] precis and what it needs (a minute or two)' $(PIP) \
 		--constraint constraints.txt --no-build-isolation --group dev --group docs \
 		--editable './packages/precis-text[documents]' --editable './packages/precis[$(EXTRAS)]' \
@@ -69,6 +70,23 @@ NAMES  := precis_text precis.generation
 SAMPLE := 60
 mutants: install
 	$(PYTHON) -m tests.mutants $(if $(SINCE),--since $(SINCE),$(NAMES)) --sample $(SAMPLE)
+
+# One seed drives disk, kills, clock and clients: 200 seeds; SEEDS=10000 is the whole
+SEEDS  := 200
+simulate: install
+	$(PYTHON) -m pytest -q -m slow tests/test_simulate.py
+	$(PYTHON) -m faults.simulate --seeds $(SEEDS)
+
+# What is installed, with licences, and as a bill of materials in build/sbom.json; requirements with hashes beside it
+sbom: install
+	mkdir -p build
+	$(PYTHON) tools/supply_chain.py licences
+	$(PYTHON) tools/supply_chain.py sbom > build/sbom.json
+	$(PYTHON) tools/supply_chain.py requirements > build/requirements.txt
+
+# Known vulnerabilities of the pinned versions: asks osv.dev
+advisories: install
+	$(PYTHON) tools/supply_chain.py advisories
 
 # The modes that this machine is not in: an older processor, bf16
 test-modes: install

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from precis_text.errors import DISTRIBUTION
+from precis_text.errors import DISTRIBUTIONS
 
 _WITHOUT = "dev"  # it has all others
 
@@ -53,7 +53,7 @@ def main() -> int:
         (Path(__file__).parents[1] / "packages" / "precis" / "pyproject.toml").read_text()
     )["project"]
     base, _ = closure(project["dependencies"])
-    print(f"{DISTRIBUTION} itself needs {len(base)} packages, {sum(base.values()) / 1e6:,.0f} MB")
+    print(f"{DISTRIBUTIONS[0]} itself needs {len(base)} packages, {sum(base.values()) / 1e6:,.0f} MB")
     for name, requirements in project["optional-dependencies"].items():
         if name == _WITHOUT:
             continue

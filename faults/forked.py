@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_DISK_OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir")
+DISK_OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir")
 _MODULES = (
     "torch._dynamo matplotlib.figure matplotlib.backends.backend_agg accelerate tensorboard "
     "precis.phases.train.finetuning precis.phases.train.grounding precis.phases.train.pretraining "
     "precis.phases.train.prefix_tuning precis.phases.train.tokenizer_training precis.phases.data.corpus_packing "
     "precis.phases.measure.model_scores precis.phases.data.pair_checks precis.phases.use.summarization "
-    "precis.phases.use.prophetnet_conversion precis.cli.application precis.training.curves scipy.stats"
+    "precis.phases.use.prophetnet_conversion precis.cli.application precis.training.curves scipy.stats "
+    "precis.batch.batch_run precis.server.asgi_app"
 )
 PATIENCE = 300.0
 
@@ -57,18 +58,20 @@ def run(
     *,
     prepare: Callable[[], Callable[[], int]],
     kill_after: float | None = None,
+    command: Callable[[list[str]], int] | None = None,
 ) -> Ended:
     """Run a command line in a forked child.
 
     Args:
         prepare: called in the child before the command; gives what counts, which is asked at the end.
         kill_after: seconds until SIGKILL.
+        command: takes the line and returns the exit code; by default `precis` itself.
     """
     reader, writer = os.pipe()
     began = time.perf_counter()
     child = os.fork()
     if child == 0:
-        _in_child(line, log, writer, prepare)
+        _in_child(line, log, writer, prepare, command)
     os.close(writer)
     code = _wait(child, PATIENCE if kill_after is None else kill_after)
     with os.fdopen(reader, "rb") as pipe:
@@ -87,7 +90,13 @@ def _wait(child: int, seconds: float) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _in_child(line: Sequence[str], log: Path, writer: int, prepare: Callable[[], Callable[[], int]]) -> None:
+def _in_child(
+    line: Sequence[str],
+    log: Path,
+    writer: int,
+    prepare: Callable[[], Callable[[], int]],
+    command: Callable[[list[str]], int] | None,
+) -> None:
     code = 70
     try:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -97,7 +106,7 @@ def _in_child(line: Sequence[str], log: Path, writer: int, prepare: Callable[[],
         from precis.cli import main
 
         count = prepare()
-        code = main(list(line))
+        code = (command or main)(list(line))
         os.write(writer, str(count()).encode())
     except BaseException:
         traceback.print_exc()
@@ -125,7 +134,7 @@ def dying_before(number: int | None) -> Callable[[], Callable[[], int]]:
 
             return perform
 
-        for name in _DISK_OPERATIONS:
+        for name in DISK_OPERATIONS:
             setattr(os, name, counted(getattr(os, name)))
         return lambda: done
 
@@ -156,13 +165,14 @@ def full_after(limit: int | None, folder: Path) -> Callable[[], Callable[[], int
                 written += size
                 return int(super().write(data) or 0)
 
-        _open_through(Raw, folder)
+        open_through(Raw, folder)
         return lambda: written
 
     return prepare
 
 
-def _open_through(raw: type[io.FileIO], folder: Path) -> None:
+def open_through(raw: type[io.FileIO], folder: Path) -> None:
+    """Let everything that is opened for writing below `folder` go through `raw`."""
     usual = builtins.open
 
     def opened(file: Any, mode: str = "r", buffering: int = -1, *rest: Any, **options: Any) -> Any:

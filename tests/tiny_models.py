@@ -1,5 +1,6 @@
 """Small random encoder-decoders with their tokenizers, for tests: ours, BART, T5 and LED, made on the spot."""
 
+import copy
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from transformers import (
     BertForSequenceClassification,
     LEDConfig,
     LEDForConditionalGeneration,
+    LlamaConfig,
+    LlamaForCausalLM,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
@@ -123,6 +126,41 @@ def tiny(kind: str, *, positions: int = 64, seed: int = 0) -> tuple[PreTrainedMo
 def save(kind: str, folder: Path, **options: int) -> Path:
     """Write such a model with its tokenizer as a Hugging Face folder."""
     model, tokenizer = tiny(kind, **options)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+_CHAT = (
+    "{% for message in messages %}[BOS]{{ message['role'] }}: {{ message['content'] }}[EOS]{% endfor %}"
+    "{% if add_generation_prompt %}[BOS]assistant:{% endif %}"
+)
+
+
+def llama(*, positions: int = 2048, seed: int = 0) -> tuple[LlamaForCausalLM, PreTrainedTokenizerBase]:
+    """A random causal language model in evaluation mode, and a tokenizer with a chat template."""
+    torch.manual_seed(seed)
+    tokenizer = copy.deepcopy(our_tokenizer())
+    tokenizer.chat_template = _CHAT.replace("[BOS]", tokenizer.bos_token).replace(
+        "[EOS]", tokenizer.eos_token
+    )
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=positions,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    return LlamaForCausalLM(config).eval(), tokenizer
+
+
+def save_llama(folder: Path, **options: int) -> Path:
+    """Write such a model with its tokenizer as a Hugging Face folder."""
+    model, tokenizer = llama(**options)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

@@ -30,6 +30,7 @@ class Subject(StrEnum):
     """What can be measured: a module here that has a function `bench`, or all of them in turn."""
 
     attention = "attention"
+    busy = "busy"
     decode = "decode"
     encoder = "encoder"
     fie = "fie"

@@ -20,6 +20,7 @@ class Figure(StrEnum):
     """What is compared."""
 
     time = "time"  # wall seconds of a pass
+    cpu = "CPU time"  # CPU seconds of a pass, of all threads
     tensors = "tensors"  # peak MB of tensors
     process = "process"  # peak MB of the process above what it held before
     peak = "peak"  # peak MB of the whole process: weights, moments and libraries too
@@ -32,6 +33,7 @@ class Comparison:
     Args:
         goal: the ratio that is wanted; None where it is for information.
         further_goal: a higher one that is wanted too.
+        alone: a cell whose time divides that of `cell` first, round by round; slowdowns are compared then.
     """
 
     cell: str
@@ -40,11 +42,13 @@ class Comparison:
     figure: Figure = Figure.time
     goal: float | None = None
     further_goal: float | None = None
+    alone: str | None = None
 
     @property
     def name(self) -> str:
         """Unique within a benchmark; the key in a baseline."""
-        return f"{self.cell}: {self.figure} of {self.theirs} / {self.ours}"
+        figure = self.figure.value if self.alone is None else "slowdown"
+        return f"{self.cell}: {figure} of {self.theirs} / {self.ours}"
 
     @property
     def goals(self) -> tuple[float, ...]:
@@ -128,16 +132,23 @@ def ratios(bench: Bench, results: Results) -> list[Ratio]:
         ours = results.of(comparison.cell, comparison.ours)
         theirs = results.of(comparison.cell, comparison.theirs)
         if ours is not None and theirs is not None:
-            if comparison.figure is Figure.time:
-                found.append(_of_times(comparison, ours, theirs, results.settings.quiet))
+            if comparison.figure in (Figure.time, Figure.cpu):
+                found.append(_of_times(comparison, ours, theirs, results))
             else:
                 found += _of_sizes(comparison, ours, theirs)
     return found
 
 
-def _of_times(comparison: Comparison, ours: Measured, theirs: Measured, quiet: float) -> Ratio:
-    pairs = list(zip(ours.samples, theirs.samples, strict=True))
-    by_round = [their.wall / our.wall for our, their in pairs]
+def _of_times(comparison: Comparison, ours: Measured, theirs: Measured, results: Results) -> Ratio:
+    pairs, quiet = list(zip(ours.samples, theirs.samples, strict=True)), results.settings.quiet
+    if comparison.figure is Figure.cpu:
+        by_round = [their.cpu / our.cpu for our, their in pairs]
+    else:
+        by_round = [their.wall / our.wall for our, their in pairs]
+    if comparison.alone is not None:
+        by_round = [
+            beside / alone for beside, alone in zip(by_round, _alone(comparison, results), strict=True)
+        ]
     cpu = [their.cpu / our.cpu for our, their in pairs if our.cpu > 0]
     return Ratio(
         name=comparison.name,
@@ -149,6 +160,15 @@ def _of_times(comparison: Comparison, ours: Measured, theirs: Measured, quiet: f
         loaded=sum(our.is_loaded(quiet) or their.is_loaded(quiet) for our, their in pairs),
         goals=comparison.goals,
     )
+
+
+def _alone(comparison: Comparison, results: Results) -> list[float]:
+    """The ratios of the rounds in the cell that slowdowns are measured from."""
+    assert comparison.alone is not None
+    ours, theirs = (results.of(comparison.alone, name) for name in (comparison.ours, comparison.theirs))
+    assert ours is not None  # a cell's rows are measured together
+    assert theirs is not None
+    return [their.wall / our.wall for our, their in zip(ours.samples, theirs.samples, strict=True)]
 
 
 def _of_sizes(comparison: Comparison, ours: Measured, theirs: Measured) -> list[Ratio]:

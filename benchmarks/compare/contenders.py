@@ -52,11 +52,22 @@ class Cell:
 
     Args:
         tokens: what a pass works through, padding left out, where tokens a second say something.
+        neighbours: numbers of spinning processes beside which it is timed, each in every round.
     """
 
     name: str
     arguments: Mapping[str, Any]
     tokens: int | None = None
+    neighbours: tuple[int, ...] = (0,)
+
+    def beside(self, neighbours: int) -> str:
+        """The name of what is measured beside so many neighbours."""
+        return f"{self.name}, beside {neighbours}" if neighbours else self.name
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The names of all that is measured in it."""
+        return tuple(map(self.beside, self.neighbours))
 
 
 @dataclass(frozen=True, kw_only=True)

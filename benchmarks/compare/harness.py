@@ -30,12 +30,15 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
 
 from benchmarks.compare.contenders import BenchSettings, Cell, Contender
+from benchmarks.compare.neighbours import Neighbours
 from benchmarks.compare.process import ContenderError, Worker
 from benchmarks.compare.results import Failure, Measured, Memory, Results, Sample
 
@@ -91,17 +94,30 @@ def _samples(
         if crew.record.plays(contender, cell):
             with crew.working(contender, cell) as worker:
                 worker.prepare(cell)
-    samples: dict[str, list[Sample]] = {}
+    samples: dict[tuple[str, str], list[Sample]] = {}
     for number in range(settings.rounds):
-        playing = [c for c in contenders if crew.record.plays(c, cell)]
-        for contender in rotated(playing, number):
-            with crew.working(contender, cell) as worker:
-                samples.setdefault(contender.name, []).append(worker.time(settings.seconds))
+        for count in cell.neighbours:
+            playing = [c for c in contenders if crew.record.plays(c, cell)]
+            with Neighbours(count) as neighbours:
+                for contender in rotated(playing, number):
+                    with crew.working(contender, cell) as worker:
+                        found = _beside(neighbours, worker, settings.seconds)
+                        samples.setdefault((cell.beside(count), contender.name), []).append(found)
     for contender in contenders:
         if crew.record.plays(contender, cell):
             with crew.working(contender, cell) as worker:
                 worker.release()
-    return {(cell.name, c.name): samples[c.name] for c in contenders if crew.record.plays(c, cell)}
+    playing = [c for c in contenders if crew.record.plays(c, cell)]
+    return {(row, c.name): samples[row, c.name] for row in cell.rows for c in playing}
+
+
+def _beside(neighbours: Neighbours, worker: Worker, seconds: float) -> Sample:
+    """One turn; what the neighbours used is not counted as used by others."""
+    begin, used = time.perf_counter(), neighbours.cpu_seconds()
+    sample = worker.time(seconds)
+    theirs = (neighbours.cpu_seconds() - used) / (time.perf_counter() - begin)
+    foreign = None if sample.foreign is None else max(0.0, sample.foreign - theirs)
+    return replace(sample, foreign=foreign)
 
 
 def _memory(cell: Cell, contender: Contender, crew: _Crew) -> dict[tuple[str, str], Memory]:

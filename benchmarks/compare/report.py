@@ -57,7 +57,7 @@ def to_json(
 
 
 def _tokens(bench: Bench, cell: str) -> int | None:
-    return next(c.tokens for c in bench.cells if c.name == cell)
+    return next(c.tokens for c in bench.cells if cell in c.rows)
 
 
 def _tokens_per_second(measured: Measured, tokens: int) -> float:
@@ -115,12 +115,12 @@ def times_table(bench: Bench, results: Results) -> Table:
         "process +MB",
     ):
         table.add_column(head, justify="left" if head in ("cell", "contender") else "right")
-    for cell in bench.cells:
-        for number, measured in enumerate(m for m in results.measured if m.cell == cell.name):
+    for row, cell in ((row, cell) for cell in bench.cells for row in cell.rows):
+        for number, measured in enumerate(m for m in results.measured if m.cell == row):
             walls = sorted(1000 * s.wall for s in measured.samples)
             memory = measured.memory
             table.add_row(
-                cell.name if number == 0 else "",
+                row if number == 0 else "",
                 measured.contender,
                 f"{statistics.median(walls):.1f} ({walls[0]:.1f}-{walls[-1]:.1f})",
                 f"{1000 * statistics.median(s.cpu for s in measured.samples):.1f}",
@@ -166,7 +166,7 @@ def write_plot(bench: Bench, results: Results, path: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, 2, figsize=(12, 5), constrained_layout=True)
-    cells = [cell.name for cell in bench.cells]
+    cells = [row for cell in bench.cells for row in cell.rows]
     for contender in bench.contenders:
         found = [m for cell in cells if (m := results.of(cell, contender.name)) is not None]
         places = [cells.index(m.cell) for m in found]

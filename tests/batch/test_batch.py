@@ -10,7 +10,7 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
-from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble
+from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble, _keep_token_private
 from precis.batch.batch_worker import ROWS, TRIES, Attempts, Worker, results_of
 from precis.batch.document_source import DocumentSource, documents_of, files_of, packed, unpacked
 from precis.batch.summaries_check import verify
@@ -213,7 +213,7 @@ def part(folder: Path, name: str, ids: list[str]) -> None:
 
 @pytest.mark.parametrize("name", SUMMARIES)
 def test_an_id_that_two_parts_have_is_written_once(name: str, tmp_path: Path) -> None:
-    for number, ids in enumerate((["a", "b"], ["b", "c"], ["d"])):
+    for number, ids in enumerate((["a", "b"], ["b", "c"], ["b", "a"], ["d"])):
         part(tmp_path / "parts", f"{number}.parquet", ids)
     _assemble(tmp_path / "parts", tmp_path / name)
     if name.endswith("parquet"):
@@ -267,3 +267,14 @@ def test_an_address_where_no_cluster_is_is_refused_at_once(
 ) -> None:
     with pytest.raises(UserError, match=f"--address {address}: no cluster answers there"):
         BatchRun(files=shelf, out=tmp_path / "out", making=making, address=address).run()
+
+
+def test_nobody_else_may_read_the_token_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    _keep_token_private()
+    token = tmp_path / ".ray" / "auth_token"
+    token.parent.mkdir()
+    token.write_text("secret")
+    token.chmod(0o644)
+    _keep_token_private()
+    assert token.stat().st_mode & 0o777 == 0o600

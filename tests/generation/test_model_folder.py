@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import GenerationConfig
 
+from precis.generation.model_folder import config_from
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.storage.seal import SEAL, seal, write_folder
@@ -185,3 +186,9 @@ def test_a_tokenizer_that_makes_texts_endless_is_refused(folder: Path) -> None:
     long = {"type": "Replace", "pattern": {"String": "e"}, "content": "e" * 1000}
     edit(folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [long] * 4})
     assert "its normalizer can make one character 1,000, more than 64" in refused(folder)
+
+
+@pytest.mark.parametrize("settings", [{}, {"model_type": None}])
+def test_a_configuration_without_its_kind_says_so(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="does not say which kind of model this is"):
+        config_from(settings)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from huggingface_hub.errors import HfHubHTTPError, RemoteEntryNotFoundError, RepositoryNotFoundError
 from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+from transformers.utils import logging
 
 from precis.generation import model_loader, model_location
 from precis.generation.model_loader import load_model
@@ -293,3 +294,16 @@ def test_files_overwritten_in_place_change_nothing_and_are_not_mapped(tmp_path: 
         there.write(b"\x7f" * (file.stat().st_size // 4))
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
     assert model.get_input_embeddings().weight is model.get_output_embeddings().weight  # still tied
+
+
+def test_loading_shows_no_bar_of_transformers_and_leaves_the_users_choice(
+    bart: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logging.enable_progress_bar()
+    load_model(str(bart))
+    assert "Loading weights" not in capsys.readouterr().err
+    assert logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    load_model(str(bart))
+    assert not logging.is_progress_bar_enabled()
+    logging.enable_progress_bar()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from precis.phases.output_folders import folder_to_be
+from precis.phases.output_folders import claim_folder, folder_to_be
 from precis_text.errors import UserError
 
 
@@ -26,3 +26,13 @@ def test_a_place_in_the_folder_where_we_are_needs_no_path(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert folder_to_be("new") == Path("new")
+
+
+def test_a_folder_of_others_is_refused_for_its_files_and_not_for_a_link_among_them(tmp_path: Path) -> None:
+    """`--out .` in a home: the remedy is another folder, not another link."""
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "a link").symlink_to("nowhere")
+    with pytest.raises(UserError, match=r"contains a link and 1 more, which precis did not write"):
+        claim_folder(tmp_path)
+    with pytest.raises(UserError, match="a link: is a link"):
+        claim_folder(tmp_path, is_ours=lambda _: True)

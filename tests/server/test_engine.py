@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from precis.generation.summarizer import NOTHING
-from precis.server.engine import Ask, Engine
+from precis.server.engine import Ask, Engine, QueuedDocument
 from precis.server.limits import ApiError, Limits
 from precis_text.length import make_length
 
@@ -221,3 +221,28 @@ def test_a_batch_that_is_being_written_gives_no_turn() -> None:
 def test_a_turn_loads_no_model() -> None:
     found = order_of(InPieces(), [30, 5], Ask(model="m", mode="extract"), loaded=lambda name: name != "m")
     assert found == [30, 30, 30, 5]
+
+
+def test_whoever_has_an_answer_may_send_the_next_document_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place in the queue is free before the answer goes out, so a full queue never refuses its only client."""
+    engine = Engine(Recorder(), Limits(tokens=10, queue=10), Counting(), lambda error: None)
+    engine._maker.go.set()
+    counted = []
+    finish = QueuedDocument.finish
+
+    def watched(job: QueuedDocument, result) -> None:
+        counted.append((engine._documents, engine._tokens))
+        finish(job, result)
+
+    monkeypatch.setattr(QueuedDocument, "finish", watched)
+
+    async def run() -> None:
+        for _ in range(3):
+            await engine.submit(["x" * 10], [10], Ask(model="m", mode="extract"))[0].done
+
+    engine.start()
+    try:
+        asyncio.run(run())
+    finally:
+        engine.stop(seconds=10)
+    assert counted == [(0, 0)] * 3

@@ -246,3 +246,20 @@ def test_a_record_longer_than_a_line_is_refused_and_the_work_goes_on(
             journal.append({"text": "x" * 2000})
         journal.append({"text": "x"})
     assert len(list(read_journal(tmp_path / "j", KIND))) == 1
+
+
+def test_an_error_in_the_work_is_told_and_not_that_the_file_was_replaced_too(tmp_path: Path) -> None:
+    def work() -> None:
+        with opened(tmp_path / "a.jsonl"):
+            _replaced(tmp_path / "a.jsonl")
+            raise KeyError("of the work")
+
+    with pytest.raises(KeyError, match="of the work"):
+        work()
+
+
+def test_a_journal_that_was_closed_or_removed_inside_its_block_is_not_checked_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.jsonl") as journal:
+        journal.append({"id": 1})
+        journal.close()
+        _replaced(tmp_path / "a.jsonl")

@@ -13,6 +13,7 @@ from precis_text.length import (
     Length,
     Sentences,
     Tokens,
+    Trimmed,
     Words,
     chosen_length,
     decoding_window,
@@ -165,3 +166,48 @@ def test_tokens_a_word_come_in_steps(tokens: int, expected: float) -> None:
 def test_sentence_ends_are_known_to_the_tokenizer() -> None:
     tokenizer = our_tokenizer()
     assert {tokenizer.decode([end]).strip() for end in sentence_end_ids(tokenizer)} >= {".", "?"}
+
+
+def test_a_cap_in_sentences_holds_exactly_so_many() -> None:
+    text = "Ann sings. Bob dances."
+    assert [Sentences(count=count).holds(text, tokens=0) for count in (1, 2, 3)] == [False, True, True]
+
+
+def test_the_least_words_may_be_20000_and_no_more() -> None:
+    assert Length(min_words=20_000).min_words == 20_000
+    with pytest.raises(UserError, match="above the limit of 20,000"):
+        Length(min_words=20_001)
+
+
+def test_the_room_of_sentences_is_80_tokens_each_unless_the_model_wants_more() -> None:
+    length = make_length(sentences=2, short="write")
+    rooms = [
+        decoding_window(GenerationSettings(max_tokens=most), length, ratio=1.0, document=999).max_tokens
+        for most in (20, 500)
+    ]
+    assert rooms == [160, 500]
+
+
+def test_the_models_own_least_tokens_stay_where_the_least_words_need_fewer() -> None:
+    settings = GenerationSettings(min_tokens=30, max_tokens=100)
+    length = make_length(words=100, min_words=10, short="write")
+    assert decoding_window(settings, length, ratio=1.0, document=999).min_tokens == 30
+
+
+def test_least_words_alone_leave_room_for_twice_as_many_tokens() -> None:
+    settings = GenerationSettings(max_tokens=12)
+    found = decoding_window(settings, make_length(min_words=10), ratio=1.0, document=999)
+    assert (found.min_tokens, found.max_tokens) == (10, 20)
+
+
+def test_a_sentence_of_exactly_the_words_of_the_cap_stays_and_is_finished() -> None:
+    assert trim("Ann sings loudly.", Words(count=3), ended=True) == Trimmed(
+        "Ann sings loudly.", finished=True
+    )
+    assert not trim("Ann sings loudly.", Words(count=2), ended=True).finished
+
+
+def test_a_short_document_leaves_room_for_itself_and_a_sentence() -> None:
+    """The summary may be as long as the document, rounded up to a power of two, and finish its last sentence."""
+    found = decoding_window(GenerationSettings(), make_length(words=200), ratio=1.0, document=100)
+    assert found.max_tokens == 128 + 80

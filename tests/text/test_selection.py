@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from precis_text.length import make_length
-from precis_text.selection import choose, joined
+from precis_text.selection import _Extract, _may_end, choose, joined
 from precis_text.units import TextUnit, extraction_units
 
 
@@ -42,10 +42,10 @@ def test_an_announcement_is_chosen_only_with_what_it_announces() -> None:
 
 def test_a_sentence_from_a_long_message_names_its_speaker() -> None:
     long = " ".join(f"Sentence {number} of hers is here." for number in range(14))
-    document = f"[10:30] <ann> {long}\n[10:31] <ben> Thanks for that."
+    document = f"[10:30] <ann> {long}\n[10:31] <ben> Harbour is closed."
     scores = [0.1] * 15
     scores[4], scores[14] = 0.9, 0.8
-    assert extract(document, scores, words=11) == "ann: Sentence 4 of hers is here.\nben: Thanks for that."
+    assert extract(document, scores, words=11) == "ann: Sentence 4 of hers is here.\nben: Harbour is closed."
 
 
 def test_a_missing_space_is_put_between_two_sentences() -> None:
@@ -83,3 +83,34 @@ def test_a_message_that_only_greets_or_thanks_is_chosen_last() -> None:
 def test_a_question_that_names_a_decision_decides_nothing() -> None:
     asked = "[10:30] <ann> Was the mill approved?\n[10:31] <ben> The wheel turns every day."
     assert extract(asked, [0.4, 0.6], words=7) == "ben: The wheel turns every day."
+
+
+def test_a_unit_is_said_when_more_than_half_of_its_word_pairs_are_chosen() -> None:
+    units = extraction_units("A quay was built. The wall moved by far.")
+    extract = _Extract(units, [4, 5], [4, 5])
+    extract.add(0)
+    pairs = sorted(extract._pairs(1))
+    assert len(pairs) == 4
+    said = []
+    for count in (2, 3):
+        extract._seen = set(pairs[:count])
+        said.append(extract.says(1))
+    assert said == [False, True]
+
+
+def test_an_extract_may_end_with_the_least_words_and_half_of_the_cap() -> None:
+    length = make_length(words=10, min_words=6)
+    assert not _may_end(length, 5, 5, 3.0)
+    assert _may_end(length, 6, 5, 3.0)
+    assert not _may_end(length, 6, 4, 3.0)
+    assert not _may_end(length, 6, 5, 7.0)
+
+
+def test_beyond_the_expected_words_only_units_of_half_the_best_worth_fill_the_cap() -> None:
+    document = (
+        "The wall moved by eleven inches. A quay was built last summer. Many boats came in the night. "
+        "Some birds sat on every mast."
+    )
+    units = extraction_units(document)
+    places = choose(Read(units), [0.9, 0.6, 0.5, 0.2], make_length(words=20), words=6)
+    assert places == [0, 1, 2]

@@ -72,6 +72,32 @@ def loaded(results, *rounds):
     )
 
 
+def test_slowdowns_and_cpu_seconds_are_compared_round_by_round() -> None:
+    def measured(cell: str, name: str, *walls: float) -> Measured:
+        samples = tuple(Sample(wall=wall, cpu=3 * wall, passes=1, foreign=0.0) for wall in walls)
+        return Measured(cell=cell, contender=name, samples=samples, memory=None)
+
+    found = (
+        measured("a", "precis", 1.0, 2.0),
+        measured("a", "peer", 2.0, 4.0),
+        measured("a, beside 2", "precis", 4.0, 6.0),
+        measured("a, beside 2", "peer", 4.0, 12.0),
+    )
+    comparisons = [
+        Comparison(cell="a, beside 2", theirs="peer", alone="a", goal=0.5),
+        Comparison(cell="a", theirs="peer", figure=Figure.cpu, goal=3.0),
+    ]
+    cell = Cell(name="a", arguments={}, neighbours=(0, 2))
+    contenders = [Contender(name=name, make="m:f") for name in ("precis", "peer")]
+    settings = BenchSettings(rounds=2)
+    bench = Bench(name="b", contenders=contenders, cells=[cell], comparisons=comparisons, settings=settings)
+    slowdown, cpu = ratios(bench, Results(settings=settings, measured=found, left_out=()))
+    assert slowdown.name == "a, beside 2: slowdown of peer / precis"
+    # ours 4 and 3 times, the peer's 2 and 3 times
+    assert (slowdown.low, slowdown.high, slowdown.verdict) == (0.5, 1.0, "met")
+    assert (cpu.name, cpu.value, cpu.verdict) == ("a: CPU time of peer / precis", 2.0, "missed")
+
+
 def test_a_goal_is_not_judged_by_rounds_that_were_mostly_taken_beside_other_work(example):
     bench, results = example
     verdicts = [ratios(bench, loaded(results, *range(n)))[0].verdict for n in (1, 2)]

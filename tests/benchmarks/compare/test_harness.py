@@ -1,5 +1,7 @@
 """The harness: contenders in processes of their own, in turn; what goes wrong is named, and the rest goes on."""
 
+import time
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from benchmarks.compare import harness
 from benchmarks.compare.contenders import BenchSettings, Cell, Contender
 from benchmarks.compare.harness import measure, rotated
+from benchmarks.compare.neighbours import Neighbours
 from benchmarks.compare.process import ContenderError, Worker
 from benchmarks.compare.results import Memory, Sample
 from precis.nn.disentangled.cpp_loader import COMPILE
@@ -182,6 +185,25 @@ def test_memory_is_kept_cell_by_cell_and_its_failure_spares_the_times(played):
     assert [sum(m.memory is not None for m in each.measured) for each in kept] == [0, 0, 1, 2, 3, 3]
     assert [str(failure) for failure in results.failed] == ["large, large: no memory"]
     assert len(results.of("large", "large").samples) == 2
+
+
+def test_each_round_times_a_cell_alone_and_beside_its_neighbours(contender, tmp_path):
+    cell = Cell(name="small", arguments={"cell": "small"}, neighbours=(0, 1))
+    settings = BenchSettings(rounds=2, seconds=0.1, threads=1, memory=False)
+    results = measure([contender("one"), contender("two")], [cell], settings, notify=lambda _: None)
+    assert [(m.cell, m.contender, len(m.samples)) for m in results.measured] == [
+        (row, name, 2) for row in ("small", "small, beside 1") for name in ("one", "two")
+    ]
+
+
+def test_neighbours_use_processor_time_and_are_gone_afterwards():
+    with Neighbours(2) as neighbours:
+        pids = [process.pid for process in neighbours._processes]
+        end = time.monotonic() + 60
+        while neighbours.cpu_seconds() < 0.1 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert neighbours.cpu_seconds() >= 0.1
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 def test_every_round_begins_with_another_contender():

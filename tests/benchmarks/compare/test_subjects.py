@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.compare import attention, decode, encoder, fie, prophetnet, train, tune
+from benchmarks.compare import attention, busy, decode, encoder, fie, prophetnet, train, tune
 from benchmarks.compare.comparisons import Figure
 from benchmarks.compare.contenders import KEEP_BLOCKS
 from benchmarks.compare.kernel import OURS
@@ -41,7 +41,7 @@ def test_comparisons_name_cells_and_contenders_that_exist(subject, quick):
     assert all(skipped in cells for contender in planned.contenders for skipped in contender.skip)
 
 
-SUBJECTS = [attention, decode, encoder, fie, prophetnet, train, tune]
+SUBJECTS = [attention, busy, decode, encoder, fie, prophetnet, train, tune]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

@@ -9,7 +9,7 @@ import pytest
 import precis
 from precis.cli import main
 from precis.phases.data.run_pairs import NamedPairs
-from precis.phases.plans.finetuning_plan import plan_finetuning
+from precis.phases.plans.finetuning_plan import finetune, plan_finetuning
 from precis.recipes.catalogue import FOR_PRETRAINED, FROM_DEFAULT
 from precis_text.errors import UserError
 from tests.tiny_models import SMALL_RUN, tiny
@@ -136,3 +136,16 @@ def test_a_large_model_is_fine_tuned_as_the_papers_say(pairs: Path, tmp_path: Pa
     planned = plan_finetuning(NamedPairs(data=str(pairs)), out=tmp_path / "run", model=tmp_path / "large")
     train = planned.plan.train
     assert (train.learning_rate, train.epochs, planned.plan.label_smoothing) == (8e-6, 10, 0.0)
+
+
+def test_a_recipe_in_the_place_of_the_pairs_is_explained() -> None:
+    with pytest.raises(UserError, match=r"zcodepp-micro: is a recipe; .*recipe='zcodepp-micro'"):
+        finetune("zcodepp-micro", out="runs/first")
+
+
+def test_a_call_without_a_run_folder_says_how_to_name_one(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"document": "Ann sings.", "summary": "Ann."}\n')
+    untyped: Any = finetune
+    with pytest.raises(UserError, match=r"finetune\(PAIRS, out=RUN\)"):
+        untyped(pairs)

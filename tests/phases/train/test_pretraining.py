@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
 from precis.data.packs.pack_writer import pack
 from precis.data.packs.packed_text import Blocks, PackedText
@@ -20,6 +21,7 @@ from precis.data.text.unigram_tokenizer import load_tokenizer
 from precis.models.zcodepp.replaced_token_detection import ZCodePPForPreTraining
 from precis.objectives.pretraining_objectives import MassSpans, SpansAlone
 from precis.objectives.replaced_tokens import ReplacedTokens
+from precis.phases.train import memory_plan as memory_plan_module
 from precis.phases.train.memory_plan import measure, memory_plan
 from precis.phases.train.pretraining import pretrain, resolve_pretraining, words_of
 from precis.recipes.catalogue import PRETRAINING
@@ -367,5 +369,44 @@ def test_the_memory_plan_counts_what_a_row_keeps() -> None:
     assert 1.4 < measure(deeper).activations / plain.activations < 2.1
     assert measure(thin).activations < 0.7 * plain.activations
     table = memory_plan(run)
-    assert [line.split()[0] for line in table.splitlines()[4:7]] == ["1", "8", "128"]
+    assert [line.split()[0] for line in table.splitlines()[5:8]] == ["1", "8", "128"]
     assert 700 * 16 <= plain.tables < plain.parameters  # token tables and what else is in no layer
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_plan_computes_from_narrow_models_what_the_whole_model_keeps(
+    precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No model of the run's width is built outside the meta device, and the bytes are those of one."""
+    wide: dict[str, Any] = {
+        "model.hidden_size": 64,
+        "model.num_attention_heads": 8,
+        "model.intermediate_size": 128,
+    }
+    wide |= {"model.vocab_size": 3000, "model.dropout": 0.1, "train.precision": precision}
+    run = small(**wide)
+    whole = memory_plan_module._of_all_layers(run)
+    widths: list[int] = []
+    build = memory_plan_module._model
+
+    def watched(narrow: PreTrainRun, depth: Sequence[int]) -> PreTrainedModel:
+        model = build(narrow, depth)
+        if next(model.parameters()).device.type != "meta":
+            widths.append(narrow.model.hidden_size)
+        return model
+
+    monkeypatch.setattr(memory_plan_module, "_model", watched)
+    measured = measure(run)
+    assert set(widths) == {8, 16, 24}
+    assert measured.activations == pytest.approx(whole[0].max(), rel=0.005)
+    assert measured.shared == pytest.approx(whole[1].max(), rel=0.005)
+
+
+def test_the_bytes_of_a_row_hold_for_many_rows() -> None:
+    changes: dict[str, Any] = {"model.vocab_size": 2048, "model.dropout": 0.1}
+    run = small(**changes)
+    depth = (2, 1, run.objective.own_layers)
+    of_row, shared = memory_plan_module._of_rows(run, depth, 2048)
+    model = memory_plan_module._model(run, depth)
+    five = memory_plan_module._kept_bytes(run, model, rows=5)
+    assert five == pytest.approx(shared + 5 * of_row, rel=0.005)

@@ -71,7 +71,7 @@ def test_a_module_in_the_current_folder_is_not_taken_for_a_reader(tmp_path, monk
 
 def test_a_missing_extra_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "find_spec", lambda _: None)
-    message = r"is a PDF, not plain text; .* pip install 'precis-summarizer\[documents\]'"
+    message = r"is a PDF, not plain text; .* pip install .*'pypdfium2>=5.15'"
     with pytest.raises(UserError, match=message):
         read_content(b"%PDF-1.4", name="a.pdf")
     assert read_content(GOOD, name="a.md").text

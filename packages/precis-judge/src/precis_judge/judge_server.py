@@ -11,7 +11,7 @@ from precis.server.listener import LOOPBACK, is_loopback, listen, named, url_of
 from precis.server.logs import log_to_stderr
 from precis_judge.judging_study import JudgingStudy, open_study
 from precis_judge.verdicts import VerdictStore
-from precis_text.errors import RunError, UserError
+from precis_text.errors import RunError, UserError, install_line
 
 _GRACE = 3.0  # seconds for requests to end
 _ANY = ("", "0.0.0.0", "::", "*")
@@ -36,7 +36,7 @@ def serve(
         from precis_judge.judge_app import make_app
     except ModuleNotFoundError as error:
         raise UserError(
-            f"the page needs {error.name}, which is not installed: pip install 'precis-summarizer[judge]'"
+            f"the page needs {error.name}, which is not installed: {install_line('judge')}"
         ) from None
     if host in _ANY:
         raise UserError(f"--host {host!r}: give the one address that judges use, not all addresses")

@@ -12,7 +12,7 @@ from precis_judge.judging_study import open_study
 from precis_judge.report_tables import agreement_table, anchor, judge_table, pair_table, system_table, tables
 from precis_judge.study_report import CriterionResult, JudgingReport, figure, make_report, percent
 from precis_judge.verdict_statistics import Estimate, PairResult
-from precis_text.errors import UserError
+from precis_text.errors import UserError, install_line
 
 _STYLE = """
 :root { color-scheme: light dark; --ground:#f6f6f3; --card:#fff; --ink:#1d1f21; --soft:#5b6066; --line:#d9dad6;
@@ -63,7 +63,7 @@ def publish(
         report = make_report(study, leave_out=leave_out, seed=seed)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"reports need {error.name}, which is not installed: pip install 'precis-summarizer[judge]'"
+            f"reports need {error.name}, which is not installed: {install_line('judge')}"
         ) from None
     write_file(folder / "report.json", report.to_json())
     write_file(folder / "report.html", report_page(report))

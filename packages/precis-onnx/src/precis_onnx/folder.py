@@ -11,6 +11,7 @@ from typing import Any
 import onnxruntime
 from tokenizers import Tokenizer
 
+from precis_text.cores import default_threads
 from precis_text.errors import UserError
 from precis_text.tokenizer_growth import check_growth
 
@@ -40,7 +41,7 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
     """Open a folder written by `precis export onnx`.
 
     Args:
-        threads: cores to use; 0 for all.
+        threads: cores to use; 0 for `precis_text.cores.default_threads`.
 
     Raises:
         UserError: if it is not one, a file has changed since the export, or onnxruntime cannot run it.
@@ -55,7 +56,7 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
             f"{place / SETTINGS}: has format {settings.get('format')}, but must have {_FORMAT}; export the model again"
         )
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = threads or default_threads()
     options.log_severity_level = 3
     options.enable_mem_pattern = False  # it stores every length, and lengths seldom repeat
 

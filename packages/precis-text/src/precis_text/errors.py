@@ -1,9 +1,10 @@
 """The two errors that end a run early, and one-line messages for the exceptions of libraries."""
 
 import json
+from importlib.metadata import PackageNotFoundError, requires
 
-DISTRIBUTION = "precis-summarizer"
-"""The name of this package on PyPI, where `precis` is another project."""
+DISTRIBUTIONS = ("precis-summarizer", "precis-text", "precis-judge")
+"""The names of the installed packages whose metadata list the extras; no index has these names yet."""
 
 # Part of a library's unhelpful message -> the message to show instead.
 _IN_OUR_WORDS = {
@@ -51,13 +52,39 @@ class DivergedError(RunError):
 def missing_extra(extra: str, *, wanted_by: str = "this") -> UserError:
     """Return the error to raise if the packages of an extra are not installed.
 
+    The message names the packages themselves. The name of this distribution is not registered at any index yet, so a
+    stranger could register it and have other code installed.
+
     Args:
         extra: its name in pyproject.toml, such as "serve".
         wanted_by: the feature that needs them, in the user's terms, such as "precis serve".
     """
-    return UserError(
-        f"{wanted_by} needs packages that are not installed: pip install '{DISTRIBUTION}[{extra}]'"
-    )
+    return UserError(f"{wanted_by} needs packages that are not installed: {install_line(extra)}")
+
+
+def install_line(extra: str) -> str:
+    """Return the command that installs the packages of an extra, as the installed metadata list them.
+
+    Examples:
+        >>> install_line("search")
+        "pip install 'optuna<6,>=5'"
+    """
+    wanted = sorted({name for each in DISTRIBUTIONS for name in _packages(each, extra)})
+    return " ".join(["pip install", *map(repr, wanted)]) if wanted else f"install the extra {extra}"
+
+
+def _packages(distribution: str, extra: str) -> list[str]:
+    """Return the requirements of an extra, or all of the package that has its name (`precis-judge`)."""
+    try:
+        listed = requires(distribution) or []
+    except PackageNotFoundError:
+        return []
+    whole = distribution == f"precis-{extra}"
+    parts = [line.partition(";") for line in listed]
+    found = [
+        name.strip() for name, _, marker in parts if f'extra == "{extra}"' in marker or (whole and not marker)
+    ]
+    return [name for name in found if not name.startswith("precis-")]
 
 
 def first_line(error: BaseException) -> str:

@@ -164,6 +164,16 @@ class SourceText:
             unchecked=_unchecked(summary, language),
         )
 
+    def content_share(self, sentence: SentenceSupport) -> float:
+        """Return the share, 0 to 1, of a sentence's content words that its source sentences have.
+
+        Content words are distinct stems without function words, or all words in a language without lists. A sentence
+        without words has the share 1.
+        """
+        words = set(self._content(sentence.text))
+        found = {word for passage in sentence.aligned for word in self._content(passage.text)}
+        return len(words & found) / len(words) if words else 1.0
+
     def _line(self, start: int) -> int:
         return self.text.count("\n", 0, start) + 1
 

@@ -37,6 +37,7 @@ from precis.phases.use.summary_job import SummaryJob
 from precis.storage.atomic import replacing, write_file
 from precis.storage.settings_change import refuse_change
 from precis_text.bounded_io import read_json, stat_or_none
+from precis_text.cores import available_cores
 from precis_text.errors import RunError, UserError, first_line
 
 SUMMARIES = ("summaries.jsonl", "summaries.parquet")
@@ -112,7 +113,7 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
 
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
-    workers = batch.workers or os.cpu_count() or 1
+    workers = batch.workers or available_cores()
     here = {"address": "local", "num_cpus": workers + _SPARE, "include_dashboard": False}
     try:
         with _without_errors_of_c():
@@ -121,10 +122,17 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
         raise UserError(
             f"--address {batch.address or 'local'}: Ray does not start: {first_line(error)}"
         ) from None
+    _keep_token_private()
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _keep_token_private() -> None:
+    """Hide the token that Ray writes to the home folder from other users: with it they could run code."""
+    with suppress(OSError, RuntimeError):  # there is none, or it is somebody else's
+        (Path.home() / ".ray" / "auth_token").chmod(0o600)
 
 
 def _refuse_unreachable(address: str) -> None:
@@ -232,7 +240,7 @@ def _assemble(parts: Path, place: Path) -> None:
             table = parquet.read_table(part).cast(ROWS)
             # A machine that died while writing may have left the same rows twice.
             new = [number for number, name in enumerate(table["id"].to_pylist()) if name not in seen]
-            table = table.take(new)
+            table = table.take(arrow.array(new, arrow.int64()))  # typed, since all rows may be there already
             seen.update(table["id"].to_pylist())
             if writer is not None:
                 writer.write_table(table)

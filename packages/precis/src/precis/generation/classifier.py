@@ -26,6 +26,7 @@ from precis.generation.model_loader import usual_device
 from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import ModelUse
 from precis.generation.summarizer import Summary
+from precis.messages import without_bars
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
 from precis.storage.seal import checking_sealed
 from precis_text.errors import UserError, first_line
@@ -120,14 +121,15 @@ def load_classifier(folder: Path, source: str, settings: CheckedSettings) -> Pre
     try:
         config = config_from(found.settings)
         check_memory(found, AutoModelForSequenceClassification, config)
-        model, info = AutoModelForSequenceClassification.from_pretrained(
-            str(folder),
-            config=config,
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=True,
-            output_loading_info=True,
-        )
+        with without_bars():
+            model, info = AutoModelForSequenceClassification.from_pretrained(
+                str(folder),
+                config=config,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+            )
     except Exception as error:  # the library's own checks raise many types
         raise UserError(f"{source}: is not a sequence classifier: {first_line(error)}") from error
     if info["missing_keys"]:

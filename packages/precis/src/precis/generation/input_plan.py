@@ -21,8 +21,8 @@ from precis_text.config import nearest
 from precis_text.errors import UserError
 from precis_text.length import SENTENCE_ENDS
 
-Long = Literal["fie", "chunk", "truncate"]
-How = Literal["whole", "fie", "chunk", "truncate"]
+Long = Literal["fie", "chunk", "truncate", "passages"]
+How = Literal["whole", "fie", "chunk", "truncate", "passages"]
 
 _NO_LIMIT = 1_000_000  # tokenizers write 1e30 for "no limit"
 _MOST = 131_072
@@ -205,10 +205,14 @@ def choose(length: int, limit: int | None, *, long: Long | None, fusion_limit: i
     tokens (0 if the model cannot), else pieces.
 
     Raises:
-        UserError: if `long` is "fie" and the model does not support it.
+        UserError: if `long` is "fie" or "passages" and the model does not support it.
     """
     if long == "fie" and not fusion_limit:
         raise UserError("only Z-Code++ models read by fusion-in-encoder; use --long chunk or --long truncate")
+    if long == "passages":
+        raise UserError(
+            "only causal language models and endpoints read passages; use --long chunk or truncate"
+        )
     if limit is None or length <= limit:
         return "whole"
     if long is not None:

@@ -117,6 +117,10 @@ def config_from(settings: Mapping[str, Any]) -> PreTrainedConfig:
         ValueError: if the class is unknown, or it refuses the values.
     """
     kind = settings.get("model_type")
+    if kind is None:
+        raise ValueError(
+            "it does not say which kind of model this is (model_type); take it from the original model"
+        )
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
         raise ValueError(f"model_type={kind!r} is unknown to transformers {_version()}")
     config = CONFIG_MAPPING[kind].from_dict(dict(settings))

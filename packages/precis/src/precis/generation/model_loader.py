@@ -1,4 +1,4 @@
-"""Loads an encoder-decoder, with or without an adapter, from a run folder, a Hugging Face folder or the hub.
+"""Loads a model that writes, with or without an adapter, from a run folder, a Hugging Face folder or the hub.
 
 It reads weights only from safetensors, since a pickle (`pytorch_model.bin`) can run any code of its author. It refuses
 a checkpoint with missing weights, which transformers would replace by random numbers.
@@ -17,7 +17,9 @@ import huggingface_hub
 import torch
 from huggingface_hub.file_download import repo_folder_name
 from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+    AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     GenerationConfig,
     PreTrainedConfig,
@@ -40,15 +42,18 @@ from precis.generation.model_folder import (
 from precis.generation.model_location import ModelLocation, is_classifier, locate
 from precis.generation.model_metadata import ModelUse
 from precis.generation.model_names import PICKLES, SAFE
+from precis.messages import without_bars
 from precis.models.family import FamilyConfig
 from precis.storage.model_files import check_decoding
 from precis.storage.seal import check_sealed, checking_sealed
+from precis.threads import use_threads
 from precis.tuning.adapter_folder import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError, first_line
 
 _logger = logging.getLogger("precis.generation")
+Kind = type[AutoModelForSeq2SeqLM] | type[AutoModelForCausalLM]
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,9 @@ def load_model(
     adapter: str | Path | None = None,
     device: str | torch.device | None = None,
     dtype: torch.dtype | None = None,
+    kind: Kind = AutoModelForSeq2SeqLM,
 ) -> LoadedModel:
-    """Load an encoder-decoder and its tokenizer.
+    """Load a model that writes and its tokenizer.
 
     Args:
         source: the model, found or by its name; see `precis.generation.model_location.locate`. An adapter, or a run
@@ -101,18 +107,20 @@ def load_model(
         device: the device of the model; if None, the accelerator (but not Apple's), else the CPU.
         dtype: type of its weights; if None, fp32. An adapter's weights are always fp32. In float16 its base is read
             twice, to check it before it is rounded.
+        kind: transformers' class for encoder-decoders, or the one for causal language models.
 
     Raises:
-        UserError: if the model is missing or not an encoder-decoder; if its weights are a pickle, damaged, or of
+        UserError: if the model is missing or not of the kind; if its weights are a pickle, damaged, or of
             another model; or if the adapter belongs to another model.
     """
     location = locate(source, adapter)
+    use_threads(None)
     if location.adapter is not None:
         check_sealed(location.adapter)
-    loaded = _load_base(location, device=device, dtype=dtype)
+    loaded = _load_base(location, device=device, dtype=dtype, kind=kind)
     if location.adapter is None:
         return loaded
-    exact = _record_before_rounding(location) if dtype is torch.float16 else None
+    exact = _record_before_rounding(location, kind) if dtype is torch.float16 else None
     load_adapter(loaded.model, location.adapter, base=exact)
     loaded.model.eval()
     if (location.adapter / GENERATION_CONFIG_NAME).is_file():
@@ -123,32 +131,32 @@ def load_model(
     return replace(loaded, use=location.use, source=location.source, folder=None)
 
 
-def _record_before_rounding(location: ModelLocation) -> BaseRecord:
+def _record_before_rounding(location: ModelLocation, kind: Kind) -> BaseRecord:
     """Return the base's record from its weights on disk, since float16 rounds differently from the record."""
-    return record_of(_load_base(location, device="cpu", dtype=torch.float32).model)
+    return record_of(_load_base(location, device="cpu", dtype=torch.float32, kind=kind).model)
 
 
 def _load_base(
-    location: ModelLocation, *, device: str | torch.device | None, dtype: torch.dtype | None
+    location: ModelLocation, *, device: str | torch.device | None, dtype: torch.dtype | None, kind: Kind
 ) -> LoadedModel:
     with nullcontext() if location.folder is None else checking_sealed(location.folder):
-        return _read_base(location, device=device, dtype=dtype)
+        return _read_base(location, device=device, dtype=dtype, kind=kind)
 
 
 def _read_base(
-    location: ModelLocation, *, device: str | torch.device | None, dtype: torch.dtype | None
+    location: ModelLocation, *, device: str | torch.device | None, dtype: torch.dtype | None, kind: Kind
 ) -> LoadedModel:
     """Load from a folder without links that leave it, or from the hub."""
     config, place = copy.deepcopy(location.configuration), location.place
-    _check_architecture(config, location.base)
+    _check_architecture(config, location.base, kind)
     found = None
     if isinstance(place, Path):
         _check_weight_files(place)
         found = with_weights(place, location.settings.model)
-        check_memory(found, AutoModelForSeq2SeqLM, config)
+        check_memory(found, kind, config)
     else:
         _tell_download(place)
-    model = _load_weights(location, dtype or torch.float32, config, found)
+    model = _load_weights(location, dtype or torch.float32, config, found, kind)
     _limit_decoding(model, place)
     tokenizer = load_tokenizer(HUB + place) if isinstance(place, str) else load_tokenizer(place, checked=True)
     if tokenizer.eos_token is None and isinstance(config, FamilyConfig):
@@ -195,20 +203,29 @@ def _tell_download(name: str) -> None:
         _logger.warning("downloading %s from the Hugging Face hub, once", name)
 
 
-def _check_architecture(config: PreTrainedConfig, source: str) -> None:
+def _check_architecture(config: PreTrainedConfig, source: str, kind: Kind) -> None:
     if is_classifier(config):
         labels = ", ".join(map(str, (config.id2label or {}).values()))
         raise UserError(
             f"{source}: is a classifier ({labels}), which does not write text; use `precis evaluate --task` or "
             "`precis finetune --answer head`"
         )
-    if type(config) in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+    if type(config) in _mapping(kind):
         return
-    kind = config.model_type or type(config).__name__
+    name = config.model_type or type(config).__name__
+    if kind is AutoModelForCausalLM:
+        raise UserError(f"{source}: a {name!r} model is not a causal language model")
+    found = "a causal language model" if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING else f"a {name!r} model"
+    advice = "; precis.summarize and `precis summarize` take it" if "causal" in found else ""
     raise UserError(
-        f"{source}: a {kind!r} model is not an encoder-decoder, so it cannot write summaries; "
-        "use one like BART, T5, PEGASUS, LED or Z-Code++"
+        f"{source}: {found} is not an encoder-decoder; use one like BART, T5, PEGASUS, LED or Z-Code++{advice}"
     )
+
+
+def _mapping(kind: Kind) -> Any:
+    """Return the model classes of a kind by their configuration."""
+    causal = kind is AutoModelForCausalLM
+    return MODEL_FOR_CAUSAL_LM_MAPPING if causal else MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
 
 
 def _check_weight_files(folder: Path) -> None:
@@ -224,7 +241,11 @@ def _check_weight_files(folder: Path) -> None:
 
 
 def _load_weights(
-    location: ModelLocation, dtype: torch.dtype, config: PreTrainedConfig, found: ModelFolder | None
+    location: ModelLocation,
+    dtype: torch.dtype,
+    config: PreTrainedConfig,
+    found: ModelFolder | None,
+    kind: Kind,
 ) -> PreTrainedModel:
     place, source, decoding = location.place, location.base, None
     options: dict[str, Any] = {"config": config, "dtype": dtype, "output_loading_info": True}
@@ -232,14 +253,16 @@ def _load_weights(
         decoding = _decoding(values, found.folder)  # otherwise its errors would be blamed on the weights
     try:
         if found is not None and found.is_compact:
-            kind = MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING[type(config)]
-            model, info = kind.from_pretrained(None, state_dict=read_compact(found.folder), **options)
+            own = _mapping(kind)[type(config)]
+            with without_bars():
+                model, info = own.from_pretrained(None, state_dict=read_compact(found.folder), **options)
             if decoding is not None:
                 model.generation_config = decoding
         else:
-            model, info = AutoModelForSeq2SeqLM.from_pretrained(
-                str(place), use_safetensors=True, trust_remote_code=False, **options
-            )
+            with without_bars():
+                model, info = kind.from_pretrained(
+                    str(place), use_safetensors=True, trust_remote_code=False, **options
+                )
     except UserError:
         raise
     except Exception as error:

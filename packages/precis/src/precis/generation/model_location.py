@@ -4,6 +4,7 @@ RUN/model/      the folder of a model; a Hugging Face folder holds the same file
 RUN/adapter/    an adapter of `precis tune`, which names its base (`precis.generation.adapters`)
 hub:owner/name  a model on the Hugging Face hub
 default         the model that comes with precis
+http://HOST/v1  an endpoint, which has no files (`precis.generation.writers.endpoint`)
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from pathlib import Path
 from typing import Any, cast
 
 import huggingface_hub
-from transformers import PreTrainedConfig
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+    PreTrainedConfig,
+)
 
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
 from precis.generation.adapters import ADAPTER_FOLDER, base_of
 from precis.generation.model_folder import CheckedSettings, config_from, look_through
 from precis.generation.model_metadata import DEFAULT, USE_FILE, ModelUse, load_use
-from precis.generation.model_names import refuse_missing
+from precis.generation.model_names import is_endpoint, refuse_missing
 from precis.models import CONVERTED
 from precis.models.family import read_settings
 from precis.storage.model_files import CONFIG, check_sizes, plain_settings
@@ -48,7 +53,8 @@ class ModelLocation:
     Attributes:
         source: what the caller named: the adapter if one was named, else the model.
         base: the name of the model without an adapter.
-        place: the folder of the base model's files, which do not link outside it; or its name on the hub.
+        place: the folder of the base model's files, which do not link outside it; its name on the hub, or
+            the address of an endpoint.
         adapter: the folder of the adapter, if any.
         use: the modes it was trained for; models from elsewhere have the defaults.
     """
@@ -64,6 +70,23 @@ class ModelLocation:
         """The folder of the base model's files; None for a model on the hub."""
         return self.place if isinstance(self.place, Path) else None
 
+    @property
+    def is_endpoint(self) -> bool:
+        """True if the model runs on a server; precis has none of its files."""
+        return isinstance(self.place, str) and is_endpoint(self.place)
+
+    @property
+    def is_writer(self) -> bool:
+        """True for an endpoint and a causal language model, which a `Writer` asks.
+
+        Raises:
+            UserError: see `configuration`.
+        """
+        if self.is_endpoint:
+            return True
+        kind = type(self.configuration)
+        return kind in MODEL_FOR_CAUSAL_LM_MAPPING and kind not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+
     def without_adapter(self) -> ModelLocation:
         """Return the location of the base model without the adapter."""
         return self if self.adapter is None else locate(self.base)
@@ -76,6 +99,8 @@ class ModelLocation:
             UserError: if its configuration is missing or invalid, or names code, kernels or another model.
         """
         name = self.base if self.folder is None else self.folder / CONFIG
+        if self.is_endpoint:
+            raise UserError(f"{self.base}: is an endpoint, whose weights precis cannot open; name a folder")
         try:
             found = (
                 CheckedSettings(_settings_on_hub(str(self.place)))
@@ -208,6 +233,8 @@ def _place_of(source: str) -> Path | str:
     """
     if source == DEFAULT:
         return default_model()
+    if is_endpoint(source):
+        return source
     path = Path(source).expanduser()
     if not source.startswith(HUB) and path.is_dir():
         return _model_in(path, source)

@@ -8,6 +8,7 @@ from precis.data.rows.hub import PREFIX, hub_hint, hub_name
 from precis.generation.model_metadata import DEFAULT
 from precis_text.errors import UserError
 
+_WEB = ("http://", "https://")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 SAFE = (
     "convert it where you trust its author: "
@@ -15,18 +16,30 @@ SAFE = (
 )
 
 
+def is_endpoint(source: str) -> bool:
+    """Return whether a name is the address of an endpoint, such as `http://127.0.0.1:11434/v1#qwen3:4b`."""
+    return source.lower().startswith(_WEB)
+
+
 def refuse_missing(source: str) -> None:
-    """Refuse a name that is neither `default`, nor a folder, nor of the form of a name on the hub.
+    """Refuse a name that is no `default`, folder, address of an endpoint, or possible name on the hub.
 
     Raises:
         UserError: the folder does not exist, or it is a file.
     """
+    if is_endpoint(source):
+        return
     path = Path(source).expanduser()
     if source == DEFAULT or (not source.startswith(PREFIX) and path.is_dir()):
         return
     if path.is_file():
         if path.suffix in PICKLES:
             raise UserError(f"{source}: pickles are refused, since opening one can run any code; {SAFE}")
+        if path.suffix == ".gguf":
+            raise UserError(
+                f"{source}: precis does not open .gguf files; serve it with a server of llama.cpp, and name "
+                "its address: --model http://127.0.0.1:8080/v1"
+            )
         raise UserError(f"{source}: is a file; give the folder with config.json and model.safetensors")
     if hub_name(source) is None:
         raise UserError(f"{source}: no such folder{hub_hint(source)}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from precis.generation.input_plan import How
 from precis.generation.model_metadata import Mode
 from precis_text.forms.form import FormLine, FormType
+from precis_text.support.write_or_quote import SummarySentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,13 +20,14 @@ class Summary:
         tokens_read: the number of these that the model read; all of a document that is its own summary.
         summary_tokens: tokens that the model wrote, before excess sentences were dropped.
         finished: False if the text stops mid-sentence: at the token limit, or truncated to the word limit.
-        how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, or "truncate"d.
+        how: read "whole", by "fie" (fusion-in-encoder), in "chunk"s, "truncate"d, or "passages" in their order.
         pieces: number of inputs that the document was read in; 1 unless `how` is "chunk".
         kept: True if the text is the document itself, since a summary would not be shorter.
         mode: "abstract" if the model wrote it, "extract" if it chose sentences of the document.
         places: (start, stop) offsets of each chosen sentence in the document; stop is exclusive.
         form: the form of the summary; see `precis_text.forms.form_choice.FormOptions`.
         lines: the lines of a form that chooses sentences, each with its place, time or heading.
+        sentences: the sentences of a `Writer`'s summary, each written or quoted; else empty.
         answered: False if the document says nothing about the question; the text then says so.
     """
 
@@ -42,6 +44,7 @@ class Summary:
     form: FormType = "paragraph"
     lines: tuple[FormLine, ...] = ()
     answered: bool = True
+    sentences: tuple[SummarySentence, ...] = ()
 
     @property
     def truncated(self) -> bool:

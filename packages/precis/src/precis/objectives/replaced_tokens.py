@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 
 from precis.data.batches.corruption import IGNORE, CorruptionIds
 from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows
+from precis.messages import without_bars
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, ZCodePPPreTrainingConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
@@ -153,7 +154,8 @@ class ReplacedTokens(PreTrainingObjective):
 
     def resumed(self, folder: Path, *, block_length: int) -> PreTrainedModel:
         """Load the saved model with its generator, whose shape must match the settings of this run."""
-        whole = ZCodePPForPreTraining.from_pretrained(folder)
+        with without_bars():
+            whole = ZCodePPForPreTraining.from_pretrained(folder)
         has, wanted = whole.config.to_dict(), self._generator(block_length)
         if not has["generator_mask_decoder"] and not self.mask_decoder:
             wanted.pop("generator_positions")  # not used

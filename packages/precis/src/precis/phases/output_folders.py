@@ -34,17 +34,17 @@ def claim_folder(out: str | Path, *, is_ours: Callable[[Path], bool] = is_marked
         UserError: it contains files that precis did not write.
     """
     folder = folder_to_be(out)
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if path.is_symlink():
-            raise UserError(
-                f"{path}: is a link, and precis does not write through links; replace it with its target"
-            )
     if folder.is_dir() and not (is_marked(folder) or is_ours(folder)):
         foreign = sorted(p.name for p in folder.iterdir() if p.name != LOCK_FILE and not is_temporary(p.name))
         if foreign:
             more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
             raise UserError(
                 f"{folder}: contains {foreign[0]}{more}, which precis did not write; name an empty folder with --out"
+            )
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_symlink():
+            raise UserError(
+                f"{path}: is a link, and precis does not write through links; replace it with its target"
             )
     return folder
 

@@ -75,6 +75,7 @@ class QueuedDocument:
         given_up: the reason that it gets no summary: "client_left", "too_late" or an error's code; else "".
         written: the first sentences of its summary; `news` is set when there are more, or it is done.
         passages: the text with its headings and times, if it comes from a file that has any.
+        holds_place: whether the queue's limit counts it.
     """
 
     text: str
@@ -87,6 +88,7 @@ class QueuedDocument:
     written: str = ""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     passages: Passages = NOWHERE
+    holds_place: bool = True
 
     @property
     def document(self) -> str | Passages:
@@ -212,7 +214,7 @@ class Engine:
                 self._give_up(job)
             gone = [job for job in self._queue if job.given_up]
             self._queue = [job for job in self._queue if not job.given_up]
-            self._count(-len(gone), -sum(job.cost for job in gone))
+            self._release(gone)
 
     def stop(self, *, seconds: float) -> bool:
         """Refuse new jobs, finish the queue, and stop; return False if that takes longer than `seconds`."""
@@ -229,6 +231,14 @@ class Engine:
                 ApiError(503, "stopping", "the server stopped before this document's turn", retry_after=5),
             )
         return not self._thread.is_alive()
+
+    def _release(self, jobs: Sequence[QueuedDocument]) -> None:
+        """Give back the places of jobs in the queue's limit, of each job once."""
+        with self._changed:
+            held = [job for job in jobs if job.holds_place]
+            for job in held:
+                job.holds_place = False
+            self._count(-len(held), -sum(job.cost for job in held))
 
     def _count(self, documents: int, tokens: int) -> None:
         self._documents += documents
@@ -249,8 +259,7 @@ class Engine:
             for job in batch:
                 self._fail(job, server_failed())
         finally:
-            with self._changed:
-                self._count(-len(batch), -sum(job.cost for job in batch))
+            self._release(batch)
             self._listener.batch(len(batch), time.monotonic() - started)
 
     def _take_turn(self, running: list[QueuedDocument]) -> None:
@@ -280,7 +289,7 @@ class Engine:
                 late = [job for job in self._queue if job.useless]
                 for job in late:
                     self._queue.remove(job)
-                    self._count(-1, -job.cost)
+                    self._release([job])
                     self._give_up(job)
                 if self._queue:
                     batch = _alike(self._queue, self._limits)
@@ -332,6 +341,7 @@ class Engine:
             for job in batch:  # isolate the document that fails
                 self._make([job])
         else:
+            self._release(batch)  # before the answers: whoever has one may send the next document at once
             for job, summary in zip(batch, made, strict=True):
                 job.finish(summary)
 

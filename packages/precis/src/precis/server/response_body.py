@@ -61,6 +61,8 @@ def _sentences(document: str, summary: Summary, *, support: bool) -> dict[str, A
     """Return the sentences, and with `support` their passages and marks; only this function adds them."""
     if summary.lines or not summary.answered:
         return _lines(document, summary, support=support)
+    if summary.sentences:
+        return _origins(document, summary, support=support)
     if support and summary.places:
         return {"sentences": _chosen(document, summary), "unchecked": {}}
     return sentences_of(summary.text, SourceText(document) if support else None)
@@ -114,6 +116,17 @@ def _chosen(document: str, summary: Summary) -> list[dict[str, Any]]:
             }
         )
     return sentences
+
+
+def _origins(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
+    """Return the sentences of a writer, each with its origin, and the reason of a quotation."""
+    found = sentences_of(summary.text, SourceText(document) if support else None)
+    for sentence in found["sentences"]:
+        text = sentence["text"]
+        own = next((each for each in summary.sentences if each.text in text or text in each.text), None)
+        if own is not None:
+            sentence |= {"origin": own.origin} | ({"reason": own.reason} if own.reason else {})
+    return found
 
 
 def _lines(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:

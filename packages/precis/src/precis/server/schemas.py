@@ -111,6 +111,8 @@ class Sentence(BaseModel):
     turn: int | None = None
     owner: str | None = None
     due: str | None = None
+    origin: Literal["written", "quoted"] | None = None
+    reason: str | None = None
 
 
 class Read(BaseModel):

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 import torch
 
 from precis.extract.extractor import ExtractOptions, Extractor
+from precis.extract.passage_choice import passage_choice
 from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.model_loader import load_model
-from precis.generation.model_location import is_default
+from precis.generation.model_location import is_default, locate
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer, Summary
+from precis.generation.writers.opening import open_writer
+from precis.generation.writers.writer import Writer
 from precis.server.engine import Ask
-from precis.server.token_counter import TokenCounter, counter_of
+from precis.server.token_counter import ByBytes, TokenCounter, counter_of
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
 
@@ -34,7 +37,7 @@ class ServedModel:
 
     name: str
     modes: tuple[Mode, ...]
-    writer: Summarizer | None
+    writer: Summarizer | Writer | None
     chooser: Extractor | None
     batch: int
     english_only: bool = False
@@ -58,7 +61,11 @@ class ServedModel:
         Raises:
             UserError: if the model cannot be loaded, or was not trained for `mode`.
         """
-        loaded = load_model(model, adapter=adapter, device=device)
+        found = locate(model, adapter)
+        if found.is_writer:
+            writer = open_writer(found, choose=passage_choice(), device=device)
+            return cls(name, (found.use.mode_for(mode),), writer, None, batch)
+        loaded = load_model(found, device=device)
         modes = loaded.use.modes if mode is None else (loaded.use.mode_for(mode),)
         return cls(
             name,
@@ -74,14 +81,16 @@ class ServedModel:
         """Bytes of its weights; what decoding packs or caches comes on top."""
         owner = self.writer or self.chooser
         assert owner is not None
-        tensors = [*owner.model.parameters(), *owner.model.buffers()]
+        model = owner.chat.parts if isinstance(owner, Writer) else owner.model
+        tensors = [] if model is None else [*model.parameters(), *model.buffers()]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     def counter(self) -> TokenCounter:
         """Return a counter of its tokens."""
         owner = self.writer or self.chooser
         assert owner is not None
-        return counter_of(owner.tokenizer)
+        tokenizer = owner.chat.tokenizer if isinstance(owner, Writer) else owner.tokenizer
+        return ByBytes() if tokenizer is None else counter_of(tokenizer)
 
     def make(
         self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None

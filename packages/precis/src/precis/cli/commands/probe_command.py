@@ -24,7 +24,6 @@ from precis.cli.framework.options import (
     Threads,
     UnitsColumn,
     begin,
-    use_threads,
 )
 from precis.phases.output_folders import claim_folder
 from precis_text.errors import UserError
@@ -116,6 +115,8 @@ class ProbeOptions(OptionGroup):
 
     def read(self, adapters: list[str], *, progress: ProgressLine) -> ProbedModel:
         """Load the model and read its documents."""
+        from precis.threads import use_threads
+
         use_threads(self.threads)
         from precis.phases.data.run_pairs import ColumnNames, find_part
         from precis.phases.measure.attention_probe import read_for_probing

@@ -16,7 +16,7 @@ from precis.cli.framework.config_file import Config
 from precis.cli.framework.environment_options import CommandOfService
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis.cli.framework.signals import EndedBySignal
-from precis_text.errors import UserError
+from precis_text.errors import UserError, install_line
 
 Models = Annotated[
     list[str] | None,
@@ -122,9 +122,7 @@ _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 def _check_packages() -> None:
     missing = [package for package in _NEEDED if find_spec(package) is None]
     if missing:
-        raise UserError(
-            f"precis serve needs {missing[0]}, which is not installed: pip install 'precis-summarizer[serve]'"
-        )
+        raise UserError(f"precis serve needs {missing[0]}, which is not installed: {install_line('serve')}")
 
 
 @described(
@@ -190,6 +188,7 @@ def serve(
     Documents stay on this machine. Logs do not contain their text.
     """
     _check_packages()
+    names = _names(model or ["default"], name or [])
     _refuse_missing(model or [])
     from precis.cli.framework.console import note
     from precis.server.client_keys import Keys
@@ -197,7 +196,6 @@ def serve(
 
     found = None if keys is None else Keys.read(keys)  # before the libraries, which take seconds
     models = model or [model_to_use(None, adapter)]
-    names = _names(models, name or [])
     from precis.generation.model_loader import named_device
     from precis.server.limits import Limits
     from precis.server.model_pool import ModelPool

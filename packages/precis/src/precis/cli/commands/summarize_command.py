@@ -42,6 +42,7 @@ class LongDocuments(StrEnum):
     fie = "fie"
     chunk = "chunk"
     truncate = "truncate"
+    passages = "passages"
 
 
 class ShortDocuments(StrEnum):
@@ -87,7 +88,8 @@ LongOption = Annotated[
         help=(
             "Handling of documents longer than the model's input. fie: read all of it with "
             "fusion-in-encoder (Z-Code++ only). chunk: summarize chunks, then their summaries. truncate: "
-            "read only the start. Default: fie if the model supports it (up to 32,768 tokens), else chunk."
+            "read only the start. passages: read the best passages (causal language models and endpoints; their "
+            "default). Default of others: fie if the model supports it (up to 32,768 tokens), else chunk."
         ),
     ),
 ]
@@ -108,8 +110,9 @@ ModelToUse = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
-            "folder has that name). Default: default, the small model included with precis."
+            "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, hub:owner/name "
+            "(hub: may be omitted unless a folder has that name), or the address of an OpenAI-compatible endpoint: "
+            "http://HOST:PORT/v1#MODEL. Default: default, the small model included with precis."
         ),
     ),
 ]
@@ -152,6 +155,26 @@ MaxSource = Annotated[
 ]
 Instruction = Annotated[
     str | None, typer.Option("--instruction", help="Text before each document. Default: the model's own.")
+]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        "--language", help="Language of a writer's summaries, such as en or de. Default: the document's own."
+    ),
+]
+Free = Annotated[
+    bool,
+    typer.Option(
+        "--free/--strict",
+        help=(
+            "Whether sentences that the document does not support stay in the summary of a causal language model or "
+            "an endpoint (free), or quotations replace them (strict)."
+        ),
+    ),
+]
+AllowRemote = Annotated[
+    bool,
+    typer.Option("--allow-remote", help="Send documents to an endpoint on another machine, over https."),
 ]
 Support = Annotated[
     bool,
@@ -213,6 +236,9 @@ class MakingOptions(OptionGroup):
     long: LongOption = None
     max_source: MaxSource = None
     instruction: Instruction = None
+    language: Language = None
+    free: Free = False
+    allow_remote: AllowRemote = False
 
     def check(self) -> Length:
         """Check what needs no library, and return the requested length.
@@ -255,6 +281,9 @@ class MakingOptions(OptionGroup):
             "long": None if self.long is None else self.long.value,
             "beams": 1 if draft and self.beams is None else self.beams,
             "max_source": self.max_source,
+            "language": self.language,
+            "free": self.free,
+            "allow_remote": self.allow_remote,
         }
         return SummaryJob(
             model=model,
@@ -355,7 +384,7 @@ def summarize(
         heard: dict[str, Any] = {}
         if sink is screen and screen.streams and job.mode == "abstract":
             heard["hear"] = partial(_hear, screen, progress)
-        results = maker.results(sink.left(documents), watch=_watch(progress, screen), **heard)
+        results = maker.results(sink.left(documents), watch=_watch(progress, screen, sink), **heard)
         for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)
@@ -371,12 +400,13 @@ def _is_large(source: str) -> bool:
     return found is not None and found.st_size > MIB
 
 
-def _watch(progress: ProgressLine, screen: Screen) -> Watch:
-    """Show the progress until the first output."""
+def _watch(progress: ProgressLine, screen: Screen, sink: SummariesFile | Screen) -> Watch:
+    """Show the progress until the first output on the screen; before it, the summaries that a file already has."""
 
     def watch(done: int, known: int, written: int) -> None:
         if not screen.begun:
-            progress(f"writing, {written} tokens" if written else "reading", done, known)
+            doing = f"writing, {written} tokens" if written else "reading"
+            progress(f"{sink.done:,} summaries done, {doing}" if sink.done else doing, done, known)
 
     return watch
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -98,19 +99,30 @@ class Shown:
             yield segment if segment.control else segment._replace(text=shown(segment.text))
 
 
-class ProgressLine:
-    """A progress bar on standard error that can be hidden while printing; without a terminal it shows nothing.
+FIRST_LINE, LAST_LINE = 30.0, 600.0
+"""Seconds between the lines about work without a terminal: the first pause, which doubles, and the longest."""
 
-    Call it with a description, the amount done and the total, 0 if unknown; call `pause()` before printing.
+
+class ProgressLine:
+    """A progress bar on standard error that can be hidden while printing.
+
+    Call it with a description, the amount done and the total, 0 if unknown; call `pause()` before printing. Without a
+    terminal it prints a line after 30 seconds, after a minute more, and so on, at least every ten minutes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
+        self._clock = clock
+        self._pause = FIRST_LINE
+        self._next_line = clock() + FIRST_LINE
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Show the bar, or update it."""
-        if sys.stderr is None or not sys.stderr.isatty():
+        """Show the bar, or update it; without a terminal, print a line if it is time for one."""
+        if sys.stderr is None:
+            return
+        if not sys.stderr.isatty():
+            self._print_if_due(f"{what} ({done:,} of {total:,})" if total else what)
             return
         what = shown_in_a_line(what)
         if self._progress is None:
@@ -128,6 +140,14 @@ class ProgressLine:
         """Hide the bar and print a message."""
         self.pause()
         note(text)
+
+    def _print_if_due(self, line: str) -> None:
+        now = self._clock()
+        if now < self._next_line:
+            return
+        note(line)
+        self._pause = min(2 * self._pause, LAST_LINE)
+        self._next_line = now + self._pause
 
     def _begin(self, what: str, total: int) -> None:
         from rich.console import Console

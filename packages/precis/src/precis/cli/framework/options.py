@@ -152,7 +152,13 @@ ModeOption = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, help="CPU threads. Default: one per core."),
+    typer.Option(
+        "--threads",
+        min=1,
+        help=(
+            "CPU threads. Default: OMP_NUM_THREADS, else one per core that affinity and the container's quota allow."
+        ),
+    ),
 ]
 RunFolder = Annotated[
     Path, typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False)
@@ -344,16 +350,9 @@ def named_as_options(*names: str) -> Iterator[None]:
 
 
 def begin(threads: int | None = None) -> None:
-    """Import transformers without its messages, and limit torch to `threads`, if given."""
+    """Import transformers without its messages, and limit torch to `threads` or to the default of the process."""
     from precis.cli.framework.library_logging import quieten_transformers
+    from precis.threads import use_threads
 
     quieten_transformers()
     use_threads(threads)
-
-
-def use_threads(count: int | None) -> None:
-    """Limit torch to `count` threads, if given."""
-    if count is not None:
-        import torch
-
-        torch.set_num_threads(count)

@@ -9,6 +9,7 @@ import torch
 import transformers
 from torch import Tensor
 
+from precis.messages import without_bars
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPEncoder
 from precis_text.errors import UserError
 
@@ -138,7 +139,8 @@ def read_deberta(
     clash = sorted((overrides.keys() & settings.keys()) - {"vocab_size", "dropout", "attention_dropout"})
     if clash:
         raise UserError(f"{', '.join(clash)} come from the DeBERTa checkpoint and cannot be set")
-    source = transformers.DebertaV2Model.from_pretrained(folder, use_safetensors=True)
+    with without_bars():
+        source = transformers.DebertaV2Model.from_pretrained(folder, use_safetensors=True)
     return {**settings, **overrides}, source.state_dict()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -30,6 +29,7 @@ from precis.phases.run_folder import save_tokenizer, versions
 from precis.storage.locks import locked_place
 from precis.storage.seal import refuse_foreign, write_folder
 from precis.version import __version__
+from precis_text.cores import available_cores
 from precis_text.errors import RunError, UserError
 from precis_text.row import counted
 
@@ -228,8 +228,7 @@ class _Progress:
 
 def _workers(files: Sequence[Path]) -> int:
     """Return one worker per available core, but no more than the text needs."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, int(_text_bytes(files) // _BYTES_A_WORKER)))
+    return max(1, min(available_cores(), int(_text_bytes(files) // _BYTES_A_WORKER)))
 
 
 def _is_done(folder: Path, work: str, *, restart: bool) -> bool:

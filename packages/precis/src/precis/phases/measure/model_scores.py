@@ -17,17 +17,21 @@ from precis.data.batches.token_arrays import pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.label_schema import answers_of
 from precis.data.tasks.tasks import task as task_named
+from precis.data.text.prompts import prompts_digest
 from precis.evaluation.meteor import MeteorTool
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import score
 from precis.extract.extractor import Extractor
+from precis.extract.passage_choice import passage_choice
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
 from precis.generation.input_plan import Long
 from precis.generation.model_location import ModelLocation, default_model, locate
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer, Summary
+from precis.generation.writers.opening import open_writer
+from precis.generation.writers.writer import Writer
 from precis.messages import Notify, silent
 from precis.phases.data.run_pairs import named_pairs, percent
 from precis.phases.measure.evaluation_inputs import (
@@ -171,7 +175,7 @@ def evaluate_models(
                 before = model.use.instruction_for(task) if instruction is None else instruction
                 if before:
                     notify(f"instruction before every document: {before}")
-                summarizer = Summarizer.from_pretrained(model)
+                summarizer = _opened(model)
                 ways_of = _ways_to_decode(name, decodings, summarizer.settings)
                 asked = {"instruction": before, "long": long}
                 ways = _ways_to_write(summarizer, ways_of, batch_size=batch_size, asked=asked)
@@ -198,8 +202,18 @@ class _Way:
     summarize: Callable[[list[str]], Iterator[Summary]]
 
 
+def _opened(model: ModelLocation) -> Summarizer | Writer:
+    if model.is_writer:
+        return open_writer(model, choose=passage_choice())
+    return Summarizer.from_pretrained(model)
+
+
 def _ways_to_write(
-    summarizer: Summarizer, ways: Mapping[str, GenerationSettings], *, batch_size: int, asked: dict[str, Any]
+    summarizer: Summarizer | Writer,
+    ways: Mapping[str, GenerationSettings],
+    *,
+    batch_size: int,
+    asked: dict[str, Any],
 ) -> Iterator[_Way]:
     """Yield a table row for each way of decoding."""
     for system, settings in ways.items():
@@ -212,6 +226,8 @@ def _ways_to_write(
             **asked,
         )
         made_by = {"max_source": summarizer.max_source, **asked, "settings": settings.to_dict()}
+        if isinstance(summarizer, Writer):
+            made_by |= {"prompts": prompts_digest(), "check": summarizer.check}
         yield _Way(system, made_by, summarize)
 
 

@@ -5,10 +5,10 @@ pairs, options -> recipe and model -> plan -> FineTuning -> run, or a search ove
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 from precis.data.tasks.label_schema import answers_of
 from precis.data.tasks.tasks import task as task_named
@@ -28,6 +28,7 @@ from precis.phases.train.training_session import RunOptions
 from precis.recipes.catalogue import (
     FOR_PRETRAINED,
     FROM_DEFAULT,
+    RECIPES,
     TRAINED_FROM_NOTHING,
     recipe_to_finetune,
 )
@@ -202,9 +203,20 @@ def finetune(
         True
     """
     refuse_unknown(options, NamedFineTuningOptions, of="finetune")
+    _refuse_unnamed(data, options)
     pairs, others = named_pairs(data, options)
     planned = plan_finetuning(pairs, search=search, **others)
     return planned.search() if search else planned.run()
+
+
+def _refuse_unnamed(data: str | Path | None, options: Mapping[str, Any]) -> None:
+    """Refuse a call without a run folder, and a recipe in the place of the pairs."""
+    if isinstance(data, str) and data in RECIPES and not Path(data).exists():
+        raise UserError(
+            f"{data}: is a recipe; the pairs come first: finetune(PAIRS, out=RUN, recipe={data!r})"
+        )
+    if options.get("out") is None:
+        raise UserError("name a folder for the run: finetune(PAIRS, out=RUN)")
 
 
 def _check_together(options: FineTuningOptions, *, search: bool) -> None:

@@ -1,8 +1,10 @@
 """Estimates the memory of a pre-training run without allocating it.
 
-Parameters are counted on the meta device. Activations are measured: one row runs through models of the run's width,
-and the tensors that autograd keeps for the backward pass are summed. These models have one and two layers of each kind
-and two vocabulary sizes. Layers of a stack are alike, so the rest is arithmetic.
+Parameters are counted on the meta device. Activations are measured on narrow models, and the rest is arithmetic: one
+and two rows run through them, and the tensors that autograd keeps for the backward pass are summed. These models have
+one and two layers of each kind, two vocabulary sizes and three widths. Layers of a stack are alike. A row's bytes grow
+linearly with the width, with the size of a head unchanged. What all rows share (copies of weights in bf16, scores of
+positions) grows with its square.
 
 With several GPUs, weights, gradients and optimizer state are sharded (FSDP2, full sharding). Parameters outside layers,
 mainly the token tables, are gathered for the whole step (`precis.training.processes`). One gathered layer at a time and
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -35,15 +38,23 @@ from precis.training.processes import layers_of
 GPUS = (1, 8, 128)
 GPU_GIB = 80
 _VOCABULARY = 2048
+_WIDTHS = (1, 2, 3)  # three points of a parabola
+_WIDE = ("hidden", "heads", "intermediate", "ffn")  # in the names of the settings that are widths
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredModel:
-    """The parameters of a model, those outside its layers, and the bytes that autograd keeps for one row."""
+    """The parameters of a model, those outside its layers, and the bytes that autograd keeps.
+
+    Attributes:
+        activations: bytes for each row.
+        shared: bytes that all rows have in common.
+    """
 
     parameters: int
     tables: int
     activations: float
+    shared: float
 
 
 def memory_plan(run: PreTrainRun) -> str:
@@ -55,7 +66,8 @@ def memory_plan(run: PreTrainRun) -> str:
         f"{run.name}: {plain.parameters / 1e6:,.1f} M parameters in training, "
         f"fp32 weights, computed in {run.train.precision}",
         f"activations: {_kb(plain, run)} a token, {_kb(thin, run)} with gradient checkpointing "
-        f"(--set gradient_checkpointing=true), rows of {run.block_length} tokens",
+        f"(--set gradient_checkpointing=true), rows of {run.block_length} tokens;",
+        f"for all rows together {_gib(plain.shared).strip()}, {_gib(thin.shared).strip()} with gradient checkpointing",
         "",
         f"{'GPUs':>5}{'weights':>11}{'gradients':>11}{'optimizer':>11}{'gathered':>11}{'together':>11}"
         f"{f'rows in {GPU_GIB} GiB':>16}{'checkpointed':>14}{f'accumulation for {run.batch_size} rows':>34}",
@@ -64,7 +76,7 @@ def memory_plan(run: PreTrainRun) -> str:
         gathered = 8 * plain.tables if gpus > 1 else 0
         held = fixed / gpus + gathered
         left = GPU_GIB * 2**30 - held
-        rows, more = (max(0, int(left // m.activations)) for m in (plain, thin))
+        rows, more = (max(0, int((left - m.shared) // m.activations)) for m in (plain, thin))
         turns = f"{-(-run.batch_size // (gpus * rows))}" if rows else "does not fit"
         share = 4 * plain.parameters / gpus
         lines.append(
@@ -81,39 +93,79 @@ def memory_plan(run: PreTrainRun) -> str:
 
 
 def measure(run: PreTrainRun) -> MeasuredModel:
-    """Measure the parameters of the run's model, and the bytes that autograd keeps for one row."""
+    """Measure the parameters of the run's model, and the bytes that autograd keeps; nothing of its size is built.
+
+    Raises:
+        UserError: the shape is impossible.
+    """
     shape = run.model
-    depth = (shape.encoder_layers, shape.decoder_layers, run.objective.own_layers)
-    least = (1, 1, min(depth[2], 2))  # an enhanced mask decoder is a second layer of the generator
-    one = total = _kept_bytes(run, least, _VOCABULARY)
-    for which, layers in enumerate(depth):
-        if layers != least[which]:
-            deeper = [count + (index == which) for index, count in enumerate(least)]
-            total = total + (layers - least[which]) * (_kept_bytes(run, deeper, _VOCABULARY) - one)
-    wider = _kept_bytes(run, least, 2 * _VOCABULARY)
-    total = total + (shape.vocab_size / _VOCABULARY - 1) * (wider - one)
     with torch.device("meta"):
-        model = _model(run, depth, shape.vocab_size)
+        model = _model(run, (shape.encoder_layers, shape.decoder_layers, run.objective.own_layers))
         model.tie_weights()
     everything = sum(p.numel() for p in model.parameters())
     in_layers = sum(p.numel() for layer in layers_of(model) for p in layer.parameters())
-    most = float(total.max())  # alternating updates keep one objective's activations at a time
-    return MeasuredModel(parameters=everything, tables=everything - in_layers, activations=most)
+    of_row, shared = _of_all_widths(run)
+    # alternating updates keep one objective's activations at a time
+    return MeasuredModel(
+        parameters=everything,
+        tables=everything - in_layers,
+        activations=float(of_row.max()),
+        shared=float(shared.max()),
+    )
 
 
-def _model(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> PreTrainedModel:
+def _of_all_widths(run: PreTrainRun) -> np.ndarray:
+    """Return the bytes for each row and those that rows share, of each objective: (2 o)."""
+    wide = {name: value for name, value in vars(run.model).items() if any(part in name for part in _WIDE)}
+    times = gcd(*wide.values())
+
+    def of_width(factor: int) -> np.ndarray:
+        narrow = {name: value // times * factor for name, value in wide.items()}
+        return _of_all_layers(replace(run, model=replace(run.model, **narrow)))
+
+    if times <= max(_WIDTHS):
+        return of_width(times)
+    # Lagrange's polynomial through the three widths
+    return sum(
+        of_width(at) * np.prod([(times - other) / (at - other) for other in _WIDTHS if other != at])
+        for at in _WIDTHS
+    )
+
+
+def _of_all_layers(run: PreTrainRun) -> np.ndarray:
+    """Return the bytes for each row and those that rows share, of each objective: (2 o)."""
+    shape = run.model
+    depth = (shape.encoder_layers, shape.decoder_layers, run.objective.own_layers)
+    least = (1, 1, min(depth[2], 2))  # an enhanced mask decoder is a second layer of the generator
+    one = total = _of_rows(run, least, _VOCABULARY)
+    for which, layers in enumerate(depth):
+        if layers != least[which]:
+            deeper = [count + (index == which) for index, count in enumerate(least)]
+            total = total + (layers - least[which]) * (_of_rows(run, deeper, _VOCABULARY) - one)
+    wider = _of_rows(run, least, 2 * _VOCABULARY)
+    return total + (shape.vocab_size / _VOCABULARY - 1) * (wider - one)
+
+
+def _of_rows(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> np.ndarray:
+    """Return the bytes for each row and those that rows share, of each objective: (2 o)."""
+    narrow = replace(run, model=replace(run.model, vocab_size=vocabulary))
+    model = _model(narrow, depth)
+    if run.gradient_checkpointing:
+        enable_gradient_checkpointing(model)
+    one, two = (_kept_bytes(narrow, model, rows=rows) for rows in (1, 2))
+    return np.stack([two - one, 2 * one - two])
+
+
+def _model(run: PreTrainRun, depth: Sequence[int]) -> PreTrainedModel:
     """Make the model with `depth` layers in the encoder, in the decoder and in the objective's own stack."""
-    shape = replace(run.model, vocab_size=vocabulary, encoder_layers=depth[0], decoder_layers=depth[1])
+    shape = replace(run.model, encoder_layers=depth[0], decoder_layers=depth[1])
     objective = run.objective.with_own_layers(depth[2])
     return objective.model(shaped_config(shape), block_length=run.block_length)
 
 
-def _kept_bytes(run: PreTrainRun, depth: Sequence[int], vocabulary: int) -> np.ndarray:
-    """Return the bytes kept for the backward pass of each objective of a step, without parameters."""
-    model = _model(run, depth, vocabulary)
-    if run.gradient_checkpointing:
-        enable_gradient_checkpointing(model)
-    batch = random_batches(run, vocabulary, rows=1).batch(0)
+def _kept_bytes(run: PreTrainRun, model: PreTrainedModel, *, rows: int) -> np.ndarray:
+    """Return the bytes kept for the backward pass of each objective of a step, without parameters: (o)."""
+    batch = random_batches(run, run.model.vocab_size, rows=rows).batch(0)
     kept: list[int] = []
     carried: Any = None
     for stage in stages_of(run.objective.loss()):

@@ -13,6 +13,7 @@ from precis.extract.extractor import AHEAD, Extractor
 from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.input_plan import Long
 from precis.generation.summarizer import Summarizer, Summary
+from precis.generation.writers.writer import Writer
 from precis.phases.use.input_documents import CONTINUE, Document
 from precis_text.control_characters import unmarked
 from precis_text.documents.passages import Passages
@@ -63,6 +64,7 @@ class Result:
             **self._form(summary),
             **({"places": [[*place] for place in summary.places]} if summary.places else {}),
             **self._sources(summary),
+            **({"sentences": [each.to_dict() for each in summary.sentences]} if summary.sentences else {}),
             "document_tokens": summary.document_tokens,
             "tokens_read": summary.tokens_read,
             "summary_tokens": summary.summary_tokens,
@@ -107,7 +109,7 @@ class Result:
 
 
 def summarize_documents(
-    summarizer: Summarizer,
+    summarizer: Summarizer | Writer,
     documents: Iterable[Document],
     *,
     length: Length = ANY_LENGTH,

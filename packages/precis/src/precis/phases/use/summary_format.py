@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from textwrap import shorten
 from typing import Any
 
+from precis.generation.summary import Summary
 from precis.phases.use.summarization import Result
 from precis_text.documents.passages import Place
 from precis_text.support.marks import HINT
@@ -28,7 +30,8 @@ def told(result: Result, *, max_source: int | None) -> str:
         notes = "".join(f"; {note}" for note in result.document.passages.notes)
         return f"{name}: returned unchanged: its {total} tokens are within the length of a summary{notes}"
     read = {
-        "whole": f"read all {total} tokens",
+        "whole": f"read all {total} tokens" if not summary.truncated else _left_out(summary, total),
+        "passages": f"read {summary.tokens_read:,} of {total} tokens, the passages chosen for the model",
         "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} of training",
         "chunk": f"read all {total} tokens in {summary.pieces} pieces"
         + ("" if summary.mode == "extract" else ", then summarized their summaries"),
@@ -37,6 +40,7 @@ def told(result: Result, *, max_source: int | None) -> str:
     words = length_in_words(summary.text)
     ending = "" if summary.finished else ", cut off mid-sentence"
     chosen = ", chosen word for word" if summary.mode == "extract" and summary.answered else ""
+    chosen += _origins(summary)
     passages = result.document.passages
     places = passages.told(start for start, _ in summary.places)
     notes = "".join(f"; {note}" for note in passages.notes)
@@ -44,6 +48,17 @@ def told(result: Result, *, max_source: int | None) -> str:
         f"{name}: {read}; {words} {'word' if words == 1 else 'words'}{chosen}{ending}"
         f"{f' ({places})' if places else ''}{notes}"
     )
+
+
+def _left_out(summary: Summary, total: str) -> str:
+    return f"read {summary.tokens_read:,} of {total} tokens, without sentences that speak to a model"
+
+
+def _origins(summary: Summary) -> str:
+    """Return how many sentences of a writer's summary are written and quoted."""
+    counts = Counter(each.origin for each in summary.sentences)
+    told = [f"{counts[origin]} {origin}" for origin in ("written", "quoted") if counts[origin]]
+    return f", sentences: {' and '.join(told)}" if told else ""
 
 
 def renderer(*, json_lines: bool, alone: bool) -> Render:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import torch
+
+from precis.data.text.prompts import prompts_digest
 from precis.extract.extractor import Extractor
+from precis.extract.passage_choice import passage_choice
 from precis.generation.decoder_batches import AUTOMATIC, Drafting
 from precis.generation.model_loader import named_device
 from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer
+from precis.generation.writers.opening import open_writer
+from precis.generation.writers.writer import Writer
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
 from precis_text.forms.form import Form
@@ -43,7 +49,8 @@ class SummaryJob:
         model: `default` for the model that comes with precis on each machine, a folder, or a name on the hub.
         length: the requested length of a summary.
         form: its form, and the question that it answers.
-        writing: `instruction`, `long`, `beams`, `max_source`, `draft`; all must be None or False for extracts.
+        writing: `instruction`, `long`, `beams`, `max_source`, `draft`, and for writers `language`, `free` and
+            `allow_remote`; all must be None or False for extracts.
     """
 
     model: str = DEFAULT
@@ -69,7 +76,21 @@ class SummaryJob:
                     raise UserError(
                         f"{option} does not apply to --mode extract, which writes nothing; omit it"
                     )
+        elif model.is_writer:
+            self._refuse(
+                ("beams", "draft"), "a causal language model or an endpoint, which writes by greedy search"
+            )
+        else:
+            self._refuse(
+                ("language", "free", "allow_remote"), "an encoder-decoder, which writes as it was trained"
+            )
         return LocatedJob(self, model, mode)
+
+    def _refuse(self, names: Sequence[str], kind: str) -> None:
+        """Refuse options that do not apply to a kind of model."""
+        for name in names:
+            if self.writing.get(name) not in (None, False):
+                raise UserError(f"--{name.replace('_', '-')} does not apply to {kind}; omit it")
 
 
 @dataclass(frozen=True)
@@ -85,7 +106,8 @@ class LocatedJob:
         options = self.options
         form = {} if options.form.is_plain else {"type": options.form.name, "about": options.form.about}
         made = {**options.length.options(), **form, **options.writing, "mode": self.mode}
-        return {**made, **self.model.fingerprint}
+        prompts = {"prompts": prompts_digest()} if self.mode == "abstract" and self.model.is_writer else {}
+        return {**made, **prompts, **self.model.fingerprint}
 
     def load(self, *, keep_going: bool, batch_size: int = 8) -> SummaryMaker:
         """Load the model.
@@ -106,12 +128,7 @@ class LocatedJob:
             )
             return SummaryMaker(choose, extractor.max_source)
         asked = {name: value for name, value in job.writing.items() if value is not None}
-        summarizer = Summarizer.from_pretrained(
-            self.model,
-            device=device,
-            max_source=asked.pop("max_source", None),
-            loop=Drafting() if asked.pop("draft", False) else AUTOMATIC,
-        )
+        summarizer = self._writer(asked, device) if self.model.is_writer else self._summarizer(asked, device)
         write = partial(
             summarize_documents,
             summarizer,
@@ -122,3 +139,27 @@ class LocatedJob:
             **asked,
         )
         return SummaryMaker(write, summarizer.max_source, summarizer.limit_is_assumed)
+
+    def _summarizer(self, asked: dict[str, Any], device: torch.device | None) -> Summarizer:
+        """Load an encoder-decoder, and take its options out of `asked`."""
+        for name in ("language", "free", "allow_remote"):
+            asked.pop(name, None)
+        return Summarizer.from_pretrained(
+            self.model,
+            device=device,
+            max_source=asked.pop("max_source", None),
+            loop=Drafting() if asked.pop("draft", False) else AUTOMATIC,
+        )
+
+    def _writer(self, asked: dict[str, Any], device: torch.device | None) -> Writer:
+        """Open a writer, and take its options out of `asked`."""
+        asked.pop("draft", None)
+        return open_writer(
+            self.model,
+            choose=passage_choice(),
+            check="free" if asked.pop("free", False) else "strict",
+            language=asked.pop("language", None),
+            allow_remote=asked.pop("allow_remote", False),
+            context=asked.pop("max_source", None),
+            device=device,
+        )

@@ -389,6 +389,8 @@ function addSentence(part, sentence) {
     facts.append(make("li", `Look at “${mark.text}”: ${mark.reason}.`, "doubt"));
   }
   shown.append(sentence.text.slice(from));
+  if (sentence.origin === "written") facts.append(make("li", "Written by the model.", "when-open"));
+  if (sentence.reason) facts.append(make("li", `Quoted instead of a written sentence: ${sentence.reason}.`, "when-open"));
   item.places = (sentence.support || []).map(({ start, end }) => `${start}-${end}`);
   shown.addEventListener("mouseenter", () => lightUp(item));
   shown.addEventListener("focus", () => { lightUp(item); if (shown.matches(":focus-visible")) unfold(item); });

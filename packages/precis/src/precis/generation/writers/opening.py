@@ -1,0 +1,50 @@
+"""Opens a writer by the name of its model: a causal language model, or an endpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from precis.generation.model_location import ModelLocation, locate
+from precis.generation.writers.causal_model import CausalModel
+from precis.generation.writers.chat import ChatModel
+from precis.generation.writers.endpoint import Endpoint
+from precis.generation.writers.reading import Choose, by_centrality
+from precis.generation.writers.writer import Check, Writer
+from precis_text.errors import UserError
+from precis_text.support.language import languages
+
+
+def open_writer(
+    model: str | Path | ModelLocation,
+    *,
+    choose: Choose = by_centrality,
+    check: Check = "strict",
+    language: str | None = None,
+    allow_remote: bool = False,
+    context: int | None = None,
+    device: str | torch.device | None = None,
+) -> Writer:
+    """Return a writer with a model.
+
+    Args:
+        model: a folder or hub name of a causal language model, or the address of an endpoint
+            (`http://127.0.0.1:11434/v1#qwen3:4b`).
+        choose, check, language: see `Writer`.
+        allow_remote: whether an endpoint may be on another machine.
+        context: the most tokens of prompt and reply together; if None, the model's own.
+        device: the device of a causal language model; if None, the accelerator, else the CPU.
+
+    Raises:
+        UserError: if the model cannot be loaded or reached, or there are no prompts in the language.
+    """
+    if language is not None and language not in languages():
+        raise UserError(f"language {language!r} has no prompts; use one of {', '.join(sorted(languages()))}")
+    found = locate(model)
+    chat: ChatModel
+    if found.is_endpoint:
+        chat = Endpoint.at(str(found.place), allow_remote=allow_remote, context=context)
+    else:
+        chat = CausalModel.from_pretrained(found, device=device, context=context)
+    return Writer(chat, choose=choose, check=check, language=language)

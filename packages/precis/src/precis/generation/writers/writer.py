@@ -1,0 +1,354 @@
+"""A writer: summaries by a chat model, each sentence supported by the document or quoted from it.
+
+document -> what fits the context, told -> prompt -> reply -> write or quote -> length -> Summary
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, Unpack
+
+from precis.data.text.prompts import Prompt
+from precis.generation.decoder_batches import Hear, Watch
+from precis.generation.input_plan import How, Long
+from precis.generation.summarizer import StreamOptions
+from precis.generation.summary import NOTHING, Summary, kept
+from precis.generation.writers.chat import ChatModel, plain_reply
+from precis.generation.writers.reading import Choose, Readable, by_centrality
+from precis.generation.written_forms import written_forms
+from precis_text.control_characters import main_part, unmarked
+from precis_text.decoding_settings import GenerationSettings
+from precis_text.documents.passages import Passages, text_of
+from precis_text.errors import UserError
+from precis_text.forms.form import Count, Form, FormType
+from precis_text.forms.form_choice import chosen_form
+from precis_text.length import (
+    ANY_LENGTH,
+    Length,
+    LengthOptions,
+    Sentences,
+    Words,
+    chosen_length,
+    decoding_window,
+    first_words,
+    tokens_per_word,
+    trim,
+)
+from precis_text.sentences import split_sentences
+from precis_text.support.addressed import for_readers
+from precis_text.support.language import language_of
+from precis_text.support.marks import SourceText
+from precis_text.support.write_or_quote import SummarySentence, as_written, quotations, write_or_quote
+from precis_text.units import extraction_units
+from precis_text.words import length_in_words
+
+Check = Literal["strict", "free"]
+"""Whether unsupported sentences are replaced ("strict") or stay ("free")."""
+
+_LONGEST = 256  # tokens of a summary without a requested length
+_USUAL_WORDS = 80  # of quotations that replace a whole summary without a requested length
+_LEAST_ROOM = 32  # tokens of the document that must fit
+
+
+class Writer:
+    """A summarizer with any chat model; it has the methods of `precis.generation.summarizer.Summarizer`.
+
+    Args:
+        chat: the model.
+        choose: chooses the passages of a long document, and the quotations where nothing written stays.
+        check: "strict" replaces sentences that the document does not support; "free" lets all stay.
+        language: ISO 639-1 code of the summaries; if None, each document's own.
+
+    Attributes:
+        max_source: the longest prompt and reply together, in tokens.
+        limit_is_assumed: True if neither the model nor the caller declares that limit.
+
+    Raises:
+        UserError: if the model's context is shorter than 128 tokens.
+    """
+
+    def __init__(
+        self,
+        chat: ChatModel,
+        *,
+        choose: Choose = by_centrality,
+        check: Check = "strict",
+        language: str | None = None,
+    ) -> None:
+        if chat.context < 4 * _LEAST_ROOM:
+            raise UserError(f"a context of {chat.context} tokens has no room for a prompt; use 128 or more")
+        self.chat, self.check, self.language = chat, check, language
+        self.settings = GenerationSettings(max_tokens=_LONGEST)
+        self.max_source, self.limit_is_assumed = chat.context, chat.context_is_assumed
+        self._choose = choose
+
+    def summarize(
+        self, documents: Sequence[str | Passages], **options: Unpack[StreamOptions]
+    ) -> list[Summary]:
+        """Return the summaries of `documents`, in their order. Options are those of `stream`."""
+        if isinstance(documents, str):
+            raise UserError("summarize takes a list of documents; for a single one write [document]")
+        return list(self.stream(documents, **options))
+
+    def stream(
+        self,
+        documents: Iterable[str | Passages],
+        *,
+        settings: GenerationSettings | None = None,
+        form: Form | None = None,
+        type: FormType | None = None,  # noqa: A002  the name of the option
+        about: str | None = None,
+        length: Length | None = None,
+        instruction: str | None = None,
+        batch_size: int = 1,
+        long: Long | None = None,
+        skip_empty: bool = False,
+        watch: Watch | None = None,
+        hear: Hear | None = None,
+        **lengths: Unpack[LengthOptions],
+    ) -> Iterator[Summary]:
+        """Yield the summaries in the order of the documents; each is written alone, whatever `batch_size` is.
+
+        Args:
+            documents: texts, or texts with headings and times.
+            settings: of these only `max_tokens` applies, for summaries without a requested length.
+            form, type, about, length, lengths: see `precis.generation.summarizer.Summarizer.stream`. Caps in words
+                and sentences are never exceeded.
+            instruction: replaces the prompt's sentence that names the form.
+            long: how to read a document that does not fit the context: the best "passages" in their order (the
+                default), in pieces ("chunk"), whose summaries are summarized, or its start ("truncate").
+            skip_empty: give a document without words an empty summary, with 0 `document_tokens`.
+            watch: called with 0, 1, and the tokens written so far.
+            hear: called once for each document, with its index and its summary.
+
+        Raises:
+            UserError: if a document is empty (the error gives its number), an option does not fit, or the context has
+                no room for the prompt.
+            RunError: if the model cannot answer.
+        """
+        del batch_size
+        if long == "fie":
+            raise UserError("only Z-Code++ models read by fusion-in-encoder; use --long passages or chunk")
+        wanted, own = chosen_form(form, type, about), chosen_length(length, lengths)
+        prompt = Prompt(form=wanted.name, question=wanted.about, instruction=instruction or "")
+        asked = _Asked(prompt, settings or self.settings, long or "passages", watch)
+        if wanted.is_plain:
+            made = self._plain(documents, asked, own, skip_empty=skip_empty)
+        else:
+            write = partial(self._plain, asked=asked, skip_empty=True)
+            made = written_forms(
+                lambda texts, *, length: write(texts, length=length),
+                self.chat.count, documents, wanted, own, together=1, skip_empty=skip_empty,
+            )  # fmt: skip
+        for number, summary in enumerate(made):
+            shown = _still_shown(summary)
+            if hear and shown.text:
+                hear(number, shown.text)
+            yield shown
+
+    def _plain(
+        self, documents: Iterable[str | Passages], asked: _Asked, length: Length, *, skip_empty: bool
+    ) -> Iterator[Summary]:
+        for number, document in enumerate(map(text_of, documents), start=1):
+            if not isinstance(document, str):
+                raise UserError(f"document {number} is of type {document.__class__.__name__}; give a str")
+            text = unmarked(main_part(document))
+            if not text.strip():
+                if not skip_empty:
+                    raise UserError(f"document {number} is empty: there is nothing to summarize")
+                yield NOTHING
+                continue
+            tokens = self.chat.count(text)
+            if length.keeps(text, tokens=tokens):
+                yield kept(text, tokens)
+                continue
+            yield self._written(text, tokens, asked, length)
+
+    def _written(self, text: str, tokens: int, asked: _Asked, length: Length) -> Summary:
+        """Return the summary of one document."""
+        language = self._language(text)
+        source = Readable(text, for_readers(text, extraction_units(text)))
+        prompt = replace(asked.prompt, language=language, length=length)
+        window = decoding_window(asked.settings, length, ratio=tokens_per_word(tokens, text), document=tokens)
+        turn = _Turn(self.chat, prompt, min(window.max_tokens, self.chat.context // 4), asked.watch)
+        read = self._read(source, turn, asked.long)
+        reply, written, ended = turn.reply(read.text)
+        sentences = self._checked(source, reply, ended=ended, language=language, length=length)
+        fitted, finished = _fitted(sentences, length, self.chat.count)
+        made = "\n".join(each.text for each in fitted) if prompt.form == "key-points" else _joined(fitted)
+        if length.short == "keep" and length_in_words(made) > length_in_words(text):
+            return kept(text, tokens)
+        return Summary(
+            text=made,
+            document_tokens=tokens,
+            tokens_read=min(tokens, read.tokens),
+            summary_tokens=written,
+            finished=finished,
+            how=read.how,
+            pieces=read.pieces,
+            sentences=tuple(fitted),
+        )
+
+    def _language(self, text: str) -> str | None:
+        """Return the code of the summary's language.
+
+        Raises:
+            UserError: if another language than the document's is asked for in strict mode.
+        """
+        found = language_of(text)
+        if self.language is None:
+            return found
+        if self.check == "strict" and found is not None and found != self.language:
+            raise UserError(
+                f"language {self.language!r}: the document is in {found!r}, and support is not checked across "
+                "languages; use --free, or leave the language out"
+            )
+        return self.language
+
+    def _read(self, source: Readable, turn: _Turn, long: Long) -> _Read:
+        """Return what the model reads, which fits its context."""
+        whole, fits = source.whole, turn.fits
+        if not fits("word " * _LEAST_ROOM):
+            raise UserError(
+                f"a prompt of {turn.size('')} tokens and a reply of {turn.most} leave no room for a document in a "
+                f"context of {self.chat.context}; ask for a shorter summary, or use a longer context"
+            )
+        count = self.chat.count
+        if fits(whole):
+            return _Read(whole, "whole", count(whole))
+        if long == "truncate":
+            text = source.start(fits)
+            return _Read(text, "truncate", count(text))
+        if long == "chunk":
+            text, pieces = self._condensed(source, turn)
+            return _Read(text, "chunk", count(whole), pieces)
+        words = length_in_words(whole) * turn.room // count(whole)
+        text = source.passages(self._choose, fits, words=words)
+        return _Read(text, "passages", count(text))
+
+    def _condensed(self, source: Readable, turn: _Turn) -> tuple[str, int]:
+        """Return the summaries of pieces as one text that fits, and the number of pieces of the document."""
+        part = replace(turn, prompt=replace(turn.prompt, form="paragraph", length=ANY_LENGTH))
+        texts = first = source.pieces(part.fits)
+        while True:
+            joined = "\n".join(filter(None, (part.reply(text)[0] for text in texts)))
+            if turn.fits(joined):
+                return joined, len(first)
+            shorter = Readable(joined, extraction_units(joined)).pieces(part.fits)
+            if len(shorter) >= len(texts):
+                return Readable(joined, extraction_units(joined)).start(turn.fits), len(first)
+            texts = shorter
+
+    def _checked(
+        self, source: Readable, reply: str, *, ended: bool, language: str | None, length: Length
+    ) -> list[SummarySentence]:
+        """Return the sentences that stay and the quotations; quotations alone if nothing written stays."""
+        document = SourceText(source.text)
+        if self.check == "free":
+            return as_written(document, reply)
+        whole = trim(reply, _UNCUT, ended=ended).text  # without a sentence that the model did not end
+        found = write_or_quote(document, whole, language=language, may_quote=source.may_quote)
+        if found:
+            return found
+        cap = length.cap
+        words = cap.count if isinstance(cap, Words) else _USUAL_WORDS
+        units = source.at(self._choose(source.text, words))
+        return quotations(units, reason="nothing that the model wrote stays")
+
+
+_UNCUT = Sentences(count=1000)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The options of one call of `stream`."""
+
+    prompt: Prompt
+    settings: GenerationSettings
+    long: Long
+    watch: Watch | None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What the model reads: the text, how it was taken, its tokens in the document."""
+
+    text: str
+    how: How
+    tokens: int
+    pieces: int = 1
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """Prompts of one document, and the most tokens of each reply."""
+
+    chat: ChatModel
+    prompt: Prompt
+    most: int
+    watch: Watch | None
+
+    def size(self, text: str) -> int:
+        """Return the tokens of the prompt with a text."""
+        return self.chat.size(self.prompt.messages(text, control=self.chat.control), self.prompt.answer)
+
+    @property
+    def room(self) -> int:
+        """The tokens of the document that fit."""
+        return self.chat.context - self.most - self.size("")
+
+    def fits(self, text: str) -> bool:
+        """Return whether the prompt with a text and the reply fit the context."""
+        return self.size(text) + self.most <= self.chat.context
+
+    def reply(self, text: str) -> tuple[str, int, bool]:
+        """Return the reply as plain text, its tokens, and whether the model ended it."""
+        watch = self.watch
+        reply = self.chat.reply(
+            self.prompt.messages(text, control=self.chat.control),
+            self.prompt.answer,
+            most=self.most,
+            heard=None if watch is None else lambda tokens: watch(0, 1, tokens),
+        )
+        return plain_reply(reply.text), reply.tokens, reply.ended
+
+
+def _joined(sentences: Sequence[SummarySentence]) -> str:
+    return " ".join(each.text for each in sentences)
+
+
+def _fitted(
+    sentences: list[SummarySentence], length: Length, count: Count
+) -> tuple[list[SummarySentence], bool]:
+    """Return the first sentences that the cap holds, and whether the last is whole."""
+    cap = length.cap
+    if cap is None or not sentences:
+        return sentences, True
+    held = [*sentences]
+    while len(held) > 1 and not cap.holds(_joined(held), tokens=count(_joined(held))):
+        held.pop()
+    text = held[0].text
+    if cap.holds(_joined(held), tokens=count(_joined(held))):
+        return held, True
+    if isinstance(cap, Sentences):
+        return [replace(held[0], text=split_sentences(text)[0])], True
+    if isinstance(cap, Words):
+        return [replace(held[0], text=first_words(text, cap.count))], False
+    return [replace(held[0], text=_within(text, cap.count, count))], False
+
+
+def _within(text: str, most: int, count: Count) -> str:
+    """Return the longest start of a text with at most `most` tokens."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(text[:middle]) <= most else (low, middle - 1)
+    return text[:low].rstrip()
+
+
+def _still_shown(summary: Summary) -> Summary:
+    """Return a summary with those of its sentences that a form left in the text."""
+    text = " ".join(summary.text.split())
+    return replace(summary, sentences=tuple(each for each in summary.sentences if each.text in text))

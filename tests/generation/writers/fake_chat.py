@@ -1,0 +1,35 @@
+"""A chat model whose reply is a function of the prompt; a word is a token."""
+
+from collections.abc import Callable, Sequence
+
+from precis.data.text.prompts import Message
+from precis.generation.writers.chat import Heard, Reply
+
+
+class FakeChat:
+    """Answers with `say` of the user's message, and records the prompts. It never writes more than it may."""
+
+    parts = tokenizer = None
+    context_is_assumed = False
+
+    def __init__(self, say: Callable[[str], str], *, context: int = 4096) -> None:
+        self.say, self.context, self.prompts, self.control = say, context, [], ()
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def size(self, messages: Sequence[Message], answer: str) -> int:
+        return sum(self.count(message.content) for message in messages)
+
+    def reply(self, messages: Sequence[Message], answer: str, *, most: int, heard: Heard | None) -> Reply:
+        assert self.size(messages, answer) + most <= self.context, "the context is overrun"
+        self.prompts.append(messages[-1].content)
+        words = self.say(messages[-1].content).split(" ")
+        if heard:
+            heard(len(words[:most]))
+        return Reply(" ".join(words[:most]), len(words[:most]), len(words) <= most)
+
+
+def fenced(prompt: str) -> str:
+    """The document in a prompt."""
+    return prompt.partition("\n<document>\n")[2].partition("\n</document>")[0]

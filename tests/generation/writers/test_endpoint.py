@@ -1,0 +1,225 @@
+import threading
+
+import httpx
+import pytest
+
+from precis.generation.writers import endpoint as module
+from precis.generation.writers.endpoint import Endpoint
+from precis.generation.writers.opening import open_writer
+from precis.generation.writers.writer import Writer
+from precis_text.errors import RunError, UserError
+from tests.generation.writers.endpoint_server import breaks_off, refuses, says, serving
+from tests.generation.writers.test_writer import BOATS, LONG
+
+SAID = "Ann sold Bob 3 boats. Bob paid 900 pounds for them."
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    found = []
+    monkeypatch.setattr(module.time, "sleep", found.append)
+    return found
+
+
+def test_an_endpoint_writes_with_the_model_after_the_hash():
+    with serving(says(SAID)) as server:
+        (summary,) = open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+    assert summary.text == SAID
+    assert [each.origin for each in summary.sentences] == ["written", "quoted"]
+    (body,) = server.asked
+    assert (body["model"], body["temperature"], body["stream"]) == ("tiny", 0, True)
+    assert body["max_tokens"] < 200
+    assert "Authorization" not in server.headers[0]
+
+
+def test_the_only_model_needs_no_name_and_several_need_one():
+    with serving(says(SAID)) as server:
+        open_writer(server.address).summarize([BOATS], words=30)
+        assert server.asked[0]["model"] == "tiny"
+    with (
+        serving(says(SAID), models=[{"id": "a"}, {"id": "b"}]) as server,
+        pytest.raises(UserError, match="a, b"),
+    ):
+        open_writer(server.address)
+
+
+def test_the_key_comes_from_the_environment(monkeypatch):
+    monkeypatch.setenv("PRECIS_API_KEY", "secret")
+    monkeypatch.setenv("OPENAI_API_KEY", "another")
+    with serving(says(SAID)) as server:
+        open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+    assert server.headers[0]["Authorization"] == "Bearer secret"
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("http://192.0.2.1/v1#m", "--allow-remote"),
+        ("https://example.org/v1#m", "--allow-remote"),
+        ("http://localhost.example.org/v1#m", "--allow-remote"),
+        ("http://127.0.0.1@192.0.2.1/v1#m", "no password"),
+        ("http:///v1#m", "address like"),
+    ],
+)
+def test_no_document_leaves_the_machine_unasked(address, told):
+    with pytest.raises(UserError, match=told):
+        open_writer(address)
+
+
+def test_a_remote_endpoint_needs_https():
+    with pytest.raises(UserError, match="https"):
+        open_writer("http://192.0.2.1/v1#m", allow_remote=True)
+
+
+def test_a_redirect_is_not_followed():
+    with (
+        serving(says(SAID)) as other,
+        serving(refuses(307, Location=f"{other.address}/chat/completions")) as server,
+    ):
+        with pytest.raises(RunError, match="307"):
+            open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+        assert not other.asked
+
+
+@pytest.mark.parametrize(
+    "model", [{"max_model_len": 700}, {"meta": {"n_ctx": 700}}, {"context_length": 700}], ids=str
+)
+def test_the_declared_context_is_kept(model):
+    with serving(says(SAID), models=[{"id": "tiny", **model}]) as server:
+        writer = open_writer(f"{server.address}#tiny")
+        (summary,) = writer.summarize([LONG], words=30)
+    assert writer.max_source == 700
+    assert not writer.limit_is_assumed
+    assert summary.how == "passages"
+    assert summary.truncated
+    sent = sum(len(message["content"]) for message in server.asked[0]["messages"])
+    assert sent < 4 * 700
+
+
+def test_a_context_that_nobody_declares_is_assumed_and_told():
+    with serving(says(SAID)) as server:
+        writer = open_writer(f"{server.address}#tiny")
+        assert (writer.max_source, writer.limit_is_assumed) == (4096, True)
+        writer = open_writer(f"{server.address}#tiny", context=900)
+        assert (writer.max_source, writer.limit_is_assumed) == (900, False)
+
+
+def test_a_server_that_cuts_the_prompt_in_silence_is_found_out():
+    with (
+        serving(says(SAID, read=60)) as server,
+        pytest.raises(RunError, match=r"read 60 tokens of a prompt of .* cut the document in silence"),
+    ):
+        open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+
+
+def test_a_busy_server_is_asked_again_when_it_says(waits):
+    with serving(refuses(429, Retry_After="7"), refuses(503), says(SAID)) as server:
+        (summary,) = open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+    assert summary.text == SAID
+    assert waits == [7.0, 2.0]
+
+
+def test_a_server_that_stays_busy_or_asks_for_long_waits_is_given_up(waits):
+    with serving(refuses(429)) as server, pytest.raises(RunError, match="stayed busy for 5 requests"):
+        open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+    assert waits == [1.0, 2.0, 4.0, 8.0]
+    with serving(refuses(429, Retry_After="3600")) as server, pytest.raises(RunError, match="3600 seconds"):
+        open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+    assert len(server.asked) == 1
+
+
+def test_a_broken_stream_is_asked_for_once_more():
+    with serving(breaks_off, says(SAID)) as server:
+        (summary,) = open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+    assert summary.text == SAID
+    with serving(breaks_off) as server, pytest.raises(RunError, match="broke off twice"):
+        open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ("{broken", "not JSON"),
+        ("[1]", "not an object"),
+        ('{"error": {"message": "out of memory"}}', "out of memory"),
+        ('{"choices": [{"delta": null}]}', "without a reason"),
+        ('{"choices": [1]}', "not the protocol's"),
+        ('{"choices": 7}', "not the protocol's"),
+    ],
+)
+def test_events_that_are_not_the_protocol_are_one_clear_line(event, told):
+    def answer(handler, _):
+        handler.start()
+        handler.event(event)
+
+    with serving(answer) as server, pytest.raises(RunError, match=told):
+        open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+
+
+def test_a_silent_server_is_not_waited_for_without_end():
+    free = threading.Event()
+
+    def silent(handler, _):
+        handler.start()
+        free.wait(20)
+
+    with serving(silent) as server:
+        chat = Endpoint(server.address, "tiny", times=httpx.Timeout(0.3))
+        with pytest.raises(RunError, match="no answer within"):
+            Writer(chat).summarize([BOATS], words=30)
+        free.set()
+
+
+def test_an_interrupted_reply_closes_the_connection():
+    def endless(handler, _):
+        handler.start()
+        for _ in range(100_000):
+            handler.words("and so on")
+
+    def stop(done, total, tokens):
+        if tokens > 5:
+            raise KeyboardInterrupt
+
+    with serving(endless) as server:
+        with pytest.raises(KeyboardInterrupt):
+            open_writer(f"{server.address}#tiny").summarize([BOATS], words=30, watch=stop)
+        assert server.cut_off.wait(10)
+
+
+def test_a_reply_without_end_is_cut_off():
+    def endless(handler, _):
+        handler.start()
+        while True:
+            handler.words("word " * 2000)
+
+    with serving(endless) as server, pytest.raises(RunError, match="more than 4,000,000"):
+        open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
+
+
+def test_a_refused_request_is_told_in_the_servers_words():
+    with (
+        serving(refuses(404, "no such model")) as server,
+        pytest.raises(UserError, match="no such model; it may lack"),
+    ):
+        open_writer(f"{server.address}#nothing").summarize([BOATS], words=30)
+
+
+def test_no_server_is_one_clear_line():
+    with serving(says(SAID)) as server:
+        address = server.address
+    with pytest.raises(RunError, match="cannot be reached"):
+        open_writer(address)
+
+
+def test_a_reply_at_the_token_limit_loses_its_unfinished_sentence():
+    with serving(says(f"{SAID} The harbour will be", reason="length")) as server:
+        (summary,) = open_writer(f"{server.address}#tiny").summarize([BOATS], words=40)
+    assert summary.text == SAID
+
+
+def test_the_estimate_of_tokens_is_from_above():
+    chat = Endpoint("http://127.0.0.1:9", "m", context=1000)
+    for text in (BOATS, "Größe über Maß", "湖の水は冷たい。", "1,234.5 %"):
+        assert chat.count(text) >= len(text.split())
+    assert chat.count(BOATS) >= len(BOATS) / 4

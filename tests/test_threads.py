@@ -1,0 +1,57 @@
+"""Torch gets as many threads as the process may use, and keeps what the user sets."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import torch
+from precis_text import cores
+cores.available_cores = lambda: 3
+torch.set_num_threads(8)
+from precis.threads import use_threads
+{calls}
+print(torch.get_num_threads())
+"""
+
+
+def threads_after(calls: str, **variables: str) -> int:
+    """Return torch's number of threads in a process of its own where 3 cores are available, and torch sees 8."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    words = [sys.executable, "-c", PROGRAM.format(calls=calls)]
+    done = subprocess.run(words, capture_output=True, check=True, env=environment | variables)
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("calls", "threads"),
+    [
+        ("use_threads(None)", 3),
+        ("use_threads(5)", 5),
+        ("use_threads(5); use_threads(None)", 5),
+        ("use_threads(None); torch.set_num_threads(6); use_threads(None)", 6),
+        ("torch.set_num_threads(1); use_threads(None)", 1),
+    ],
+)
+def test_the_default_applies_once_and_a_number_always(calls: str, threads: int) -> None:
+    assert threads_after(calls) == threads
+
+
+def test_a_variable_is_kept() -> None:
+    assert threads_after("use_threads(None)", OMP_NUM_THREADS="6") == 6
+
+
+def test_a_forked_process_decides_for_itself() -> None:
+    forked = (
+        "use_threads(None); from multiprocessing import get_context; from precis_text import cores\n"
+        "child = get_context('fork').Process(target=lambda: (use_threads(None), print(torch.get_num_threads())))\n"
+        "child.start(); child.join(); raise SystemExit"
+    )
+    assert threads_after(forked) == 1
+
+
+def test_loading_a_model_limits_the_threads() -> None:
+    loading = "from precis.generation.model_loader import load_model; load_model('default')"
+    assert threads_after(loading) == 3
