@@ -264,7 +264,7 @@ def _name_in(assignment: str) -> str:
 
 
 FUSION = ("model.chunk_length", "model.global_layers")
-"""The part of a shape that has no weights."""
+"""The part of a shape without weights."""
 
 
 def asks_for_fusion(assignments: Iterable[str]) -> bool:

@@ -86,7 +86,7 @@ Shape = ZCodePPShape | ProphetNetShape
 
 @dataclass(frozen=True, kw_only=True)
 class Fusion(Settings):
-    """How a given Z-Code++ reads: fusion-in-encoder (Z-Code++ 2.3), which adds no weight to a dense model.
+    """The reading of a given Z-Code++: fusion-in-encoder (Z-Code++ 2.3), which adds no weight to a dense model.
 
     Attributes:
         chunk_length: tokens that a local layer sees together; if None, every layer sees the whole input.
@@ -105,7 +105,7 @@ class Fusion(Settings):
 
 LONGEST_DENSE = 8192
 """The most tokens that a new plan reads with dense layers: arXiv and PubMed are longer, the other sets of Z-Code++'s
-Table 2 are not, and the paper reads these two alone by fusion-in-encoder."""
+Table 2 are not, and the paper reads only these two by fusion-in-encoder."""
 
 
 def _check_shape(shape: Shape, *, may_be_zero: tuple[str, ...] = ()) -> None:

@@ -7,8 +7,8 @@ Rows may be those of the official files, of the hub, or of this project's layout
 
 The words for labels are T5's (Raffel et al., 2020, appendix D). A similarity of STS-B is rounded to the nearest fifth
 ("3.8"), as in T5. The reference keeps the number as given, so that correlations are those of the data. The document
-names its texts ("premise: ... hypothesis: ..."), so that one model can tell the tasks apart. A unit mark, which is no
-token, stands before the second text, so that a classifier finds it whatever the first text says.
+names its texts ("premise: ... hypothesis: ..."), so that one model can tell the tasks apart. A unit mark, which is not
+a token, separates the two texts, so that a classifier finds the second one whatever the first one says.
 
 The official files are separated by tabs without quoting; CoLA's lack a header.
 """
@@ -113,7 +113,7 @@ def glue_task(scheme: str) -> GlueTask | None:
 def as_parts(document: str, task: GlueTask) -> str:
     """Remove the names of its texts from a document of `glue_rows`; put a mark ("[SEP]" to a model) between two.
 
-    A document that was typed has no unit mark. Its second text then begins at the first mention of that text's name.
+    A typed document does not have a unit mark. Its second text then begins at the first mention of that text's name.
     """
     first, *others = task.texts
     if not others:

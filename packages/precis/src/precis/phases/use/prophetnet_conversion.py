@@ -65,7 +65,7 @@ def convert(
     if is_deberta(source):
         model = model_of_deberta(source, words, decoder_layers=decoder_layers)
     elif decoder_layers is not None:
-        raise UserError("--decoder-layers is for a DeBERTa, which has no decoder; omit it")
+        raise UserError("--decoder-layers is for a DeBERTa, which lacks a decoder; omit it")
     else:
         model, words = _prophetnet(source, words, tokenizer=str(tokenizer or source))
 
