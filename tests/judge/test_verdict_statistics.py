@@ -92,6 +92,47 @@ def test_a_system_with_only_wins_has_an_exact_interval_and_no_finite_strength() 
     assert found["b"].note.startswith("only losses")
 
 
+def test_ten_ties_leave_the_interval_open_on_both_sides() -> None:
+    rate = win_rate(crossed(np.full((10, 1), 0.5)))
+    most = 1 - 0.025 ** (1 / 10)  # the largest share of other verdicts
+    assert rate.value == 0.5
+    assert (rate.low, rate.high) == pytest.approx((0.5 - most / 2, 0.5 + most / 2))
+    assert rate.note == "every verdict is a tie; exact interval over documents"
+
+
+def test_two_judges_have_an_interval_over_documents_that_agrees_with_the_test() -> None:
+    won = np.ones((10, 2))
+    won[7:, 1] = 0.5
+    found = pair_result(crossed(won), ("a", "b"))
+    assert (found.rate.value, found.wins, found.ties) == (0.925, 17, 3)
+    assert found.p_documents == pytest.approx(0.002, abs=1e-4)
+    seven, ten = (binomtest(count, 10).proportion_ci(0.95, "exact") for count in (7, 10))
+    assert found.rate.low == pytest.approx(0.75 * ten.low + 0.25 * seven.low)
+    assert found.rate.low > 0.5
+    assert found.rate.high == pytest.approx(0.75 + 0.25 * seven.high)
+    assert found.rate.note.startswith("2 judges: ")
+
+
+@pytest.mark.parametrize("documents", [8, 30])
+def test_that_interval_holds_the_truth_in_95_of_100_studies(documents: int) -> None:
+    rng = np.random.default_rng(5)
+    held = 0
+    for _ in range(200):
+        chance = rng.beta(2, 1, (documents, 1))
+        won = (rng.random((documents, 2)) < chance).astype(float)
+        won[rng.random(won.shape) < 0.2] = 0.5
+        found = win_rate(crossed(won))
+        held += found.low <= 0.8 * 2 / 3 + 0.1 <= found.high
+    assert held >= 190
+
+
+def test_wins_without_ties_are_counted_as_table_6_does() -> None:
+    won = np.array([1.0] * 58 + [0.0] * 33 + [0.5] * 32)[:, None]
+    found = pair_result(crossed(won), ("a", "b")).share_of_wins
+    assert found.value == pytest.approx(58 / 91)
+    assert found.low < 0.637 < found.high
+
+
 def test_strengths_solve_the_equation_of_bradley_and_terry() -> None:
     wins = np.array([[0, 7, 9.5], [3, 0, 6], [0.5, 4, 0]])
     logs = bradley_terry(wins)

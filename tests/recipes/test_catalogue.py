@@ -38,7 +38,7 @@ def written(config: PreTrainedConfig, folder: Path) -> str:
         (256, "zcodepp-mini", "zcodepp-mini"),
         (512, "zcodepp-small", "pretrained"),
         (768, "zcodepp-base", "pretrained"),
-        (1024, "zcodepp-large", "pretrained"),
+        (1024, "zcodepp-large", "zcodepp-large"),
     ],
 )
 def test_a_zcodepp_takes_the_settings_of_its_size(
@@ -55,7 +55,7 @@ def test_a_zcodepp_takes_the_settings_of_its_size(
         (128, "prophetnet-micro", "prophetnet-micro"),
         (256, "prophetnet-mini", "prophetnet-mini"),
         (768, "prophetnet-base", "pretrained"),
-        (1024, "prophetnet-large", "pretrained"),
+        (1024, "prophetnet-large", "prophetnet-large"),
     ],
 )
 def test_so_does_a_prophetnet(width: int, to_ground: str, to_finetune: str, tmp_path: Path) -> None:
@@ -133,3 +133,9 @@ def test_large_fine_tunes_with_table_8() -> None:
     assert train.epochs in (10, 20)
     assert (train.weight_decay, train.eps, train.betas, train.clip_norm) == (0.01, 1e-6, (0.9, 0.999), 1.0)
     assert run.generation.beams in (2, 4, 5, 8)
+
+
+def test_label_smoothing_is_only_where_the_papers_or_training_from_nothing_have_it() -> None:
+    smoothed = {name for name in RECIPES if recipe(name).label_smoothing}
+    assert not smoothed & {"zcodepp-small", "zcodepp-base", "zcodepp-large"}
+    assert {"zcodepp-micro", "zcodepp-mini", "prophetnet-base", "prophetnet-large"} <= smoothed

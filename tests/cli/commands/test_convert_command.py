@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import ProphetNetConfig, ProphetNetForConditionalGeneration
+from transformers import DebertaV2Config, DebertaV2Model, ProphetNetConfig, ProphetNetForConditionalGeneration
 
+from precis.generation.model_loader import load_model
 from tests.tiny_models import documents, our_tokenizer
 
 Precis = Callable[..., Any]
@@ -54,3 +55,30 @@ def test_without_a_tokenizer_it_says_what_is_missing(precis: Precis, theirs: Pat
     refused = precis("summarize", tmp_path / "a.txt", "--model", tmp_path / "out")
     assert refused.code == 2
     assert "no tokenizer" in refused.error
+
+
+def test_a_deberta_becomes_the_encoder_of_a_model_to_train(precis: Precis, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    v3 = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "share_att_key": True}
+    more = {"position_buckets": 256, "norm_rel_ebd": "layer_norm", "position_biased_input": False}
+    config = DebertaV2Config(vocab_size=len(our_tokenizer()) + 3, type_vocab_size=0, **shape, **v3, **more)
+    theirs = DebertaV2Model(config).eval()
+    theirs.save_pretrained(tmp_path / "deberta")
+    our_tokenizer().save_pretrained(tmp_path / "deberta")
+    outcome = precis("convert", tmp_path / "deberta", "--out", tmp_path / "out", "--decoder-layers", "1")
+    assert outcome.code == 0, outcome.err
+    assert f"precis finetune --model {tmp_path / 'out'} --data PAIRS" in outcome.out
+    ours = load_model(str(tmp_path / "out"), device="cpu").model
+    assert (ours.config.encoder_layers, ours.config.decoder_layers) == (2, 1)
+    assert ours.config.eos_token_id == our_tokenizer().sep_token_id
+    ids = torch.arange(4, 20)[None]
+    with torch.inference_mode():
+        expected, found = (one.last_hidden_state for one in (theirs(ids), ours.eval().get_encoder()(ids)))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_decoder_depth_is_for_a_deberta(precis: Precis, theirs: Path, tmp_path: Path) -> None:
+    outcome = precis("convert", theirs, "--out", tmp_path / "out", "--decoder-layers", "1")
+    assert outcome.code == 2
+    assert "--decoder-layers is for a DeBERTa" in outcome.err

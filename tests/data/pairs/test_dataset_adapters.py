@@ -74,7 +74,7 @@ def test_matched_and_mismatched_are_scored_each_on_its_file(tmp_path: Path) -> N
         (tmp_path / f"{file}.tsv").write_text(f"{header}\n{row.replace('eats', file)}\n")
     for name, file in (("mnli", "dev_matched"), ("mnli-mm", "dev_mismatched")):
         (pair,) = find_part(task_name=name, data=str(tmp_path)).read()
-        assert pair.document == f"premise: Ann sings. hypothesis: Ann {file}."
+        assert pair.document == f"premise: Ann sings. \x1ehypothesis: Ann {file}."
 
 
 def test_a_folder_of_several_tasks_has_their_names_before_the_splits(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_folder_of_several_tasks_has_their_names_before_the_splits(tmp_path: P
             Pair("sentence: Ann sings.", "positive")
         ]
         assert list(find_sources(task_name="rte", data=str(data)).train.read()) == [
-            Pair("premise: Ann sings. hypothesis: Ann is.", "entailment")
+            Pair("premise: Ann sings. \x1ehypothesis: Ann is.", "entailment")
         ]
     with pytest.raises(UserError, match="no train, dev or test file of task 'cola'"):
         find_part(task_name="cola", data=str(tmp_path))

@@ -2,11 +2,13 @@
 
 import pytest
 
-from precis.data.pairs.glue import GLUE, as_parts
+from precis.data.pairs.glue import GLUE, as_parts, glue_rows
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.label_schema import answers_of
 from precis.data.text.encoding import encode_documents
+from precis_text.control_characters import join_parts, readable
 from precis_text.errors import UserError
+from precis_text.row import Row
 from tests.tiny_models import our_tokenizer
 
 
@@ -14,6 +16,17 @@ def test_a_pair_of_texts_is_read_as_the_tokenizer_reads_a_pair() -> None:
     document = answers_of("mnli").read("premise: Ann sings in the hall. hypothesis: Ann is silent.")
     (ids,) = encode_documents([document], our_tokenizer())
     assert ids == our_tokenizer()("Ann sings in the hall.", "Ann is silent.")["input_ids"]
+
+
+def test_a_premise_that_names_the_hypothesis_is_read_whole() -> None:
+    one, two = "Our working hypothesis: it rains.", "it snows, hypothesis: none."
+    read = Row("row 1", {"premise": one, "hypothesis": two, "label": 2})
+    [row] = glue_rows([read], GLUE["mnli"])
+    document = row.values["document"]
+    assert as_parts(document, GLUE["mnli"]) == join_parts(one, two)
+    assert readable(document) == f"premise: {one} hypothesis: {two}"
+    (marked, plain) = encode_documents([document, readable(document)], our_tokenizer())
+    assert marked == plain
 
 
 def test_one_text_is_read_without_its_name() -> None:

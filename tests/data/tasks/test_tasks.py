@@ -16,7 +16,7 @@ from precis.data.pairs.dataset_adapters import LAYOUTS
 from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import ReadReport, available_splits
 from precis.data.tasks.instructions import KINDS
-from precis.data.tasks.tasks import TASKS, Task, folder_of, resolve, task
+from precis.data.tasks.tasks import TASKS, Task, folder_of, instruction_of_first, resolve, task
 from precis.phases.data.run_pairs import ColumnNames, find_sources
 from precis_text.control_characters import join_parts
 from precis_text.decoding_settings import GenerationSettings
@@ -218,13 +218,13 @@ READ = {
     ),
     "cola": Pair("sentence: Ann sings.", "acceptable"),
     "sst2": Pair("sentence: a dull film", "negative"),
-    "mrpc": Pair("sentence1: Ann sings. sentence2: Ann sings a song.", "equivalent"),
-    "stsb": Pair("sentence1: Ann sings. sentence2: Ann eats.", "1.4", ("1.333",)),
-    "qqp": Pair("question1: Who sings? question2: Who eats?", "not_duplicate"),
-    "mnli": Pair("premise: Ann sings. hypothesis: Ann eats.", "neutral"),
-    "mnli-mm": Pair("premise: Ann sings. hypothesis: Ann is silent.", "contradiction"),
-    "qnli": Pair("question: Who sings? sentence: Ann sings.", "entailment"),
-    "rte": Pair("premise: Ann sings. hypothesis: Ann eats.", "not_entailment"),
+    "mrpc": Pair("sentence1: Ann sings. \x1esentence2: Ann sings a song.", "equivalent"),
+    "stsb": Pair("sentence1: Ann sings. \x1esentence2: Ann eats.", "1.4", ("1.333",)),
+    "qqp": Pair("question1: Who sings? \x1equestion2: Who eats?", "not_duplicate"),
+    "mnli": Pair("premise: Ann sings. \x1ehypothesis: Ann eats.", "neutral"),
+    "mnli-mm": Pair("premise: Ann sings. \x1ehypothesis: Ann is silent.", "contradiction"),
+    "qnli": Pair("question: Who sings? \x1esentence: Ann sings.", "entailment"),
+    "rte": Pair("premise: Ann sings. \x1ehypothesis: Ann eats.", "not_entailment"),
 }
 # Rows of the files that authors give out, where these have other columns than ours.
 AUTHORS_ROWS: dict[str, dict[str, Any]] = {
@@ -658,3 +658,9 @@ def test_speakers_must_be_as_many_as_what_they_say(monkeypatch: pytest.MonkeyPat
         UserError, match="column 'speaker' must hold a list of speakers, one for each of 2 parts"
     ):
         list(replace(resolve(task("mediasum")), split="train").read())
+
+
+def test_the_suggested_instruction_is_of_the_first_name_that_is_a_task() -> None:
+    assert instruction_of_first(["notes.jsonl", "xsum", "samsum"]) == task("xsum").instruction
+    assert task("xsum").instruction != task("samsum").instruction
+    assert instruction_of_first(["notes.jsonl"]) == "Summarize the following text:"

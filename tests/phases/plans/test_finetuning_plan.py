@@ -118,6 +118,26 @@ def test_python_and_the_command_train_the_same_run_and_each_resumes_the_other(
     }
 
 
+@pytest.mark.parametrize("name", ["zcodepp-large", "prophetnet-large"])
+def test_random_weights_at_a_rate_for_pre_trained_ones_need_a_rate_of_the_user(
+    name: str, pairs: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"is for pre-trained weights.*name a model with --model, or a rate"):
+        plan_finetuning(NamedPairs(data=str(pairs)), out=tmp_path, recipe=name)
+    for asked in ({"learning_rate": 3e-4}, {"settings": ["train.learning_rate=3e-4"]}):
+        planned = plan_finetuning(NamedPairs(data=str(pairs)), out=tmp_path, recipe=name, **asked)  # type: ignore[arg-type]
+        assert planned.plan.train.learning_rate == 3e-4
+
+
+def test_a_large_model_is_fine_tuned_as_the_papers_say(pairs: Path, tmp_path: Path) -> None:
+    layers = {"encoder_layers": 1, "decoder_layers": 1, "vocab_size": 300, "num_attention_heads": 16}
+    config = precis.ZCodePPConfig(hidden_size=1024, intermediate_size=16, **layers)
+    config.save_pretrained(tmp_path / "large")
+    planned = plan_finetuning(NamedPairs(data=str(pairs)), out=tmp_path / "run", model=tmp_path / "large")
+    train = planned.plan.train
+    assert (train.learning_rate, train.epochs, planned.plan.label_smoothing) == (8e-6, 10, 0.0)
+
+
 def test_a_recipe_in_the_place_of_the_pairs_is_explained() -> None:
     with pytest.raises(UserError, match=r"zcodepp-micro: is a recipe; .*recipe='zcodepp-micro'"):
         finetune("zcodepp-micro", out="runs/first")

@@ -93,7 +93,7 @@ def test_auto_classes_open_it_and_a_plain_tokenizer_gives_the_same_answers(train
     pairs = read_test_pairs(find_part(task_name="rte", data=str(data)))
     found = Classifier.from_pretrained(str(trained)).stream([p.document for p in pairs], batch_size=5)
     for pair, answer in zip(pairs, found, strict=True):
-        first, second = pair.document.removeprefix("premise: ").split(" hypothesis: ")
+        first, second = pair.document.removeprefix("premise: ").split(" \x1ehypothesis: ")
         with torch.inference_mode():
             logits = model(**tokenizer(first, second, return_tensors="pt")).logits
         assert answer.text == model.config.id2label[int(logits.argmax())]

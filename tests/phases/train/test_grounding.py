@@ -194,7 +194,7 @@ def test_table_9_is_the_default_from_small_on_and_small_models_keep_their_rates(
             1.0,
             (0.9, 0.999),
         )
-        assert (run.batch_size, run.batch_tokens) == (64, None)
+        assert (run.batch_size, run.batch_tokens, run.label_smoothing) == (64, None, 0.0)
     assert grounding(recipe("zcodepp-micro")).train.learning_rate == 1e-3
     assert all(grounding(recipe(name)).train.select == Lowest() for name in RECIPES)
 

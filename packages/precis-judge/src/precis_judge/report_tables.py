@@ -12,9 +12,10 @@ def pair_table(report: JudgingReport) -> Table:
         title="Pairs",
         caption=(
             "Rate: share of verdicts for the first system in percent, a tie counting half; 95% interval over documents "
-            "and judges. p: exact binomial test over documents, without ties."
+            "and judges. Without ties: the same among the other verdicts, with an exact interval that holds with one "
+            "verdict a document. p: exact binomial test over documents, without ties."
         ),
-        header=("criterion", "systems", "wins", "losses", "ties", "rate", "p"),
+        header=("criterion", "systems", "wins", "losses", "ties", "rate", "without ties", "p"),
         texts=("criterion", "systems"),
         rows=tuple(
             (
@@ -22,6 +23,7 @@ def pair_table(report: JudgingReport) -> Table:
                 f"{each.first} against {each.second}",
                 *(f"{count:,}" for count in (each.wins, each.losses, each.ties)),
                 percent(each.rate),
+                percent(each.share_of_wins),
                 p_text(each.p_documents),
             )
             for one in report.criteria

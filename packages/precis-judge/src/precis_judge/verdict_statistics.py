@@ -25,6 +25,8 @@ Ints = NDArray[np.int64]
 Statistic = Callable[[Floats], Floats]  # wins (s s) -> figures (k), NaN or infinite if undefined
 
 SAMPLES = 1000
+LEAST_JUDGES = 3
+"""With fewer judges, Student's t has one degree of freedom, and its interval says nothing."""
 _VERDICT_SAMPLES = 200
 _LEVEL = 0.95
 
@@ -65,6 +67,8 @@ class PairResult:
     Attributes:
         wins: verdicts for the first system; `losses` for the second; `ties` for neither.
         rate: share of verdicts for the first one, a tie counting half (Z-Code++'s Table 5 averages these).
+        share_of_wins: share of the verdicts that are not ties (Table 6 of the discourse-aware prefixes), with its exact
+            interval over verdicts; valid only if each document has one verdict.
         p_documents: exact binomial test over documents: the share for the first system, among documents with more
             verdicts for one system. Documents are independent, so it is valid with any number of judges a document.
         p_verdicts: the same over verdicts without ties; valid only if each document has one verdict.
@@ -77,12 +81,13 @@ class PairResult:
     ties: int
     documents: int
     rate: Estimate
+    share_of_wins: Estimate
     p_documents: float
     p_verdicts: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
-        return {**vars(self), "rate": self.rate.to_dict()}
+        return {**vars(self), "rate": self.rate.to_dict(), "share_of_wins": self.share_of_wins.to_dict()}
 
 
 def pair_result(votes: Votes, names: tuple[str, str], *, seed: int = 0) -> PairResult:
@@ -99,6 +104,7 @@ def pair_result(votes: Votes, names: tuple[str, str], *, seed: int = 0) -> PairR
         ties=len(won) - wins - losses,
         documents=len(documents),
         rate=win_rate(votes, seed=seed),
+        share_of_wins=share(wins, wins + losses),
         p_documents=sign_test(int((margins > 0).sum()), int((margins < 0).sum())),
         p_verdicts=sign_test(wins, losses),
     )
@@ -112,19 +118,37 @@ def sign_test(wins: int, losses: int) -> float:
 def win_rate(votes: Votes, *, seed: int = 0) -> Estimate:
     """Return the share of verdicts for the first of two systems with its interval, a tie counting half.
 
-    If all verdicts are the same, resampling gives no spread; the exact (Clopper-Pearson) interval over documents is
-    used instead.
+    If all verdicts are the same, resampling gives no spread. With few judges, one deviation between judges cannot be
+    estimated. Both cases get `_bounded`'s interval over documents instead.
     """
     won = votes.first_won
-    if np.all(won == won[0]) and won[0] != 0.5:
-        documents = len(np.unique(votes.document))
-        exact = binomtest(documents if won[0] else 0, documents).proportion_ci(_LEVEL, "exact")
-        note = f"every verdict is for {'one system' if won[0] else 'the other system'}; exact interval over documents"
-        return Estimate(value=float(won[0]), low=float(exact.low), high=float(exact.high), note=note)
+    judges = len(np.unique(votes.judge))
+    if np.all(won == won[0]):
+        says = {0.0: "for the other system", 0.5: "a tie", 1.0: "for one system"}[float(won[0])]
+        return _bounded(votes, f"every verdict is {says}; exact interval over documents")
+    if 1 < judges < LEAST_JUDGES:
+        return _bounded(votes, f"{judges} judges: the interval over documents does not cover other judges")
     two = Votes(**{**vars(votes), "first": np.zeros_like(votes.first), "second": np.ones_like(votes.second)})
     [found] = clustered(two, 2, lambda wins: wins[:1, 1] / (wins[0, 1] + wins[1, 0]), seed=seed)
     low, high = (min(max(end, 0.0), 1.0) if end is not None else None for end in (found.low, found.high))
     return Estimate(value=found.value, low=low, high=high, note=found.note)
+
+
+def _bounded(votes: Votes, note: str) -> Estimate:
+    """Return the win rate with an interval over documents that needs no spread between them.
+
+    A document's rate is the sum of the steps up to it. So the mean rate is the sum over all levels of a step times the
+    share of documents that reach the level, and each share has an exact (Clopper-Pearson) interval.
+    """
+    rates = np.array([np.mean(votes.first_won[votes.document == one]) for one in np.unique(votes.document)])
+    levels = np.unique([*rates, 0.5, 1.0])
+    low = high = below = 0.0
+    for level in levels[levels > 0]:
+        reached = binomtest(int((rates >= level).sum()), len(rates)).proportion_ci(_LEVEL, "exact")
+        low, high = low + (level - below) * reached.low, high + (level - below) * reached.high
+        below = level
+    value = float(votes.first_won.mean())
+    return Estimate(value=value, low=float(min(low, value)), high=float(max(high, value)), note=note)
 
 
 def clustered(

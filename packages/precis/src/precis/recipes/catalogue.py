@@ -80,6 +80,7 @@ TRAINED_FROM_NOTHING = (
     "prophetnet-mini",
 )
 """Recipes with learning rates for models of a few million parameters; rates of large models hardly change these."""
+_OF_THE_PAPERS = ("zcodepp-large", "prophetnet-large")
 
 FEW = 5000
 """With fewer pairs, the default recipe is the one for few pairs."""
@@ -112,15 +113,17 @@ def recipe_to_ground(start: str | ModelLocation) -> str:
 
 
 def recipe_to_finetune(start: str | ModelLocation) -> str:
-    """Return the recipe of `start`'s size for the smallest precis models, else the one for pre-trained models.
+    """Return the recipe of `start`'s size for the smallest and the papers' large models, else the one for pre-trained
+    models.
 
-    With a learning rate of 3e-5 the smallest models learn next to nothing in a few epochs.
+    With a learning rate of 3e-5 the smallest models learn next to nothing in a few epochs. For the large models the
+    papers print a schedule: Z-Code++ in Table 8, ProphetNet in sections 3.2 and 3.3.
 
     Raises:
         UserError: the model does not exist.
     """
     name = recipe_to_ground(start)
-    return name if name in TRAINED_FROM_NOTHING else FOR_PRETRAINED
+    return name if name in (*TRAINED_FROM_NOTHING, *_OF_THE_PAPERS) else FOR_PRETRAINED
 
 
 def shaped_config(shape: Shape, **ids: int | None) -> FamilyConfig:

@@ -7,7 +7,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -263,13 +263,30 @@ def _name_in(assignment: str) -> str:
     return assignment.partition("=")[0].strip()
 
 
-def refuse_shape(assignments: Iterable[str]) -> None:
+FUSION = ("model.chunk_length", "model.global_layers")
+"""The part of a shape without weights."""
+
+
+def asks_for_fusion(assignments: Iterable[str]) -> bool:
+    """Return whether an assignment changes how a Z-Code++ reads."""
+    return any(_name_in(text) in FUSION for text in assignments)
+
+
+def names_asked(changes: Mapping[str, Any] | None, assignments: Iterable[str]) -> set[str]:
+    """Return the dotted names of the settings that the user gives."""
+    return {*(changes or {}), *(_name_in(text) for text in assignments)}
+
+
+def refuse_shape(assignments: Iterable[str], *, but: Collection[str] = ()) -> None:
     """Refuse to change the shape of a given model.
+
+    Args:
+        but: names that may change.
 
     Raises:
         UserError: an assignment would change it.
     """
     for text in assignments:
         name = _name_in(text)
-        if asks_for_shape([text]):
+        if asks_for_shape([text]) and name not in but:
             raise UserError(f"--set {text}: the model given with --model keeps its shape; omit {name}")

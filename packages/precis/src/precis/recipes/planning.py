@@ -13,16 +13,16 @@ starting model shows them.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 from precis.data.tasks.tasks import task
 from precis.evaluation.task_scores import label_measure
 from precis.recipes.catalogue import TRAINED_FROM_NOTHING, recipe, recipe_to_ground
-from precis.recipes.overrides import as_asked, refuse_shape
+from precis.recipes.overrides import FUSION, as_asked, asks_for_fusion, names_asked, refuse_shape
 from precis.recipes.prophetnet_recipes import on_task
-from precis.recipes.run_plan import RunPlan
+from precis.recipes.run_plan import LONGEST_DENSE, Fusion, RunPlan, ZCodePPShape
 from precis.training.training_settings import Highest, Lowest
 from precis_text.errors import UserError
 
@@ -32,6 +32,7 @@ MOST_STEPS = 2000  # PEGASUS's limit
 VALIDATE_EVERY = 50
 PATIENCE = 5
 LONGEST_WARMUP = 100  # well before patience can run out, after at least 250 steps
+_ACCUMULATION = "train.gradient_accumulation"
 LARGEST_BATCH = 16  # the smallest of Z-Code++ Table 8
 
 
@@ -87,8 +88,10 @@ def resolve_run(
     """
     assignments = list(assignments)
     if pretrained:
-        refuse_shape(assignments)
+        refuse_shape(assignments, but=FUSION)
     plan = recipe(name or ("pretrained" if pretrained else "zcodepp-mini"))
+    if pretrained and asks_for_fusion(assignments):
+        plan = replace(plan, model=Fusion())
     if task_name is not None:
         known = task(task_name)
         plan = replace(
@@ -101,7 +104,27 @@ def resolve_run(
         plan = replace(plan, label_smoothing=0.0, generated_rows=0)
     if examples is not None:
         plan = few_shot(plan, examples)
+    plan = for_long_documents(plan, asked=names_asked(changes, assignments))
     return as_asked(plan, changes=changes, assignments=assignments, select=select)
+
+
+def for_long_documents(plan: RunPlan, *, asked: Collection[str] = ()) -> RunPlan:
+    """Return a plan that reads documents above `LONGEST_DENSE` tokens as Z-Code++ 2.3 does, in batches that fit.
+
+    A new Z-Code++ has chunks of 256 tokens and one global layer. A batch of n pairs becomes n batches of one pair,
+    whose gradients are added: the steps stay the same, the memory is that of one pair.
+
+    Args:
+        asked: names that the user sets; a batch that is named stays as it is.
+    """
+    if plan.max_source <= LONGEST_DENSE:
+        return plan
+    if isinstance(plan.model, ZCodePPShape) and plan.model.chunk_length is None:
+        plan = replace(plan, model=replace(plan.model, **Fusion().to_dict()))
+    if plan.batch_size is None or not {"batch_size", "batch_tokens", _ACCUMULATION}.isdisjoint(asked):
+        return plan
+    passes = plan.batch_size * plan.train.gradient_accumulation
+    return replace(plan, batch_size=1, train=replace(plan.train, gradient_accumulation=passes))
 
 
 def grounding(run: RunPlan) -> RunPlan:
@@ -109,7 +132,8 @@ def grounding(run: RunPlan) -> RunPlan:
 
     The checkpoint with the lowest loss is kept, and validation generates no summaries: no single set's ROUGE
     represents the mixture. From size small on, the settings are those of Table 9. From its learning rates {2e-6, 5e-6,
-    1e-5} and epochs {10, 20} we use the largest rate and fewer epochs. Micro and mini keep their own, larger rates.
+    1e-5} and epochs {10, 20} we use the largest rate and fewer epochs. They are without label smoothing, like Eq. 6.
+    Micro and mini keep their own, larger rates and their smoothing.
     """
     train = replace(run.train, select=Lowest())
     if run.name in TRAINED_FROM_NOTHING:
@@ -126,7 +150,7 @@ def grounding(run: RunPlan) -> RunPlan:
         betas=(0.9, 0.999),
         eps=1e-6,
     )
-    return replace(run, train=train, batch_size=64, batch_tokens=None, generated_rows=0)
+    return replace(run, train=train, batch_size=64, batch_tokens=None, label_smoothing=0.0, generated_rows=0)
 
 
 def resolve_grounding(

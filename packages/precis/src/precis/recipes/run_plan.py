@@ -84,6 +84,30 @@ class ProphetNetShape(Settings):
 Shape = ZCodePPShape | ProphetNetShape
 
 
+@dataclass(frozen=True, kw_only=True)
+class Fusion(Settings):
+    """The reading of a given Z-Code++: fusion-in-encoder (Z-Code++ 2.3), which adds no weight to a dense model.
+
+    Attributes:
+        chunk_length: tokens that a local layer sees together; if None, every layer sees the whole input.
+        global_layers: number of last encoder layers that see the whole input.
+    """
+
+    chunk_length: int | None = 256
+    global_layers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.chunk_length is not None and self.chunk_length < 1:
+            raise UserError(f"model.chunk_length={self.chunk_length} is too small; it must be at least 1")
+        if self.global_layers < 0:
+            raise UserError(f"model.global_layers={self.global_layers} is too small; it must be at least 0")
+
+
+LONGEST_DENSE = 8192
+"""The most tokens that a new plan reads with dense layers: arXiv and PubMed are longer, the other sets of Z-Code++'s
+Table 2 are not, and the paper reads only these two by fusion-in-encoder."""
+
+
 def _check_shape(shape: Shape, *, may_be_zero: tuple[str, ...] = ()) -> None:
     """Raise `UserError` for a count below 1, or a dropout outside [0, 1)."""
     for name, value in vars(shape).items():
@@ -99,7 +123,7 @@ class RunPlan(Settings):
     """The settings of a training on pairs.
 
     Attributes:
-        model: shape of a new model; None if the run starts from a given model, which has its own.
+        model: shape of a new model, or how a given Z-Code++ is to read; None if a given model stays as it is.
         train: the loop's settings.
         batch_size, batch_tokens: rows of a batch, or the most source and target tokens in it; one of the two.
         max_source, max_target: longest document and summary in tokens; longer ones are truncated and counted.
@@ -111,7 +135,7 @@ class RunPlan(Settings):
     """
 
     name: str
-    model: ZCodePPShape | ProphetNetShape | None
+    model: ZCodePPShape | ProphetNetShape | Fusion | None
     train: TrainSettings
     batch_size: int | None = None
     batch_tokens: int | None = None
@@ -147,7 +171,7 @@ class RunPlan(Settings):
         Raises:
             UserError: the run is for a given model.
         """
-        if self.model is None:
+        if self.model is None or isinstance(self.model, Fusion):
             raise UserError(f"{self.name}: needs an existing model; name it with --model")
         return self.model
 

@@ -1,4 +1,4 @@
-"""`precis convert`: convert a released ProphetNet to a model folder."""
+"""`precis convert`: convert a released ProphetNet or a DeBERTa to a model folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from precis.cli.framework.options import begin
     epilog=(
         "Examples:\n\n"
         "precis convert cnndm.pt --tokenizer bert-base-uncased --out models/cnndm\n\n"
-        "precis convert FOLDER --out models/prophetnet"
+        "precis convert FOLDER --out models/prophetnet\n\n"
+        "precis convert deberta-v3-base/ --decoder-layers 6 --out models/deberta"
     ),
 )
 def convert(
@@ -26,7 +27,10 @@ def convert(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A ProphetNet checkpoint of fairseq (.pt, .safetensors), or a ProphetNet folder of transformers.",
+            help=(
+                "A ProphetNet checkpoint of fairseq (.pt, .safetensors), or a folder of transformers' ProphetNet or "
+                "DeBERTa-v2/v3."
+            ),
             show_default=False,
         ),
     ],
@@ -41,8 +45,19 @@ def convert(
             ),
         ),
     ] = None,
+    decoder_layers: Annotated[
+        int | None,
+        typer.Option(
+            "--decoder-layers",
+            metavar="N",
+            help="Layers of the new decoder for a DeBERTa. Default: as many as its encoder.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Convert a released ProphetNet to a model folder with safetensors; the weights do not change.
+    """Convert a released ProphetNet or a DeBERTa to a model folder with safetensors; the weights do not change.
+
+    A DeBERTa becomes the encoder of a Z-Code++ whose decoder is new: fine-tune it before you use it.
 
     Opening a .pt file does not run any code in it.
     """
@@ -51,10 +66,14 @@ def convert(
     begin()
     from precis.phases.use.prophetnet_conversion import convert as run_convert
 
-    done = run_convert(source, out, tokenizer=tokenizer)
-    print(f"model: {out}, {done.parameters / 1e6:,.1f} M parameters, {done.streams} predicting streams")
+    done = run_convert(source, out, tokenizer=tokenizer, decoder_layers=decoder_layers)
+    kind = "DeBERTa's encoder and a new decoder"
+    kind = kind if done.streams is None else f"{done.streams} predicting streams"
+    print(f"model: {out}, {done.parameters / 1e6:,.1f} M parameters, {kind}")
     if done.has_tokenizer:
-        print(f"next:  precis summarize FILE --model {shlex.quote(str(out))}")
+        model = f"--model {shlex.quote(str(out))}"
+        trains = f"precis finetune {model} --data PAIRS --out RUN"
+        print(f"next:  {trains if done.streams is None else f'precis summarize FILE {model}'}")
     else:
         if done.tokenizer_problem is not None:
             note(f"the tokenizer is left out: {done.tokenizer_problem}")

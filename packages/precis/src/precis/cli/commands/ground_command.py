@@ -95,7 +95,10 @@ def ground(
     examples of a new task.
     """
     from precis.cli.framework.console import finish, note
+    from precis.data.tasks.tasks import instruction_of_first
+    from precis.generation.model_metadata import load_use
     from precis.generation.model_names import refuse_missing
+    from precis.phases.train.training_session import MODEL_FOLDER
 
     refuse_missing(model)
     begin(training.threads)
@@ -118,8 +121,9 @@ def ground(
     )
     where = f" --data {shlex.quote(data)}" if data is not None else ""
     name = shlex.quote(str(out))
+    asked = shlex.quote(instruction_of_first(load_use(done.folder / MODEL_FOLDER).grounded_on))
     commands = [
         f"precis finetune --model {name} --task TASK{where} --examples 100 --out RUN",
-        f'precis summarize FILE --model {name} --instruction "Summarize the following dialogue:"',
+        f"precis summarize FILE --model {name} --instruction {asked}",
     ]
     finish(done, restart=training.restart, commands=commands)

@@ -7,7 +7,8 @@ Rows may be those of the official files, of the hub, or of this project's layout
 
 The words for labels are T5's (Raffel et al., 2020, appendix D). A similarity of STS-B is rounded to the nearest fifth
 ("3.8"), as in T5. The reference keeps the number as given, so that correlations are those of the data. The document
-names its texts ("premise: ... hypothesis: ..."), so that one model can tell the tasks apart.
+names its texts ("premise: ... hypothesis: ..."), so that one model can tell the tasks apart. A unit mark, which is not
+a token, separates the two texts, so that a classifier finds the second one whatever the first one says.
 
 The official files are separated by tabs without quoting; CoLA's lack a header.
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.rows.row_files import read_rows
-from precis_text.control_characters import join_parts
+from precis_text.control_characters import UNIT_MARK, join_parts, unmarked
 from precis_text.errors import UserError
 from precis_text.row import Row, Unreadable, invalid_text, named
 from precis_text.text_lines import numbered_lines
@@ -110,13 +111,17 @@ def glue_task(scheme: str) -> GlueTask | None:
 
 
 def as_parts(document: str, task: GlueTask) -> str:
-    """Remove the names of its texts from a document of `glue_rows`; put a mark ("[SEP]" to a model) between two."""
+    """Remove the names of its texts from a document of `glue_rows`; put a mark ("[SEP]" to a model) between two.
+
+    A typed document does not have a unit mark. Its second text then begins at the first mention of that text's name.
+    """
     first, *others = task.texts
-    rest = document.removeprefix(f"{first}: ")
     if not others:
-        return rest
-    one, _, two = rest.partition(f" {others[0]}: ")
-    return join_parts(one, two)
+        return unmarked(document).removeprefix(f"{first}: ")
+    typed = f" {others[0]}: "
+    border = f" {UNIT_MARK}{others[0]}: "
+    one, _, two = document.partition(border if border in document else typed)
+    return join_parts(unmarked(one).removeprefix(f"{first}: "), unmarked(two))
 
 
 def label_word(label: Any, task: GlueTask) -> str:
@@ -155,7 +160,7 @@ class _UnusableError(ValueError):
 
 
 def _values(values: Mapping[str, Any], task: GlueTask) -> dict[str, Any]:
-    texts = [f"{name}: {_text(values, columns)}" for name, columns in task.texts.items()]
+    texts = [f"{name}: {unmarked(_text(values, columns))}" for name, columns in task.texts.items()]
     label = next((values[name] for name in _LABELS if name in values), None)
     if label is None:
         raise _UnusableError(f"no label; looked for {named(_LABELS)}, the columns are {named(values)}")
@@ -163,7 +168,11 @@ def _values(values: Mapping[str, Any], task: GlueTask) -> dict[str, Any]:
         word, given = (label_word(label, task), None) if task.words else similarity(label)
     except UserError as error:
         raise _UnusableError(str(error)) from None
-    return {"document": " ".join(texts), "summary": word, "summaries": None if given is None else [given]}
+    return {
+        "document": f" {UNIT_MARK}".join(texts),
+        "summary": word,
+        "summaries": None if given is None else [given],
+    }
 
 
 def _text(values: Mapping[str, Any], columns: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ The licences of the sets decide which may train a published model; no table reco
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from precis.data.pairs.pair_reader import (
     read_pairs,
 )
 from precis.data.rows.hub import PREFIX
-from precis.data.tasks.instructions import KINDS, Records
+from precis.data.tasks.instructions import GENERAL, KINDS, Records
 from precis_text.config import Settings, nearest
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
@@ -248,3 +248,8 @@ def folder_of(task: Task, parent: Path) -> Path | None:
     return next(
         (folder for folder in folders if folder.is_dir() and available_splits(folder, task.scheme)), None
     )
+
+
+def instruction_of_first(names: Iterable[str]) -> str:
+    """Return the instruction of the first name that is a task; the general one if none is."""
+    return next((TASKS[name].instruction for name in names if name in TASKS), GENERAL)

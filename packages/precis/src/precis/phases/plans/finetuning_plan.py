@@ -25,7 +25,13 @@ from precis.phases.train.starting_point import (
     choose_beginning,
 )
 from precis.phases.train.training_session import RunOptions
-from precis.recipes.catalogue import FOR_PRETRAINED, FROM_DEFAULT, RECIPES, recipe_to_finetune
+from precis.recipes.catalogue import (
+    FOR_PRETRAINED,
+    FROM_DEFAULT,
+    RECIPES,
+    TRAINED_FROM_NOTHING,
+    recipe_to_finetune,
+)
 from precis.recipes.overrides import asks_for_shape, check_on_pairs
 from precis.recipes.planning import Answer, in_words, resolve_run, zero_shot
 from precis.recipes.run_options import PairTrainingOptions, check_seed, option_changes, refuse_unknown
@@ -249,12 +255,23 @@ def _resolve(
     )
     if examples is not None and notify is not None:
         notify(in_words(plan))
+    if beginning.model is None and beginning.recipe not in TRAINED_FROM_NOTHING:
+        _refuse_small_rate(plan, options)
     labels = task is not None and label_measure(task_named(task).metrics) is not None
     if beginning.recipe == FROM_DEFAULT and notify is not None and not labels:
         notify(choose_advice(sources))
     scores = task_scorers(task_named(task).metrics) if task is not None else ()
     check_on_pairs(plan, labels=scores, by_head=answer == "head")
     return plan, beginning.model
+
+
+def _refuse_small_rate(plan: RunPlan, options: FineTuningOptions) -> None:
+    """Refuse to train random weights at a pre-trained model's learning rate, unless the user names a rate."""
+    if "train.learning_rate" not in {*option_changes(options), *_named(options)}:
+        raise UserError(
+            f"--recipe {plan.name}: its rate of {plan.train.learning_rate:g} is for pre-trained weights, and random "
+            "ones would learn next to nothing; name a model with --model, or a rate of your own with --lr"
+        )
 
 
 def _beginning(

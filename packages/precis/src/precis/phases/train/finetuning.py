@@ -26,11 +26,18 @@ from precis.phases.train.pair_training import (
     prepare_pairs,
     train_on_pairs,
 )
-from precis.phases.train.trainable_model import TrainableModel, load_trainable, new_trainable, texts_of
+from precis.phases.train.trainable_model import (
+    TrainableModel,
+    load_trainable,
+    new_trainable,
+    read_long_documents,
+    texts_of,
+    with_fusion,
+)
 from precis.phases.train.training_pairs import TrainingPairs
 from precis.phases.train.training_session import MODEL_FOLDER, Session
 from precis.recipes.planning import resolve_run
-from precis.recipes.run_plan import RunPlan
+from precis.recipes.run_plan import Fusion, RunPlan
 from precis.storage.settings_change import refuse_change
 from precis.training import Trained
 from precis.training.callbacks import Callback
@@ -81,7 +88,8 @@ def finetune(
 
 def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
     """Fine-tune as a request describes; see `finetune`."""
-    plan = replace(run, model=run.shape if request.start is None else None)
+    given = run.model if isinstance(run.model, Fusion) else None
+    plan = replace(run, model=run.shape if request.start is None else given)
     by_head = request.answer == "head"
     if by_head:
         answers_of(request.sources.task)  # refuse an unsuitable task before reading anything
@@ -90,6 +98,9 @@ def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
     with session.held():
         with main_process_first(session.accelerator):
             trainable = _trainable(plan, pairs, request, session)
+        plan = plan if request.start is None else read_long_documents(plan, trainable, session.notify)
+        if isinstance(plan.model, Fusion):
+            trainable = with_fusion(trainable, plan.model)
         if by_head:
             trainable = with_head(trainable, request.sources.task, seed=plan.train.seed)
             return train_classifier(plan, trainable, pairs, request, session)

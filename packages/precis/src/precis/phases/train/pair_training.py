@@ -37,7 +37,7 @@ from precis.phases.train.validation_scores import PairValidation, SampleSummarie
 from precis.recipes.overrides import with_changes
 from precis.recipes.planning import Answer
 from precis.recipes.run_options import check_seed
-from precis.recipes.run_plan import RunPlan
+from precis.recipes.run_plan import Fusion, RunPlan
 from precis.training import Lowest, Trained
 from precis_text.errors import UserError
 
@@ -283,6 +283,7 @@ def common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
         "label_smoothing": plan.label_smoothing,
         **({} if plan.stream_weights is None else {"stream_weights": [*plan.stream_weights]}),
         "generated_rows": plan.generated_rows,
+        **({"fusion": plan.model.to_dict()} if isinstance(plan.model, Fusion) else {}),
         "model": trainable.start if trainable.start is not None else trainable.model.config.to_diff_dict(),
         "tokenizer": digest_of(trainable.tokenizer),
     }

@@ -16,9 +16,11 @@ from precis.data.text.unigram_tokenizer import without_start
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import ModelLocation
 from precis.generation.model_metadata import ModelUse
+from precis.messages import Notify
 from precis.models.family import FamilyConfig
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.recipes.catalogue import CONFIGS, model_of, shaped_config
-from precis.recipes.run_plan import RunPlan, Shape
+from precis.recipes.run_plan import LONGEST_DENSE, Fusion, RunPlan, Shape
 from precis.tuning.attach import attached
 from precis_text.errors import UserError
 
@@ -89,6 +91,42 @@ def load_trainable(start: str | ModelLocation) -> TrainableModel:
         raise UserError(f"{loaded.source}: is an adapter; start from a whole model, such as its base")
     tokenizer = as_it_writes(loaded.model, loaded.tokenizer)
     return TrainableModel(loaded.model, tokenizer, loaded.source, loaded.use)
+
+
+def with_fusion(trainable: TrainableModel, fusion: Fusion) -> TrainableModel:
+    """Return a given Z-Code++ that reads by fusion-in-encoder, or dense again; its weights are the same tensors.
+
+    Raises:
+        UserError: it is not a Z-Code++.
+    """
+    model = trainable.model
+    if not isinstance(model.config, ZCodePPConfig):
+        raise UserError(
+            f"{trainable.start}: is a {model.config.model_type}; model.chunk_length and model.global_layers are for "
+            "a Z-Code++; omit them"
+        )
+    config = type(model.config).from_dict({**model.config.to_dict(), **fusion.to_dict()})
+    made = type(model).from_pretrained(None, config=config, state_dict=model.state_dict())
+    if model.can_generate():
+        made.generation_config = model.generation_config
+    return replace(trainable, model=made)
+
+
+def read_long_documents(plan: RunPlan, trainable: TrainableModel, notify: Notify) -> RunPlan:
+    """Return the plan with fusion-in-encoder for a given dense Z-Code++ whose documents are too long for dense layers.
+
+    A plan that says how the model reads stays as it is.
+    """
+    config = trainable.model.config
+    is_dense = isinstance(config, ZCodePPConfig) and config.chunk_length is None
+    if isinstance(plan.model, Fusion) or not is_dense or plan.max_source <= LONGEST_DENSE:
+        return plan
+    fusion = Fusion()
+    notify(
+        f"documents of up to {plan.max_source:,} tokens: the model reads by fusion-in-encoder, with chunks of "
+        f"{fusion.chunk_length} and {fusion.global_layers} global layer (--set model.chunk_length=none to read whole)"
+    )
+    return replace(plan, model=fusion)
 
 
 def new_trainable(run: RunPlan, tokenizer: PreTrainedTokenizerBase) -> TrainableModel:

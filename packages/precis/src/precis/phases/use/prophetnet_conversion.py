@@ -1,11 +1,11 @@
-"""Converts a released ProphetNet, a fairseq checkpoint or a transformers folder, to a precis model folder."""
+"""Converts a released ProphetNet, a fairseq checkpoint or a transformers folder, or a DeBERTa to a model folder."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from precis.data.text.encoding import SENTENCE_MARKS
 from precis.data.text.unigram_tokenizer import load_tokenizer, without_start
@@ -15,6 +15,7 @@ from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditiona
 from precis.models.prophetnet.prophetnet_weights import load_transformers
 from precis.phases.output_folders import folder_to_be
 from precis.phases.run_folder import export_folder
+from precis.phases.use.deberta_conversion import is_deberta, model_of_deberta
 from precis.storage.seal import refuse_foreign
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
@@ -25,21 +26,28 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Converted:
-    """The result: parameters, predicting streams, whether there is a tokenizer, or the problem with it."""
+    """The result: parameters, predicting streams, whether there is a tokenizer, or the problem with it.
+
+    A DeBERTa with a new decoder has None for streams.
+    """
 
     parameters: int
-    streams: int
+    streams: int | None
     has_tokenizer: bool
     tokenizer_problem: str | None = None
 
 
-def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Converted:
+def convert(
+    source: Path, out: Path, *, tokenizer: str | None = None, decoder_layers: int | None = None
+) -> Converted:
     """Write the model in `source` to the folder `out`, with a tokenizer if one is given or is in `source`.
 
     Args:
-        source: a fairseq checkpoint (`.pt`, `.safetensors`) or a transformers folder of a ProphetNet.
+        source: a fairseq checkpoint (`.pt`, `.safetensors`) or a transformers folder of a ProphetNet; or a folder of a
+            DeBERTa-v2/v3, which becomes the encoder of a Z-Code++ with a new decoder.
         tokenizer: folder or hub name; `bert-base-uncased` has the same vocabulary as the released English models.
-            It is saved as ProphetNet reads: texts end with [SEP] and do not start with [CLS].
+            For a ProphetNet, texts end with [SEP] and do not start with [CLS].
+        decoder_layers: depth of the decoder that DeBERTa lacks; if None, the encoder's.
 
     Raises:
         UserError: `source` cannot be read safely or is another model, the tokenizer does not fit, or `out` exists.
@@ -53,18 +61,13 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
             words = load_tokenizer(str(source))
         except UserError as error:  # transformers 5 removed the tokenizer of XLM-ProphetNet
             problem = str(error)
-    if source.is_dir():
-        model = load_transformers(ProphetNetForConditionalGeneration, source)
+    model: PreTrainedModel
+    if is_deberta(source):
+        model = model_of_deberta(source, words, decoder_layers=decoder_layers)
+    elif decoder_layers is not None:
+        raise UserError("--decoder-layers is for a DeBERTa, which lacks a decoder; omit it")
     else:
-        model = convert_fairseq(source)
-        if words is None and not has_berts_entries(model.config):
-            raise UserError(
-                f"{source}: has {model.config.vocab_size} entries, which is not BERT's vocabulary, and does not "
-                "declare the token that ends a text; name its tokenizer with --tokenizer"
-            )
-    if words is not None:
-        _fit(words, model, tokenizer=str(tokenizer or source), decides=not source.is_dir())
-        words = without_start(words)
+        model, words = _prophetnet(source, words, tokenizer=str(tokenizer or source))
 
     def write(place: Path) -> None:
         model.save_pretrained(place)
@@ -74,10 +77,29 @@ def convert(source: Path, out: Path, *, tokenizer: str | None = None) -> Convert
     export_folder(out, write)
     return Converted(
         parameters=sum(p.numel() for p in model.parameters()),
-        streams=model.config.ngram,
+        streams=getattr(model.config, "ngram", None),
         has_tokenizer=words is not None,
         tokenizer_problem=problem,
     )
+
+
+def _prophetnet(
+    source: Path, words: PreTrainedTokenizerBase | None, *, tokenizer: str
+) -> tuple[ProphetNetForConditionalGeneration, PreTrainedTokenizerBase | None]:
+    """Return a ProphetNet, and its tokenizer as ProphetNet reads."""
+    if source.is_dir():
+        model = load_transformers(ProphetNetForConditionalGeneration, source)
+    else:
+        model = convert_fairseq(source)
+        if words is None and not has_berts_entries(model.config):
+            raise UserError(
+                f"{source}: has {model.config.vocab_size} entries, which is not BERT's vocabulary, and does not "
+                "declare the token that ends a text; name its tokenizer with --tokenizer"
+            )
+    if words is None:
+        return model, None
+    _fit(words, model, tokenizer=tokenizer, decides=not source.is_dir())
+    return model, without_start(words)
 
 
 def _check_free(out: Path) -> None:
