@@ -62,7 +62,11 @@ def test_loops_other_languages_and_silence_are_replaced_by_quotations(reply):
 
 
 def test_a_heading_is_not_quoted():
-    summary = one(writer("The report on the harbour says 77. Ann sold Bob 3 boats."), f"Report on the harbour\n\n{BOATS}", words=30)
+    summary = one(
+        writer("The report on the harbour says 77. Ann sold Bob 3 boats."),
+        f"Report on the harbour\n\n{BOATS}",
+        words=30,
+    )
     assert "Report on the harbour" not in summary.text
     assert summary.text.endswith("Ann sold Bob 3 boats.")
 
