@@ -149,7 +149,7 @@ def test_a_matrix_of_another_shape_is_refused_and_not_replaced_by_random_numbers
     weights = load_file(file)
     weights["model.layers.1.mlp.up_proj.weight"] = weights["model.layers.1.mlp.up_proj.weight"].reshape(-1)
     save_file(weights, file, metadata=dict.fromkeys(weights, "f32"))
-    with pytest.raises(UserError, match=r"of another shape, 'model.layers.1.mlp.up_proj.weight' first"):
+    with pytest.raises(UserError, match=r"do not have the shapes of its config"):
         load_model(tmp_path / "weights", device="cpu", kind=AutoModelForCausalLM)
 
 

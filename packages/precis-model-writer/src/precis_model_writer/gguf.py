@@ -59,7 +59,7 @@ def read_gguf(path: Path) -> GgufFile:
         ValueError: if it is not GGUF version 3, is cut, or holds a type that this reader does not know.
     """
     reader = _Reader(path.read_bytes())
-    if reader.take(4) != b"GGUF" or (version := reader.number("<I")) != 3:
+    if reader.take(4) != b"GGUF" or reader.number("<I") != 3:
         raise ValueError(f"{path}: not a GGUF file of version 3")
     tensors, settings = reader.number("<Q"), reader.number("<Q")
     values = {reader.string(): reader.typed(reader.number("<I")) for _ in range(settings)}

@@ -266,11 +266,11 @@ def _load_weights(
         raise
     except Exception as error:
         raise UserError(f"{source}: the weights cannot be loaded: {first_line(error)}") from error
-    missing = sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])})
+    missing = sorted(info["missing_keys"])
     if missing:
         raise UserError(
             f"{source}: the weights do not belong to this {model.config.model_type!r} model: "
-            f"{len(missing)} parameters are missing or of another shape, {missing[0]!r} first"
+            f"{len(missing)} parameters are missing, {missing[0]!r} first"
         )
     if found is not None:
         check_left_over(found, sorted(info["unexpected_keys"]), source)
