@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.objectives.test_sequence_to_sequence import Batch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from precis.objectives.causal import CausalSummary, join
+from tests.objectives.test_sequence_to_sequence import Batch
 
 _PAD = 0
 

@@ -1,4 +1,4 @@
-"""Low-rank adapters: untrained or off they change nothing, merged they change nothing more, and only they are trained."""
+"""Low-rank adapters: untrained or off they change nothing, merged they compute the same, and only they train."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_only_the_adapter_is_trained_and_a_seed_gives_its_values(model: LlamaFor
 
 
 def test_a_model_without_such_layers_and_a_rank_of_zero_are_refused(model: LlamaForCausalLM) -> None:
-    with pytest.raises(UserError, match="no linear layer named other"):
+    with pytest.raises(UserError, match="lacks a linear layer named other"):
         add_low_rank(model, rank=2, alpha=4.0, seed=1, layers=["other"])
     with pytest.raises(UserError, match="rank=0"):
         add_low_rank(model, rank=0, alpha=4.0, seed=1)

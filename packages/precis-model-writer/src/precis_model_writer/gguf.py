@@ -1,4 +1,4 @@
-"""Reads a GGUF file: its settings, and the blocks of its tensors as they stand.
+"""Reads a GGUF file: its settings, and the blocks of its tensors unchanged.
 
 The layout is that of GGUF version 3: a header, typed settings, one entry a tensor, then aligned data. Rejects other
 versions and the block formats that this file does not name.

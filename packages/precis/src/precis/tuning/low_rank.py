@@ -24,7 +24,7 @@ _LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 
 @final
 class LowRankLinear(nn.Module):
-    """A frozen linear layer with a trained matrix of low rank beside it.
+    """A frozen linear layer and a trained matrix of low rank.
 
     Args:
         base: the layer; its parameters are frozen.
@@ -36,9 +36,9 @@ class LowRankLinear(nn.Module):
         super().__init__()
         self.base = base.requires_grad_(False)
         self.scale, self.is_on = alpha / rank, True
-        like = {"device": base.weight.device, "dtype": torch.float32}
-        self.down = nn.Parameter(torch.empty(rank, base.in_features, **like))
-        self.up = nn.Parameter(torch.zeros(base.out_features, rank, **like))
+        device = base.weight.device
+        self.down = nn.Parameter(torch.empty(rank, base.in_features, device=device))
+        self.up = nn.Parameter(torch.zeros(base.out_features, rank, device=device))
         nn.init.kaiming_uniform_(self.down, a=5**0.5)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -61,13 +61,13 @@ def add_low_rank(
     """Freeze a model and put a low-rank adapter on each linear layer whose last name is in `layers`.
 
     Raises:
-        UserError: if the rank is below 1, or the model has no such layer.
+        UserError: if the rank is below 1, or the model lacks such layers.
     """
     if rank < 1:
         raise UserError(f"rank={rank} must be 1 or more")
     names = [n for n, m in model.named_modules() if type(m) is nn.Linear and n.rpartition(".")[2] in layers]
     if not names:
-        raise UserError(f"the model has no linear layer named {', '.join(layers)}; name its own layers")
+        raise UserError(f"the model lacks a linear layer named {', '.join(layers)}; name its own layers")
     model.requires_grad_(False)
     made = []
     with torch.random.fork_rng(devices=()):
