@@ -1,6 +1,7 @@
-"""Measures the minutes of forty invented meetings: `python -m benchmarks.minutes`.
+"""Measures the minutes of 52 invented meetings: `python -m benchmarks.minutes`.
 
-`minutes.toml` has the meetings with labels. Each is written in three formats: plain turns, a chat with stamps, and
+`minutes.toml` has the meetings with labels: forty of one style, and twelve others (spoken talk, councils on IRC, calls
+of projects). Each is written in three formats: plain turns, a chat with stamps, and
 subtitles. A line is right if the labelled turn has the same part; its time is right if it is that of its turn. The cues
 were written before the meetings, by the same author, so that other meetings are harder.
 """
@@ -33,10 +34,13 @@ class LabelledTurn:
     line: str
 
 
-def meetings() -> list[list[LabelledTurn]]:
-    """Return the labelled meetings."""
+STYLES = {"meetings": "the forty", "others": "the twelve others"}
+
+
+def meetings(style: str = "meetings") -> list[list[LabelledTurn]]:
+    """Return the labelled meetings of a style, a key of `STYLES`."""
     table = tomllib.loads(files(__package__).joinpath("minutes.toml").read_text("utf-8"))
-    split = [[line.partition("|") for line in text.strip().split("\n")] for text in table["meetings"]]
+    split = [[line.partition("|") for line in text.strip().split("\n")] for text in table[style]]
     return [[LabelledTurn(PARTS.get(label, ""), line.strip()) for label, _, line in turns] for turns in split]
 
 
@@ -97,13 +101,13 @@ def minutes_of(passages: Passages) -> list[FormLine]:
     return Minutes().lines(source, ANY_LENGTH)
 
 
-def measure(write: Format) -> Outcome:
-    """Return the outcome of all meetings in one format."""
+def measure(write: Format, style: str = "meetings") -> Outcome:
+    """Return the outcome of all meetings of a style in one format."""
     right, found, labelled = Counter[str](), Counter[str](), Counter[str]()
     timed = times = 0
     wrong: list[str] = []
     missed: list[str] = []
-    for turns in meetings():
+    for turns in meetings(style):
         passages, clock = write(turns)
         got = {
             (line.part, _turn(line, turns)): line
@@ -114,25 +118,26 @@ def measure(write: Format) -> Outcome:
         found.update(part for part, _ in got)
         labelled.update(part for part, _ in wanted)
         right.update(part for part, _ in got.keys() & wanted)
-        wrong += [f"{part}: {turns[place].line}" for part, place in sorted(got.keys() - wanted)]
+        wrong += [f"{part}: {got[part, place].shown}" for part, place in sorted(got.keys() - wanted)]
         missed += [f"{part}: {turns[place].line}" for part, place in sorted(wanted - got.keys())]
         times += len(got)
-        timed += sum(line.time == clock[place] for (_, place), line in got.items())
+        timed += sum(place >= 0 and line.time == clock[place] for (_, place), line in got.items())
     return Outcome(right, found, labelled, timed, times, wrong, missed)
 
 
 def _turn(line: FormLine, turns: list[LabelledTurn]) -> int:
-    """Return the index of the turn that a line was taken from, by its text."""
-    said = re.sub(r"^\[[^\]]*\] | \((?:owner|due): [^()]*\)$", "", line.shown).removeprefix(
+    """Return the index of the turn that a line was taken from, by its text; -1 if it joins several turns."""
+    said = re.sub(r"^\[[^\]]*\] | \((?:owner|due|agreed): [^()]*\)$", "", line.shown).removeprefix(
         f"{line.speaker}: "
     )
-    return next(place for place, turn in enumerate(turns) if said in turn.line and line.speaker in turn.line)
+    places = (place for place, turn in enumerate(turns) if said in turn.line and line.speaker in turn.line)
+    return next(places, -1)
 
 
-def main() -> None:
-    """Print precision, recall and times for each format."""
+def report(style: str) -> None:
+    """Print precision, recall and times of a style for each format, with the wrong and the missed turns."""
     for name, write in FORMATS.items():
-        outcome = measure(write)
+        outcome = measure(write, style)
         for part in PARTS.values():
             found, labelled, right = outcome.found[part], outcome.labelled[part], outcome.right[part]
             precision, recall = right / max(1, found), right / max(1, labelled)
@@ -145,6 +150,13 @@ def main() -> None:
         print(f"not labelled so: {line}")
     for line in outcome.missed:
         print(f"not found: {line}")
+
+
+def main() -> None:
+    """Print the figures of each style."""
+    for style, name in STYLES.items():
+        print(f"{name}:")
+        report(style)
 
 
 if __name__ == "__main__":

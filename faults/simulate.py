@@ -25,7 +25,7 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -264,13 +264,15 @@ def _try(seeds: Sequence[int], only: str | None) -> int:
     tally, met = Tally(), Counter[str]()
     with tempfile.TemporaryDirectory() as temporary:
         world = World(Path(temporary))
-        for seed in seeds:
-            name, wrong = try_seed(world, seed, only=only)
-            met[name] += 1
-            again = f"python -m faults.simulate --seed {seed}{f' --subject {only}' if only else ''}"
-            tally.hold(not wrong, f"{name}: {'; '.join(wrong)} (again: {again})")
+        with suppress(KeyboardInterrupt):  # ends with the figure so far
+            for seed in seeds:
+                name, wrong = try_seed(world, seed, only=only)
+                met[name] += 1
+                again = f"python -m faults.simulate --seed {seed}{f' --subject {only}' if only else ''}"
+                tally.hold(not wrong, f"{name}: {'; '.join(wrong)} (again: {again})")
     print(", ".join(f"{name} {count}" for name, count in sorted(met.items())), flush=True)
-    return verdict(f"seeds {seeds[0]} to {seeds[-1]}", tally)
+    whole = verdict(f"seeds {seeds[0]} to {seeds[-1]}", tally)
+    return whole or int(tally.tried < len(seeds))
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ def test_a_path_is_read_and_the_name_of_a_file_is_refused(
     with pytest.raises(UserError, match=r"is the name of a file.*write summarize\(Path\('report.md'\)\)"):
         summarize("report.md", words=20)
     assert summarize("report", words=20) == "report"  # no such file
+    assert summarize(f"{TEXT} {TEXT} {TEXT}", sentences=1)  # longer than the name of a file can be
     with pytest.raises(UserError, match=r"missing\.md: no such file"):
         summarize(Path("missing.md"))
 
@@ -96,9 +97,13 @@ def test_a_folder_of_that_name_needs_its_path(tmp_path: Path, monkeypatch: pytes
 
 
 def test_its_summaries_are_sentences_of_the_text_within_the_cap() -> None:
-    summary = summarize(TEXT, words=20)
-    assert 0.85 * 20 <= length_in_words(summary) <= 20
-    assert all(sentence in split_sentences(TEXT) for sentence in split_sentences(summary))
+    text = (
+        f"{TEXT} The ferry runs until then. A steel footbridge stands beside it. Lorries take the mill road."
+    )
+    for cap, least in ((10, 1), (20, 1), (40, 0.85 * 40)):
+        summary = summarize(text, words=cap)
+        assert least <= length_in_words(summary) <= cap
+        assert all(sentence in split_sentences(text) for sentence in split_sentences(summary))
 
 
 def test_it_is_whole_and_small() -> None:

@@ -257,34 +257,43 @@ def test_without_a_cap_the_extract_is_as_near_to_the_expected_length_as_whole_un
     assert choose(found, [0.9, 0.5, 0.8], make_length(min_words=12), words=1) == [0, 1, 2]
 
 
+def wide(*texts: str) -> list[str]:
+    """Return the texts with four words in place of each, for caps that are not small."""
+    return [
+        " ".join(" ".join(f"{word.rstrip('.')}{end}" for end in "wxyz") for word in text.split()) + "."
+        for text in texts
+    ]
+
+
 def test_the_room_that_is_left_is_filled_with_what_is_worse_until_most_of_a_cap_is_used() -> None:
     found = read(
-        "One two three four five six.", "Five six seven eight nine.", "Eight nine ten eleven twelve one."
+        *wide(
+            "One two three four five six.", "Five six seven eight nine.", "Eight nine ten eleven twelve one."
+        )
     )
-    assert choose(found, [0.9, 0.1, 0.8], make_length(words=11), words=0) == [0, 1]
+    assert choose(found, [0.9, 0.1, 0.8], make_length(words=44), words=0) == [0, 1]
     assert choose(found, [0.9, 0.1, 0.8], make_length(sentences=1), words=0) == [0]
-    assert choose(found, [0.9, 0.5, 0.8], make_length(words=11), words=0) == [0, 1]
+    assert choose(found, [0.9, 0.5, 0.8], make_length(words=44), words=0) == [0, 1]
 
 
 def test_a_cap_beyond_the_expected_length_is_used_by_85_percent_before_worse_units_are_left_out() -> None:
-    found = read("One two three four five.", "Five six seven eight nine.", "Eight nine ten eleven twelve.")
-    scores = [0.9, 0.5, 0.3]
-    assert choose(found, scores, make_length(words=16), words=5) == [0, 1, 2]
-    assert choose(found, scores, make_length(words=11), words=5) == [0, 1]
-    assert choose(found, scores, make_length(words=16), words=15) == [0, 1, 2]
-    assert choose(found, scores, make_length(words=16, min_words=11), words=5) == [0, 1, 2]
-    assert choose(found, scores, make_length(words=30), words=5) == [0, 1, 2]
-    assert choose(found, scores, make_length(sentences=3), words=5) == [0, 1, 2]
-
-
-def test_a_unit_gives_way_to_a_longer_one_where_a_cap_would_stay_unused() -> None:
     found = read(
-        "One two three four five six.", "Ann sings now.", "The choir of the hall sings at noon each day."
+        *wide("One two three four five.", "Five six seven eight nine.", "Eight nine ten eleven twelve.")
     )
-    assert choose(found, [0.9, 0.8, 0.2], make_length(words=16), words=5) == [0, 2]
-    long = read("One two three four five six.", "The choir of the hall sings at noon each day.")
-    assert choose(long, [0.9, 0.7], make_length(words=11), words=5) == [1]
-    assert choose(long, [0.9, 0.5], make_length(words=11), words=5) == [0]
+    scores = [0.9, 0.5, 0.3]
+    assert choose(found, scores, make_length(words=64), words=20) == [0, 1, 2]
+    assert choose(found, scores, make_length(words=44), words=20) == [0, 1]
+    assert choose(found, scores, make_length(words=64), words=60) == [0, 1, 2]
+    assert choose(found, scores, make_length(words=64, min_words=44), words=20) == [0, 1, 2]
+    assert choose(found, scores, make_length(words=120), words=20) == [0, 1, 2]
+    assert choose(found, scores, make_length(sentences=3), words=20) == [0, 1, 2]
+
+
+def test_a_small_cap_is_not_filled_with_worse_units() -> None:
+    found = read("One two three four five.", "Five six seven eight nine.", "Eight nine ten eleven twelve.")
+    assert choose(found, [0.9, 0.5, 0.3], make_length(words=10), words=5) == [0, 1]
+    assert choose(found, [0.9, 0.4, 0.3], make_length(words=10), words=5) == [0]
+    assert choose(found, [0.9, 0.4, 0.3], make_length(words=10, min_words=10), words=5) == [0, 1]
 
 
 def test_a_half_that_follows_a_whole_sentence_is_not_chosen() -> None:

@@ -205,3 +205,9 @@ def test_a_sentence_of_exactly_the_words_of_the_cap_stays_and_is_finished() -> N
         "Ann sings loudly.", finished=True
     )
     assert not trim("Ann sings loudly.", Words(count=2), ended=True).finished
+
+
+def test_a_short_document_leaves_room_for_itself_and_a_sentence() -> None:
+    """The summary may be as long as the document, rounded up to a power of two, and finish its last sentence."""
+    found = decoding_window(GenerationSettings(), make_length(words=200), ratio=1.0, document=100)
+    assert found.max_tokens == 128 + 80

@@ -42,10 +42,10 @@ def test_an_announcement_is_chosen_only_with_what_it_announces() -> None:
 
 def test_a_sentence_from_a_long_message_names_its_speaker() -> None:
     long = " ".join(f"Sentence {number} of hers is here." for number in range(14))
-    document = f"[10:30] <ann> {long}\n[10:31] <ben> Thanks for that."
+    document = f"[10:30] <ann> {long}\n[10:31] <ben> Harbour is closed."
     scores = [0.1] * 15
     scores[4], scores[14] = 0.9, 0.8
-    assert extract(document, scores, words=11) == "ann: Sentence 4 of hers is here.\nben: Thanks for that."
+    assert extract(document, scores, words=11) == "ann: Sentence 4 of hers is here.\nben: Harbour is closed."
 
 
 def test_a_missing_space_is_put_between_two_sentences() -> None:

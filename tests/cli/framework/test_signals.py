@@ -33,7 +33,10 @@ def started(*, ignored: int | None = None) -> subprocess.Popen[str]:
     """Start a command that waits, and return when it does."""
 
     def set_signals() -> None:
-        for each in (signal.SIGINT, signal.SIGHUP):  # a job in the background or under nohup inherits "ignored"
+        for each in (
+            signal.SIGINT,
+            signal.SIGHUP,
+        ):  # a job in the background or under nohup inherits "ignored"
             signal.signal(each, signal.SIG_DFL)
         if ignored is not None:
             signal.signal(ignored, signal.SIG_IGN)

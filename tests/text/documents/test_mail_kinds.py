@@ -312,3 +312,11 @@ def test_a_saved_page_gives_its_article() -> None:
 )
 def test_signs_of_an_answer_are_no_part_of_the_subject(subject: str) -> None:
     assert plain_subject(subject) == "Mill"
+
+
+def test_the_armour_of_a_signed_mail_is_no_text() -> None:
+    body = (
+        f"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n{OWN}\n"
+        "-----BEGIN PGP SIGNATURE-----\n\niQEzBAEB\n=abcd\n-----END PGP SIGNATURE-----\n"
+    )
+    assert own(body) == OWN

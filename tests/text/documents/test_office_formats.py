@@ -144,6 +144,9 @@ def test_a_locked_open_document_says_so() -> None:
             "a | b\nc | d\n\nThen.",
         ),
         (r"{\header GONE}Kept.\par", "Kept."),
+        (r"Kept {\deleted GONE }here.\par", "Kept here."),
+        (r'See {\field{\*\fldinst{HYPERLINK "GONE"}}{\fldrslt{the plan}}} now.\par', "See the plan now."),
+        (r"One.\par{\shp{\*\shpinst{\shptxt A box.\par}}}Two.\par", "One.\n\nTwo.\n\nA box."),
         (r"\bullet\tab one\par\bullet\tab two\par", "- one\n- two"),
     ],
 )
@@ -324,3 +327,27 @@ def test_latex_names_listings_and_reads_links() -> None:
     )
     assert found.text == "See the mill, its .toml file.\n\nIt turns."
     assert ("code", "\nls -l\n") in found.left
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (r"\newcommand{\town}{Veldmouth}The board of \town{} met.", "The board of Veldmouth met."),
+        (r"\newcommand\by[2]{#1 of #2}\by{Ann}{Ostrand} spoke.", "Ann of Ostrand spoke."),
+        (r"\newcommand{\at}[2][May]{#2 in #1}It opens \at{here}, \at[June]{there}.", None),
+        (r"\def\firm{Ferry \kind}\def\kind{Ltd}It is for \firm.", "It is for Ferry Ltd."),
+        (r"Run \verb|ls -l_a| now.", "Run ls -l_a now."),
+    ],
+)
+def test_commands_that_a_document_defines_give_their_text(given: str, text: str | None) -> None:
+    shown = text or "It opens here in May, there in June."
+    assert latex.read(given.encode()).text == shown
+    before, _, after = given.rpartition("}The")
+    if after and before:
+        whole = f"{before}}}\\begin{{document}}The{after}\\end{{document}}"
+        assert latex.read(whole.encode()).text == shown
+
+
+def test_definitions_that_multiply_each_other_stay_small() -> None:
+    text = "".join("\\def\\%s{%s}" % (one, f"\\{two}" * 50) for one, two in ("ab", "bc", "cd", "de"))  # noqa: UP031
+    assert len(latex.read((text + r"\def\e{mill}It turns. \a").encode()).text) < 100_000

@@ -131,3 +131,37 @@ def test_captions_without_cues_are_refused() -> None:
         content = b"<tt/>" if name == "a.ttml" else b"[Events]\nAnn sings."
         with pytest.raises(UserError, match="lacks cues"):
             read_content(content, name=name)
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "note"),
+    [
+        ("Příliš žluťoučký kůň běží k přístavu.", "cp1250", "Central European (cp1250)"),
+        ("Łódź płynie wśród trzcin, mówi rada.", "cp1250", "Central European (cp1250)"),
+        ("Совет одобрил новый причал.", "cp1251", "Cyrillic (cp1251)"),
+        ("Το συμβούλιο ενέκρινε την αποβάθρα.", "cp1253", "Greek (cp1253)"),
+        ("İskele için şehir kurulu toplandı.", "cp1254", "Turkish (cp1254)"),
+        ("המועצה אישרה את הרציף", "cp1255", "Hebrew (cp1255)"),
+        ("وافق مجلس الميناء على الرصيف", "cp1256", "Arabic (cp1256)"),
+        ("L’été, la décision était très attendue.", "cp1252", "Western European (cp1252)"),
+        ("¿Mañana? El año que viene también.", "cp1252", "Western European (cp1252)"),
+    ],
+)
+def test_an_old_character_set_is_known_by_its_alphabet(text: str, codec: str, note: str) -> None:
+    srt = f"1\n00:00:01,000 --> 00:00:02,000\n{text}\n"
+    found = read_content(srt.encode(codec), name="a.srt")
+    assert found.text == text
+    assert found.notes == [f"not UTF-8; read as {note}"]
+
+
+def test_blank_lines_in_a_cue_of_subrip_lose_nothing() -> None:
+    srt = (
+        "1\n00:00:00,000 --> 00:00:02,000\nThe mill turns.\n\nIn 1931\n\n2\n"
+        "00:00:02,500 --> 00:00:04,000\nit burned.\n3\n00:00:04,000 --> 00:00:05,000\nIt stands.\n"
+    )
+    assert read_content(srt.encode(), name="a.srt").text == "The mill turns. In 1931 it burned. It stands."
+
+
+def test_two_voices_on_one_line_are_two_speakers() -> None:
+    vtt = "WEBVTT\n\n00:01.000 --> 00:03.000\n<v Ann>It is dear.</v><v.loud Ben>It is not.</v>\n"
+    assert read_content(vtt.encode(), name="a.vtt").text == "Ann: It is dear.\nBen: It is not."

@@ -35,3 +35,8 @@ def test_a_transcript_without_speakers_has_the_time_of_each_piece() -> None:
 def test_prose_is_not_touched() -> None:
     text = "Ann came at 10:30.\r\n\u00adIt rained."
     assert passages_of(text).text == text
+
+
+def test_messages_of_an_export_of_discord_have_speakers() -> None:
+    text = "[14-Mar-26 10:30 PM] Ann Ode\nThe quay is dear.\n\n[14-Mar-26 10:31 PM] Ben\nWho pays?\n"
+    assert passages_of(text).text == "Ann Ode: The quay is dear.\nBen: Who pays?"

@@ -52,8 +52,8 @@ class DivergedError(RunError):
 def missing_extra(extra: str, *, wanted_by: str = "this") -> UserError:
     """Return the error to raise if the packages of an extra are not installed.
 
-    The message names the packages themselves. No index has the name of this distribution, so whoever registers it
-    there first could have their own code installed.
+    The message names the packages themselves. The name of this distribution is not registered at any index yet, so a
+    stranger could register it and have other code installed.
 
     Args:
         extra: its name in pyproject.toml, such as "serve".

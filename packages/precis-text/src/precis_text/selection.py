@@ -19,6 +19,8 @@ from precis_text.words import length_in_words, unicode_words
 _SAME = 0.5  # largest share of a unit's word pairs that chosen units may contain
 _HALF = 0.5  # least worth that may fill the remaining room, relative to the unit that did not fit or the best
 _USED = 0.85  # least share of a cap in words or tokens that is used, if the document has it
+_SMALL = 40  # words of a cap below which a poor unit costs more than room that stays unused
+_SMALL_TOKENS = 56
 _NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
 _FEWEST = 3  # fewest words of a unit that is not the only one
 _FEW = 5  # fewest words of a unit that keeps its full score
@@ -68,8 +70,9 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     answers is chosen together with its question (`exchanges`). A unit is skipped if
     most of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
     least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
-    the worth of the best fill a cap. A cap in words or tokens is then filled with the best of the others until 85% of
-    it are used, if the document has that many. If no unit fits, the best one is chosen and the caller truncates it.
+    the worth of the best fill a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others
+    until 85% of it are used, if the document has that many. If no unit fits, the best one is chosen and the caller
+    truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
@@ -102,11 +105,18 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
             waiting.choose(place)
             if _may_end(length, extract.written, extract.spent, words):
                 least = max(least, _HALF * worth[best])
-    if extract.chosen and isinstance(length.cap, Words | Tokens):
+    if extract.chosen and _is_filled(length.cap):
         waiting.put_back(passed)
-        _fill(extract, waiting, worth, limit)
+        _fill(extract, waiting, limit)
     chosen = extract.chosen or [best]
     return sorted({*chosen, *(questions[place] for place in extract.chosen if place in questions)})
+
+
+def _is_filled(cap: Cap | None) -> bool:
+    """Return whether poorer units fill what is left of a cap: one in words or tokens that is not small."""
+    if isinstance(cap, Words):
+        return cap.count >= _SMALL
+    return isinstance(cap, Tokens) and cap.count >= _SMALL_TOKENS
 
 
 class _Extract:
@@ -130,46 +140,19 @@ class _Extract:
         self.written += self.sizes[place]
         self._seen |= self._pairs(place)
 
-    def replace(self, place: int, other: int) -> None:
-        """Take `other` in place of a chosen unit."""
-        chosen = [each for each in self.chosen if each != place]
-        self.chosen, self.spent, self.written, self._seen = [], 0, 0, set()
-        for each in (*chosen, other):
-            self.add(each)
-
     def _pairs(self, place: int) -> set[tuple[str, str]]:
         return set(pairwise(unicode_words(self._units[place].text)))
 
 
-def _fill(extract: _Extract, waiting: _Waiting, worth: Sequence[float], limit: float) -> None:
-    """Add the best units that fit until enough of a cap is used; then exchange one unit, if that helps."""
-    rest: list[int] = []
+def _fill(extract: _Extract, waiting: _Waiting, limit: float) -> None:
+    """Add the best units that fit, until enough of a cap is used."""
     for place in waiting:
         if extract.spent >= _USED * limit:
             return
-        if extract.sizes[place] < _FEWEST or extract.says(place):
-            continue
-        if extract.spent + extract.costs[place] > limit:
-            rest.append(place)
-        else:
+        fits = extract.spent + extract.costs[place] <= limit
+        if fits and extract.sizes[place] >= _FEWEST and not extract.says(place):
             extract.add(place)
             waiting.choose(place)
-    if extract.spent >= _USED * limit:
-        return
-    best = max(extract.chosen, key=worth.__getitem__)
-    needed = {waiting.needs(place) for place in extract.chosen}
-    pairs = [
-        (worth[place] - worth[other], place, other)
-        for place in extract.chosen
-        if place not in needed
-        for other in rest
-        if place != best or worth[other] >= _NEARLY * worth[best]
-        if _USED * limit <= extract.spent - extract.costs[place] + extract.costs[other] <= limit
-        and waiting.needs(other) != place
-    ]
-    if pairs:
-        _, place, other = min(pairs)
-        extract.replace(place, other)
 
 
 def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
@@ -251,10 +234,6 @@ class _Waiting:
         """Let units wait again that were removed and not chosen."""
         for place in places:
             heappush(self._heap, (-self._worth[place], place))
-
-    def needs(self, place: int) -> int | None:
-        """Return the neighbour without which a unit says nothing, or None."""
-        return self._needs[place]
 
     def choose(self, place: int) -> None:
         """Record that a unit was chosen, and release its neighbours that depend on it."""

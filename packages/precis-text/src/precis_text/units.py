@@ -99,7 +99,9 @@ def _units_of_lines(document: str) -> list[TextUnit]:
     asides = Asides()
     found = []
     for block in _BLOCK.finditer(document):
-        units = [unit for start, text in _runs(block) for unit in _cut(text, start, speakers, asides)]
+        units = [
+            unit for start, text in _runs(block, speakers) for unit in _cut(text, start, speakers, asides)
+        ]
         is_heading = _is_heading(units)
         asides.after(block.group(), is_heading=is_heading)
         found += [replace(unit, heading=True) for unit in units] if is_heading else units
@@ -127,13 +129,18 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub("", text) if not text.isascii() else text
 
 
-def _runs(block: re.Match[str]) -> Iterator[tuple[int, str]]:
+def _runs(block: re.Match[str], speakers: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Yield the pieces of a block that no sentence crosses, with their offsets: lines, wrapped ones together."""
     lines = [*_LINE.finditer(block.group())]
     widest = max(len(line.group().rstrip()) for line in lines)
     start = 0
     for line, following in pairwise([*lines, None]):
-        if following is not None and line is not None and _goes_on(line.group(), following.group(), widest):
+        if (
+            following is not None
+            and line is not None
+            and speaker_of(following.group()) not in speakers
+            and _goes_on(line.group(), following.group(), widest)
+        ):
             continue
         end = len(block.group()) if line is None else line.end()
         yield block.start() + start, block.group()[start:end]

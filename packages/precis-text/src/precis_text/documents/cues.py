@@ -13,6 +13,7 @@ from precis_text.errors import UserError
 _CLOCK = r"(?:(\d+):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?"
 _TIMES = re.compile(rf"^\s*{_CLOCK}\s*(?:-->|,)\s*{_CLOCK}(?:\s|$)")
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
+_BEFORE_VOICE = re.compile(r"(?=<v[.\s])")
 _TAG = re.compile(r"<[^<>]*>|\{\\[^{}]*\}|[♪♫]")
 _DRAWN = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}.*?(?:\{[^{}]*\\p0[^{}]*\}|$)", re.DOTALL)
 _OVERRIDE = re.compile(r"\{[^{}]*\}")
@@ -42,19 +43,35 @@ def cues_of(text: str) -> list[Cue]:
     elif re.search(r"^\s*\[(?:Script Info|Events)\]", text, re.IGNORECASE | re.MULTILINE):
         found = [*_of_ass(text)]
     else:
-        found = [*_of_lines(text.split("\n"))]
+        found = [*_of_lines(text.split("\n"), is_srt=not start.startswith("WEBVTT"))]
     if not found:
         raise UserError("lacks cues (00:01:02,000 --> 00:01:04,000); it is damaged or not subtitles")
     return found
 
 
-def _of_lines(lines: list[str]) -> Iterator[Cue]:
-    """Yield the cues of .srt, .vtt and .sbv."""
+def _of_lines(lines: list[str], *, is_srt: bool) -> Iterator[Cue]:
+    """Yield the cues of .srt, .vtt and .sbv; only in .vtt does a blank line always end a cue."""
     for number, line in enumerate(lines):
         found = _TIMES.match(line)
         if found is not None:
-            shown = [(_voice(text), _plain(text)) for text in _text_lines(lines, number + 1)]
+            said = (_all_lines if is_srt else _text_lines)(lines, number + 1)
+            shown = [
+                (_voice(part), _plain(part))
+                for text in said
+                for part in _BEFORE_VOICE.split(text)
+                if part.strip()
+            ]
             yield Cue(_seconds(found.groups()[:4]), _seconds(found.groups()[4:]), tuple(shown))
+
+
+def _all_lines(lines: list[str], start: int) -> list[str]:
+    """Return the lines of a cue, up to the number or times of the next one; editors leave blank lines in cues."""
+    end = start
+    while end < len(lines) and not _TIMES.match(lines[end]):
+        end += 1
+    shown = [line for line in lines[start:end] if line.strip()]
+    is_numbered = end < len(lines) and "-->" in lines[end] and shown and shown[-1].strip().isdecimal()
+    return shown[:-1] if is_numbered else shown
 
 
 def _text_lines(lines: list[str], start: int) -> list[str]:

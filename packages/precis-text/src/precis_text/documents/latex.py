@@ -19,6 +19,7 @@ from pylatexenc.latexwalker import get_default_latex_context_db as get_parser_db
 from pylatexenc.macrospec import EnvironmentSpec, MacroSpec
 
 from precis_text.documents.character_sets import decode
+from precis_text.documents.latex_macros import expanded, group_from, macros_of
 from precis_text.documents.passages import Passages, Writer
 from precis_text.documents.superscripts import raised_text
 
@@ -96,6 +97,7 @@ _TABLES = {
     "supertabular": "{",
 }
 _DEFINED = re.compile(r"\\def\s*\\[a-zA-Z]+[^{}\n]*\{")
+_VERB = re.compile(r"\\verb\*?([^\sA-Za-z*])([^\n]*?)\1")
 _UP = "\ue002"
 _RAISED = re.compile(rf"(\w*)\s?{_UP}([^{_UP}]*){_UP}")
 _SPACE_BEFORE = re.compile(r"[ \t]+([.,;:!?)])(?!\w)")  # not in "a .pt file"
@@ -119,10 +121,11 @@ def read(content: bytes) -> Passages:
         writer.notes.append(
             f"included files not read: {', '.join(included[:3])}{' and more' if included[3:] else ''}"
         )
+    macros, definitions = macros_of(text)
     body = _BODY.search(text)
     if body is not None:
         before = text[: body.start()]
-        titles = [_group(before, found.start(), found.end()) for found in _TITLES.finditer(before)]
+        titles = [group_from(before, found.start(), found.end()) for found in _TITLES.finditer(before)]
         for title in titles:
             before = before.replace(title, "")
         writer.leave_out("settings before the text", before)
@@ -130,7 +133,10 @@ def read(content: bytes) -> Passages:
     for found in _REFERENCES.finditer(text):
         writer.leave_out("list of references", found.group())
     text = _without_listings(_REFERENCES.sub("", text), writer)
-    text = _without_definitions(text, writer)
+    for definition in definitions if body is None else filter(text.__contains__, definitions):
+        writer.leave_out("settings before the text", definition)
+        text = text.replace(definition, "", 1)
+    text = _without_definitions(_VERB.sub(_literal, expanded(text, macros)), writer)
     shown = _converter().latex_to_text(text)
     shown = _RAISED.sub(lambda found: found[1] + (raised_text(found[2], found[1]) or ""), shown)
     _write(shown, writer)
@@ -149,22 +155,18 @@ def _without_listings(text: str, writer: Writer) -> str:
     return _LISTING.sub("\n\n", text)
 
 
+def _literal(found: re.Match[str]) -> str:
+    """Return the words of \\verb without the signs that LaTeX would read."""
+    return re.sub(r"([#$%&_{}])", r"\\\1", found[2].replace("\\", r"\textbackslash "))
+
+
 def _without_definitions(text: str, writer: Writer) -> str:
     """Leave out the commands that the text defines with \\def."""
     while (found := _DEFINED.search(text)) is not None:
-        whole = _group(text, found.start(), found.end())
+        whole = group_from(text, found.start(), found.end())
         writer.leave_out("settings before the text", whole)
         text = text.replace(whole, "", 1)
     return text
-
-
-def _group(text: str, start: int, opened: int) -> str:
-    """Return the command at `start` with its argument, whose brace was opened before `opened`."""
-    depth, place = 1, opened
-    while place < len(text) and depth:
-        depth += {"{": 1, "}": -1}.get(text[place], 0) if text[place - 1] != "\\" else 0
-        place += 1
-    return text[start:place]
 
 
 def _converter() -> LatexNodes2Text:

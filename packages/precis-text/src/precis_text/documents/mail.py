@@ -31,6 +31,11 @@ _BOUNDARY = re.compile(rb"(boundary\s*=\s*)([^\s\";][^\s;]*)", re.IGNORECASE)
 _BEGINS = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\r\n\r\n))From [^\n]*\d\d:\d\d[^\n]*\r?\n(?=[!-9;-~]+:)")
 _KEPT_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _TEXTS = ("plain", "html", "markdown", "enriched", "richtext", "x-markdown", "x-amp-html")
+_SIGNED = re.compile(
+    r"^-{5}BEGIN PGP SIGNED MESSAGE-{5}\n(?:\w[^\n]*\n)*\n(.*?)"
+    r"^-{5}BEGIN PGP SIGNATURE-{5}.*?(?:^-{5}END PGP SIGNATURE-{5}$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 _STUB_SHARE = 0.4  # of the words of the HTML part
 _MOST_DOCUMENTS = 20_000
 _MOST_NESTED = 20
@@ -190,7 +195,7 @@ class _Mail:
             flowed = str(part.get_param("format", "")).lower() == "flowed"
             lines = text.split("\n")
             text = "\n".join(_flowed(lines, joined=_param(part, "delsp") == "yes") if flowed else lines)
-            body.add(text.replace("\f", "\n"))
+            body.add(_SIGNED.sub(r"\1", text).replace("\f", "\n"))
         found = body.finished()
         self.has_body = self.has_body or bool(found.text.strip())
         self.writer.notes += found.notes

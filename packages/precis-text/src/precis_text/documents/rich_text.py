@@ -10,14 +10,16 @@ from precis_text.documents.passages import Passages, Writer
 from precis_text.documents.superscripts import raised_text
 from precis_text.errors import UserError
 
-_GROUP = re.compile(r"\{[^{}]*\\(super|v)(?![a-z0-9])([^{}]*)\}")
+_GROUP = re.compile(r"\{[^{}]*\\(super|v|deleted)(?![a-z0-9])([^{}]*)\}")
 _RAISED = re.compile(
     r"\\super(?![a-z])((?:[^{}\\]|\\'[0-9a-f]{2}){0,20})\\(?:nosupersub|super0|plain)(?![a-z])"
 )
 _WORDS = re.compile(r"(?:\\[a-z]+-?\d* ?|\\'[0-9a-f]{2}|[\r\n])")
 _MARKS = re.compile(r"\\[\\{}]|[{}]")
 _FOOTNOTE = re.compile(r"\{(?:\\\*)?\\footnote(?![a-z])")
-_NOTE_START = re.compile(r"\A\{(?:\\\*)?\\footnote(?:\\ftnalt)?")
+_BOX = re.compile(r"\{(?:\\\*)?\\shptxt(?![a-z])")
+_FIELD_CODE = re.compile(r"\{\\\*\\fldinst(?![a-z])")
+_NOTE_START = re.compile(r"\A\{(?:\\\*)?\\(?:footnote(?:\\ftnalt)?|shptxt)")
 _STYLES = re.compile(r"\{\\stylesheet(?![a-z])")
 _CELL_END = re.compile(r"\\par\s*((?:\}\s*)*)\\cell(?![a-z])")
 _LEVEL = re.compile(r"\\outlinelevel[0-8](?!\d) ?")
@@ -38,6 +40,8 @@ def read(content: bytes) -> Passages:
     writer = Writer()
     source = content.decode("latin-1")
     source, notes = _taken(source, _FOOTNOTE)
+    source, boxes = _taken(source, _BOX)
+    source, _ = _taken(source, _FIELD_CODE)
     source, _ = _taken(source, _STYLES)
     source = _CELL_END.sub(r"\1\\cell", source)
     source = _LEVEL.sub(rf" \\u{ord(_HEADING) - 65536}?", source)
@@ -50,7 +54,7 @@ def read(content: bytes) -> Passages:
         writer.notes.append(f"{pictures:,} {'picture' if pictures == 1 else 'pictures'} not read")
     _write_lines(rtf_to_text(source, errors="replace").split("\n"), writer)
     head = source[: source.find("{\\fonttbl")] if "{\\fonttbl" in source else source[:200]
-    for note in notes:
+    for note in [*boxes, *notes]:
         text = rtf_to_text(f"{{{head.lstrip('{')}{_NOTE_START.sub('{', note)}}}", errors="replace")
         writer.add(" ".join(text.split()))
     return writer.finished()
@@ -93,8 +97,9 @@ def _write_lines(lines: list[str], writer: Writer) -> None:
 
 
 def _grouped(found: re.Match[str], source: str, writer: Writer) -> str:
-    if found.group(1) == "v":
-        writer.leave_out("hidden text", _WORDS.sub(" ", found.group(2)))
+    if found.group(1) != "super":
+        what = "hidden text" if found.group(1) == "v" else "deleted text"
+        writer.leave_out(what, _WORDS.sub(" ", found.group(2)))
         return ""
     return _raised(found.group(2), source[max(0, found.start() - 60) : found.start()], writer)
 

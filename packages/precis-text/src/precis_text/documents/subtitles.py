@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from precis_text.documents.alphabets import guessed
 from precis_text.documents.cues import Cue, cues_of
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
@@ -64,8 +65,9 @@ def _decoded(content: bytes) -> tuple[str, str]:
     except NotTextError as error:
         if b"\0" in content:
             raise UserError(str(error)) from None
-    text = content.decode("cp1252", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    return text, "not UTF-8; read as Western European (cp1252)"
+    name, codec = guessed(content)
+    text = content.decode(codec, "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return text, f"not UTF-8; read as {name} ({codec})"
 
 
 def _added(cues: Sequence[Cue]) -> Iterator[_Said]:

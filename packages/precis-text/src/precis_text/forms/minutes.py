@@ -6,17 +6,15 @@ date is named only if the meeting names it.
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import ClassVar, final
 
+from precis_text.forms.assents import Assent, assents_of
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
+from precis_text.forms.meeting_cues import Cues, cues
 from precis_text.forms.outline import section_line, sections_of
-from precis_text.forms.statements import Statement, statements_of
+from precis_text.forms.statements import Statement, plain, reply_to, statements_of
 from precis_text.length import Length
 from precis_text.support.language import language_of
 
@@ -42,54 +40,13 @@ _NO_OWNERS = frozenset(
         "i",
         "everyone",
         "nobody",
+        "somebody",
+        "someone",
+        "anybody",
+        "anyone",
         "one",
     )
 )
-
-
-@dataclass(frozen=True)
-class Cues:
-    """The words of a language that mark the parts of minutes; see `minutes.toml`."""
-
-    labels: Mapping[str, str]
-    decisions: re.Pattern[str]
-    undecided: re.Pattern[str]
-    promises: re.Pattern[str]
-    requests: re.Pattern[str]
-    idle: re.Pattern[str]
-    open: re.Pattern[str]
-    topics: re.Pattern[str]
-    accepts: re.Pattern[str]
-    unknown: re.Pattern[str]
-    assigned: Sequence[re.Pattern[str]]
-    due: Sequence[re.Pattern[str]]
-
-
-@cache
-def cues() -> Mapping[str, Cues]:
-    """Load the languages that have words for minutes, by code."""
-    table = tomllib.loads(files(__package__).joinpath("minutes.toml").read_text("utf-8"))
-    return {code: _cues(record) for code, record in table.items()}
-
-
-def _cues(record: Mapping[str, object]) -> Cues:
-    made: dict[str, object] = {"labels": record["labels"]}
-    for name in ("decisions", "undecided", "promises", "requests", "idle", "open", "topics"):
-        made[name] = _pattern("|".join(f"(?:{each})" for each in _texts(record[name])))
-    for name in ("accepts", "unknown"):
-        made[name] = _pattern(str(record[name]))
-    for name in ("assigned", "due"):
-        made[name] = [_pattern(each) for each in _texts(record[name])]
-    return Cues(**made)  # type: ignore[arg-type]
-
-
-def _texts(value: object) -> list[str]:
-    assert isinstance(value, list)
-    return [str(each) for each in value]
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
 
 
 @final
@@ -104,8 +61,16 @@ class Minutes(Form):
         known = _language(source)
         said = statements_of(source)
         replies = _accepting(said, known)
-        places = (place for place in range(len(said)) if place not in replies.values())
-        found = [line for place in places if (line := _line(said, place, source, known, replies))]
+        assents = assents_of(said, known, taken={*replies, *replies.values()})
+        places = [place for place in range(len(said)) if place not in replies.values()]
+        found = [
+            line
+            for place in places
+            if (
+                line := _line(said, place, source, known, replies)
+                or _agreed(said, place, source, known, assents)
+            )
+        ]
         return sorted([*_topics(said, source, known), *found], key=lambda line: PARTS.index(line.part))
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
@@ -127,10 +92,10 @@ def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
     """Return the index of each accepted request, with that of the reply that accepts it."""
     found = {}
     for place, statement in enumerate(said):
-        text = _plain(statement)
+        text = plain(statement)
         if known.requests.search(text) and not known.idle.search(text):
-            reply = _reply(said, place)
-            if reply is not None and known.accepts.search(_plain(said[reply])):
+            reply = reply_to(said, place)
+            if reply is not None and known.accepts.search(plain(said[reply])):
                 found[place] = reply
     return found
 
@@ -143,25 +108,48 @@ def _line(
     Args:
         replies: see `_accepting`.
     """
-    statement = _plain(said[place])
-    if len(statement.split()) < _FEWEST_WORDS:
+    statement = plain(said[place])
+    if len(statement.split()) < _FEWEST_WORDS or known.is_hollow(statement):
         return None
     if known.open.search(statement) or _stays_open(said, place, known):
         return _shown(said[place], "questions", source)
     owner = said[replies[place]].speaker if place in replies else _owner(said[place], known)
     if owner is not None:
-        texts = [statement, *([_plain(said[replies[place]])] if place in replies else [])]
-        dates = (each.search(text) for text in texts for each in known.due)
-        due = next((found["due"] for found in dates if found), "")
-        return _shown(said[place], "actions", source, owner=owner, due=due)
+        answer = plain(said[replies[place]]) if place in replies else ""
+        return _shown(said[place], "actions", source, owner=owner, due=_due(statement, answer, known))
     if known.decisions.search(statement) and not known.undecided.search(statement):
         return _shown(said[place], "decisions", source)
     return None
 
 
+def _agreed(
+    said: Sequence[Statement], place: int, source: ScoredText, known: Cues, assents: Mapping[int, Assent]
+) -> FormLine | None:
+    """Return a proposal as a decision, or a task as an action, if an answer without content agrees to it."""
+    assent = assents.get(place)
+    if assent is None:
+        return None
+    answer = said[assent.answer]
+    if assent.part == "decisions":
+        return _shown(said[place], "decisions", source, agreed=answer.speaker)
+    return _shown(
+        said[place],
+        "actions",
+        source,
+        owner=answer.speaker,
+        due=_due(plain(said[place]), plain(answer), known),
+    )
+
+
+def _due(request: str, answer: str, known: Cues) -> str:
+    """Return the date that a request or its answer names, "" without one."""
+    dates = (each.search(text) for text in (request, answer) for each in known.due)
+    return next((found["due"] for found in dates if found), "")
+
+
 def _owner(statement: Statement, known: Cues) -> str | None:
     """Return who does what a statement promises or assigns, "" if that is unknown; None if it does neither."""
-    text = _plain(statement)
+    text = plain(statement)
     if text.endswith("?"):
         return None
     if known.promises.search(text) and not known.idle.search(text):
@@ -176,18 +164,10 @@ def _owner(statement: Statement, known: Cues) -> str | None:
 
 def _stays_open(said: Sequence[Statement], place: int, known: Cues) -> bool:
     """Check whether a statement is a question whose reply leaves it open."""
-    if not _plain(said[place]).endswith("?"):
+    if not plain(said[place]).endswith("?"):
         return False
-    reply = _reply(said, place)
-    return reply is not None and known.unknown.search(_plain(said[reply])) is not None
-
-
-def _reply(said: Sequence[Statement], place: int) -> int | None:
-    """Return the index of the next turn's first statement, if another person says it."""
-    for other in range(place + 1, len(said)):
-        if said[other].turn != said[place].turn:
-            return other if said[other].speaker != said[place].speaker else None
-    return None
+    reply = reply_to(said, place)
+    return reply is not None and known.unknown.search(plain(said[reply])) is not None
 
 
 def _topics(said: Sequence[Statement], source: ScoredText, known: Cues) -> list[FormLine]:
@@ -196,7 +176,7 @@ def _topics(said: Sequence[Statement], source: ScoredText, known: Cues) -> list[
     if any(section.heading for section in sections):
         lines = [section_line(source, section) for section in sections if section.heading]
         return [_topic(line, line.heading) for line in lines if line is not None and (line.worth or not said)]
-    opened = [each for each in said if known.topics.search(_plain(each))]
+    opened = [each for each in said if known.topics.search(plain(each))]
     if opened:
         return [_shown(statement, "topics", source) for statement in opened]
     found = [line for line in (section_line(source, section) for section in sections) if line is not None]
@@ -213,12 +193,13 @@ def _topic(line: FormLine, text: str) -> FormLine:
 
 
 def _shown(
-    statement: Statement, part: str, source: ScoredText, *, owner: str = "", due: str = ""
+    statement: Statement, part: str, source: ScoredText, *, owner: str = "", due: str = "", agreed: str = ""
 ) -> FormLine:
-    """Return a statement as a line with its time or turn, its speaker, and the owner and date of an action."""
+    """Return a statement as a line: time or turn, speaker, and who agreed, or the owner and date of an action."""
     where = statement.time or (f"turn {statement.turn}" if statement.turn else "")
     who = f"{statement.speaker}: " if statement.speaker else ""
-    facts = [fact for fact in (owner and f"owner: {owner}", due and f"due: {due}") if fact]
+    told = (owner and f"owner: {owner}", due and f"due: {due}", agreed and f"agreed: {agreed}")
+    facts = [fact for fact in told if fact]
     stamp, known = f"[{where}] " if where else "", f" ({'; '.join(facts)})" if facts else ""
     return FormLine(
         f"{stamp}{who}{statement.text}{known}",
@@ -232,8 +213,3 @@ def _shown(
         due=due,
         worth=_WORTH[part] + min(source.scores[statement.unit], 0.9),
     )
-
-
-def _plain(statement: Statement) -> str:
-    """Return the text of a statement with straight apostrophes."""
-    return statement.text.replace("’", "'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -79,3 +79,16 @@ def _sentences(document: str, start: int, stop: int) -> Iterator[tuple[str, int,
         text = visible(" ".join(sentence.split()))
         if text:
             yield text, start + begin, start + begin + len(body[begin:end].rstrip())
+
+
+def plain(statement: Statement) -> str:
+    """Return the text of a statement with straight apostrophes."""
+    return statement.text.replace("’", "'")
+
+
+def reply_to(said: Sequence[Statement], place: int) -> int | None:
+    """Return the index of the next turn's first statement, if another person says it."""
+    for other in range(place + 1, len(said)):
+        if said[other].turn != said[place].turn:
+            return other if said[other].speaker != said[place].speaker else None
+    return None

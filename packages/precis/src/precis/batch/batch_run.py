@@ -130,7 +130,7 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
 
 
 def _keep_token_private() -> None:
-    """Let nobody else read the token that Ray writes to the home folder: whoever has it may run code."""
+    """Hide the token that Ray writes to the home folder from other users: with it they could run code."""
     with suppress(OSError, RuntimeError):  # there is none, or it is somebody else's
         (Path.home() / ".ray" / "auth_token").chmod(0o600)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import stat
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Unpack, get_args
@@ -14,7 +14,6 @@ from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
-from precis_text.bounded_io import stat_or_none
 from precis_text.config import nearest
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_document
@@ -73,7 +72,7 @@ def _refuse_name(text: str) -> None:
     """Raise `UserError` if a text is the name of an existing file."""
     if len(text) > _LONGEST_NAME or not text.strip() or not text.isprintable():
         return
-    if (found := stat_or_none(Path(text))) is not None and stat.S_ISREG(found.st_mode):
+    if os.path.isfile(text):  # noqa: PTH113  False for a text too long to be a name; Path.is_file raises
         raise UserError(
             f"{text!r} is the name of a file, not a text; to summarize the file, write summarize(Path({text!r}))"
         )

@@ -1,0 +1,76 @@
+"""Answers without content, such as "Sounds good." or "I'll do it.", with the statement that they agree to.
+
+Such answers say nothing in minutes. The proposal is then the decision, and the task is the action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from precis_text.forms.meeting_cues import Cues
+from precis_text.forms.statements import Statement, plain
+
+_TURNS = 4  # turns before an answer that may have its proposal
+_STATEMENTS = 8  # statements before it
+
+
+@dataclass(frozen=True)
+class Assent:
+    """An answer that makes a proposal a decision, or a task an action.
+
+    Attributes:
+        answer: the index of the answer.
+        part: the part of the minutes to which the proposal or task belongs.
+    """
+
+    answer: int
+    part: Literal["decisions", "actions"]
+
+
+def assents_of(said: Sequence[Statement], known: Cues, *, taken: Collection[int] = ()) -> dict[int, Assent]:
+    """Return the index of each proposal and task to which an answer without content agrees.
+
+    "That is decided" refers to the last proposal of up to 4 turns before. "Sounds good" refers to the turn before, of
+    another speaker. "I'll do it" refers to the last task.
+
+    Args:
+        taken: requests that are accepted, and their answers, which agree to nothing else.
+    """
+    found: dict[int, Assent] = {}
+    for place, statement in enumerate(said):
+        text = plain(statement)
+        if place in taken or text.endswith("?") or not known.is_hollow(text) or known.undecided.search(text):
+            continue
+        for meant in _before(said, place):
+            assent = _assent(said, meant, place, known)
+            if assent is not None:
+                if meant not in taken:
+                    found.setdefault(meant, assent)
+                break
+    return found
+
+
+def _assent(said: Sequence[Statement], meant: int, place: int, known: Cues) -> Assent | None:
+    """Return how an answer agrees to a statement before it; None if it does not."""
+    text, before = plain(said[place]), plain(said[meant])
+    turns = said[place].turn - said[meant].turn
+    if known.is_hollow(before):
+        return None
+    if known.promises.search(text):
+        return Assent(place, "actions") if known.tasks.search(before) else None
+    if not known.proposals.search(before):
+        return None
+    is_reply = turns == 1 and said[place].speaker != said[meant].speaker
+    if known.decisions.search(text) or (is_reply and known.agrees.search(text)):
+        return Assent(place, "decisions")
+    return None
+
+
+def _before(said: Sequence[Statement], place: int) -> Iterator[int]:
+    """Yield the places of the statements before an answer, the nearest first."""
+    for other in range(place - 1, max(-1, place - 1 - _STATEMENTS), -1):
+        if said[place].turn - said[other].turn > _TURNS:
+            return
+        yield other

@@ -1,0 +1,66 @@
+"""The words by which each language says the parts of minutes; `minutes.toml` lists them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from precis_text.words import unicode_words
+
+
+@dataclass(frozen=True)
+class Cues:
+    """The words of a language that mark the parts of minutes; see `minutes.toml`."""
+
+    labels: Mapping[str, str]
+    decisions: re.Pattern[str]
+    undecided: re.Pattern[str]
+    promises: re.Pattern[str]
+    requests: re.Pattern[str]
+    idle: re.Pattern[str]
+    open: re.Pattern[str]
+    topics: re.Pattern[str]
+    accepts: re.Pattern[str]
+    unknown: re.Pattern[str]
+    assigned: Sequence[re.Pattern[str]]
+    due: Sequence[re.Pattern[str]]
+    agrees: re.Pattern[str]
+    proposals: re.Pattern[str]
+    tasks: re.Pattern[str]
+    hollow: frozenset[str]
+
+    def is_hollow(self, text: str) -> bool:
+        """Check whether a statement lacks content of its own, such as "Good, then that is decided."."""
+        return self.hollow.issuperset(unicode_words(text.replace("'", " ")))
+
+
+@cache
+def cues() -> Mapping[str, Cues]:
+    """Load the languages that have words for minutes, by code."""
+    table = tomllib.loads(files(__package__).joinpath("minutes.toml").read_text("utf-8"))
+    return {code: _cues(record) for code, record in table.items()}
+
+
+def _cues(record: Mapping[str, object]) -> Cues:
+    made: dict[str, object] = {"labels": record["labels"]}
+    for name in ("decisions", "undecided", "promises", "requests", "idle", "open", "topics"):
+        made[name] = _pattern("|".join(f"(?:{each})" for each in _texts(record[name])))
+    for name in ("accepts", "unknown", "agrees", "proposals", "tasks"):
+        made[name] = _pattern(str(record[name]))
+    for name in ("assigned", "due"):
+        made[name] = [_pattern(each) for each in _texts(record[name])]
+    made["hollow"] = frozenset(str(record["hollow"]).split())
+    return Cues(**made)  # type: ignore[arg-type]
+
+
+def _texts(value: object) -> list[str]:
+    assert isinstance(value, list)
+    return [str(each) for each in value]
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)

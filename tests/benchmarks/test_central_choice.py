@@ -1,0 +1,39 @@
+"""The scores without a model: headings and asides have none, and each of the three reasons raises a score."""
+
+from benchmarks.central_choice import central_scores
+from benchmarks.languages import central
+from precis_text.units import extraction_units
+from precis_text.words import length_in_words
+
+GERMAN = """Die Fähre auf dem See
+
+Am Morgen war es kalt und die Leute warteten. Die Fähre auf dem See fährt bald mit Strom und nicht mit Diesel.
+Der Strom für die Fähre kommt aus dem Wasser. Im Hafen gibt es einen Kiosk. Der Diesel war teuer."""
+
+
+def scores(document):
+    units = extraction_units(document)
+    return {unit.text: score for unit, score in zip(units, central_scores(units), strict=True)}
+
+
+def test_a_heading_has_no_worth_and_the_title_and_the_shared_words_raise_it():
+    found = scores(GERMAN)
+    assert found["Die Fähre auf dem See"] == 0
+    assert found["Der Strom für die Fähre kommt aus dem Wasser."] > found["Im Hafen gibt es einen Kiosk."]
+    plain = scores(GERMAN.partition("\n\n")[2])
+    sentence = "Die Fähre auf dem See fährt bald mit Strom und nicht mit Diesel."
+    assert found[sentence] > plain[sentence]
+
+
+def test_of_equal_sentences_the_first_is_worth_most():
+    words = ["rot", "grün", "blau", "gelb"]
+    found = [*scores(" ".join(f"Ein {word}es Haus steht." for word in words)).values()]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1]
+
+
+def test_an_extract_keeps_to_its_words():
+    for words in (3, 12, 30):
+        text = central(GERMAN, words)
+        assert text
+        assert length_in_words(text) <= words
