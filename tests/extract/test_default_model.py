@@ -116,6 +116,6 @@ def test_another_model_can_be_named(tmp_path: Path) -> None:
 
 
 def test_without_its_package_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PACKAGE", "not_there_at_all")
+    monkeypatch.setitem(module.PACKAGES, "default", "not_there_at_all")
     with pytest.raises(UserError, match=r"pip install \./packages/precis-model-small"):
         summarize(TEXT)

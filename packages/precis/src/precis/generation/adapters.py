@@ -20,7 +20,7 @@ import huggingface_hub
 from huggingface_hub.errors import HFValidationError
 
 from precis.data.rows.hub import PREFIX
-from precis.generation.model_metadata import DEFAULT
+from precis.generation.model_metadata import PACKAGES
 from precis_text.bounded_io import read_json
 from precis_text.config import Settings
 from precis_text.errors import UserError
@@ -76,7 +76,7 @@ def _known_base(name: str, folder: Path) -> str:
 
     The caller checks that folder like any other, and the adapter recognizes its base by a digest of the weights.
     """
-    if name == DEFAULT or Path(name).is_dir():
+    if name in PACKAGES or Path(name).is_dir():
         return name
     plain = name.removeprefix(PREFIX)
     with suppress(HFValidationError):
@@ -96,7 +96,7 @@ def place_of_base(base: str, adapter: Path) -> BasePlace:
         adapter: the adapter's final folder.
     """
     path = Path(base).expanduser()
-    if base == DEFAULT or not path.is_dir():
+    if base in PACKAGES or not path.is_dir():
         return BasePlace(model=base)
     beside = os.path.relpath(path.resolve(), adapter.resolve())
     return BasePlace(model=str(path.resolve()), beside=Path(beside).as_posix())

@@ -7,17 +7,19 @@ regular files in the folder -> JSON that names no code -> headers of the weights
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
 from transformers.initialization import no_init_weights
 
-from precis.generation.int8_weights import COMPACT, compact_headers
+from precis.generation.block_weights import BLOCKS, block_headers, read_blocks
+from precis.generation.int8_weights import COMPACT, compact_headers, read_compact
 from precis.models import FAMILIES
 from precis.storage.model_files import (
     CONFIG,
@@ -57,13 +59,13 @@ class ModelFolder:
     """A validated folder: its settings without entries that name code, and the headers of its weights.
 
     Attributes:
-        is_compact: whether the weights are stored in eight bits.
+        read: reads weights that are stored in fewer bits; None if transformers reads them.
     """
 
     folder: Path
     settings: dict[str, Any]
     weights: Mapping[str, TensorHeader]
-    is_compact: bool = False
+    read: Callable[[Path], dict[str, Tensor]] | None = None
 
     @cached_property
     def is_ours(self) -> bool:
@@ -102,9 +104,12 @@ def with_weights(folder: Path, settings: dict[str, Any]) -> ModelFolder:
         UserError: if they are not complete safetensors files, have an unsupported dtype or one that differs from the
             configuration, or do not match the sizes in the settings.
     """
-    compact = (folder / COMPACT).is_file()
-    headers = compact_headers(folder) if compact else read_headers(folder)
-    found = ModelFolder(folder, settings, headers, is_compact=compact)
+    if (folder / COMPACT).is_file():
+        found = ModelFolder(folder, settings, compact_headers(folder), read_compact)
+    elif (folder / BLOCKS).is_file():
+        found = ModelFolder(folder, settings, block_headers(folder), read_blocks)
+    else:
+        found = ModelFolder(folder, settings, read_headers(folder))
     check_sizes(settings, folder / CONFIG, elements=found.elements, tensors=len(found.weights))
     _check_types(found)
     return found

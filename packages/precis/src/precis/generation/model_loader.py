@@ -31,7 +31,6 @@ from transformers.utils import GENERATION_CONFIG_NAME
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.text.unigram_tokenizer import load_tokenizer
 from precis.generation.generation_settings import limit_decoding
-from precis.generation.int8_weights import read_compact
 from precis.generation.model_folder import (
     ModelFolder,
     check_finite,
@@ -252,10 +251,10 @@ def _load_weights(
     if found is not None and (values := location.settings.decoding) is not None:
         decoding = _decoding(values, found.folder)  # otherwise its errors would be blamed on the weights
     try:
-        if found is not None and found.is_compact:
+        if found is not None and found.read is not None:
             own = _mapping(kind)[type(config)]
             with without_bars():
-                model, info = own.from_pretrained(None, state_dict=read_compact(found.folder), **options)
+                model, info = own.from_pretrained(None, state_dict=found.read(found.folder), **options)
             if decoding is not None:
                 model.generation_config = decoding
         else:
@@ -276,7 +275,7 @@ def _load_weights(
     if found is not None:
         check_left_over(found, sorted(info["unexpected_keys"]), source)
     check_finite(model, source)
-    if found is None or not found.is_compact:
+    if found is None or found.read is None:
         _copy_weights(model)
     return model
 

@@ -4,6 +4,7 @@ RUN/model/      the folder of a model; a Hugging Face folder holds the same file
 RUN/adapter/    an adapter of `precis tune`, which names its base (`precis.generation.adapters`)
 hub:owner/name  a model on the Hugging Face hub
 default         the model that comes with precis
+writer          the language model of the package precis-model-writer
 http://HOST/v1  an endpoint, without files (`precis.generation.writers.endpoint`)
 """
 
@@ -29,7 +30,7 @@ from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
 from precis.generation.adapters import ADAPTER_FOLDER, base_of
 from precis.generation.model_folder import CheckedSettings, config_from, look_through
-from precis.generation.model_metadata import DEFAULT, USE_FILE, ModelUse, load_use
+from precis.generation.model_metadata import DEFAULT, PACKAGES, USE_FILE, ModelUse, load_use
 from precis.generation.model_names import is_endpoint, refuse_missing
 from precis.models import CONVERTED
 from precis.models.family import read_settings
@@ -40,7 +41,6 @@ from precis_text.bounded_io import check_inside
 from precis_text.errors import UserError, first_line
 
 _logger = logging.getLogger("precis.generation")
-PACKAGE = "precis_model_small"
 _PATIENCE = 10  # seconds for the hub to answer
 _NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
@@ -171,7 +171,7 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     """
     if isinstance(model, ModelLocation):
         return model if adapter is None else locate(model.base, adapter)
-    own = None if str(model) == DEFAULT else find_adapter(model)
+    own = None if str(model) in PACKAGES else find_adapter(model)
     given = own if adapter is None else find_adapter(adapter)
     if adapter is not None and given is None:
         raise UserError(f"{adapter}: no adapter here; give a run folder of `precis tune`, or its adapter/")
@@ -221,7 +221,24 @@ def default_model() -> Path:
 
 
 def _default_folder() -> Path | None:
-    spec = find_spec(PACKAGE)
+    return _folder_of(DEFAULT)
+
+
+def _packaged(name: str) -> Path:
+    """Return the folder of a package's model.
+
+    Raises:
+        UserError: if the package is not installed, or its weights are not converted yet.
+    """
+    if (found := _folder_of(name)) is None or not (found / CONFIG).is_file():
+        raise UserError(
+            f"{name}: this model is not installed; run `make install {name.upper()}=1` in the folder of precis"
+        )
+    return found
+
+
+def _folder_of(name: str) -> Path | None:
+    spec = find_spec(PACKAGES[name])
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "weights"
 
 
@@ -233,6 +250,8 @@ def _place_of(source: str) -> Path | str:
     """
     if source == DEFAULT:
         return default_model()
+    if source in PACKAGES:
+        return _packaged(source)
     if is_endpoint(source):
         return source
     path = Path(source).expanduser()

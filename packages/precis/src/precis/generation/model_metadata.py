@@ -15,6 +15,9 @@ from precis_text.errors import UserError
 DEFAULT = "default"
 """The name of the model that comes with precis; a folder of that name is `./default`."""
 
+PACKAGES = {DEFAULT: "precis_model_small", "writer": "precis_model_writer"}
+"""The packages whose models have names; a folder of such a name is `./NAME`."""
+
 USE_FILE = "precis.json"
 Mode = Literal["abstract", "extract"]
 MAX_TOKENS = 10_000_000  # more than any model reads

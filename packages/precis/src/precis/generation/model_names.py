@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from precis.data.rows.hub import PREFIX, hub_hint, hub_name
-from precis.generation.model_metadata import DEFAULT
+from precis.generation.model_metadata import PACKAGES
 from precis_text.errors import UserError
 
 _WEB = ("http://", "https://")
@@ -22,7 +22,7 @@ def is_endpoint(source: str) -> bool:
 
 
 def refuse_missing(source: str) -> None:
-    """Refuse a name other than `default`, a folder, an address, or a possible name on the hub.
+    """Refuse a name other than that of a package, a folder, an address, or a possible name on the hub.
 
     Raises:
         UserError: the folder does not exist, or it is a file.
@@ -30,7 +30,7 @@ def refuse_missing(source: str) -> None:
     if is_endpoint(source):
         return
     path = Path(source).expanduser()
-    if source == DEFAULT or (not source.startswith(PREFIX) and path.is_dir()):
+    if source in PACKAGES or (not source.startswith(PREFIX) and path.is_dir()):
         return
     if path.is_file():
         if path.suffix in PICKLES:

@@ -1,0 +1,65 @@
+"""Weights in blocks: the values of the formula, a whole model through `load_model`, and files that do not fit."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from precis.generation.block_weights import BLOCKS, block_headers, read_blocks
+from precis_text.errors import UserError
+
+
+def _packed(form: str, rows: int, columns: int) -> tuple[Tensor, np.ndarray]:
+    """Return random blocks and their values by the formula, number by number."""
+    rng = np.random.default_rng(3)
+    stored, values = [], np.zeros((rows, columns), np.float32)
+    for block in range(rows * columns // 32):
+        scale, least = np.float16(rng.random()), np.float16(rng.normal())
+        data = rng.integers(0, 256, 16 if form == "q4_1" else 32, dtype=np.uint8)
+        head = scale.tobytes() + (least.tobytes() if form == "q4_1" else b"")
+        stored.append(np.frombuffer(head + data.tobytes(), np.uint8))
+        for index in range(32):
+            at = divmod(block * 32 + index, columns)
+            if form == "q4_1":
+                nibble = int(data[index]) % 16 if index < 16 else int(data[index - 16]) // 16
+                values[at] = np.float32(scale) * np.float32(nibble) + np.float32(least)
+            else:
+                signed = int(data[index]) - (256 if data[index] > 127 else 0)
+                values[at] = np.float32(scale) * np.float32(signed)
+    return torch.from_numpy(np.concatenate(stored).reshape(rows, -1)), values
+
+
+@pytest.mark.parametrize("form", ["q4_1", "q8_0"])
+def test_blocks_have_the_values_of_the_formula_to_the_bit(tmp_path: Path, form: str) -> None:
+    blocks, expected = _packed(form, 5, 96)
+    save_file({"a": blocks, "b": torch.ones(7)}, tmp_path / BLOCKS, metadata={"a": form, "b": "f32"})
+    found = read_blocks(tmp_path)
+    assert np.array_equal(found["a"].numpy(), expected)
+    assert torch.equal(found["b"], torch.ones(7))
+    assert {name: tuple(header.shape) for name, header in block_headers(tmp_path).items()} == {
+        "a": (5, 96),
+        "b": (7,),
+    }
+    assert math.prod(block_headers(tmp_path)["a"].shape) == expected.size
+
+
+@pytest.mark.parametrize("form", ["q4_1", "q9_9", "f32", None])
+def test_a_tensor_that_is_not_whole_blocks_is_refused(tmp_path: Path, form: str | None) -> None:
+    tensor = torch.zeros(2, 21, dtype=torch.uint8)
+    save_file({"weights": tensor}, tmp_path / BLOCKS, metadata={} if form is None else {"weights": form})
+    for read in (read_blocks, block_headers):
+        with pytest.raises(UserError, match="'weights' are not whole blocks"):
+            read(tmp_path)
+
+
+def test_a_cut_file_is_refused(tmp_path: Path) -> None:
+    save_file({"a": torch.zeros(2, 40, dtype=torch.uint8)}, tmp_path / BLOCKS, metadata={"a": "q4_1"})
+    assert load_file(tmp_path / BLOCKS)["a"].shape == (2, 40)
+    whole = (tmp_path / BLOCKS).read_bytes()
+    (tmp_path / BLOCKS).write_bytes(whole[:-9])
+    with pytest.raises(UserError, match="cannot be loaded"):
+        read_blocks(tmp_path)
