@@ -1,5 +1,6 @@
 """Weights in blocks: the values of the formula, a whole model through `load_model`, and files that do not fit."""
 
+import json
 import math
 from pathlib import Path
 
@@ -11,6 +12,11 @@ from torch import Tensor
 
 from precis.generation.block_weights import BLOCKS, block_headers, read_blocks
 from precis_text.errors import UserError
+
+
+def told(formats: dict[str, str]) -> dict[str, str]:
+    """Return the metadata of a file of blocks."""
+    return {"formats": json.dumps(formats)}
 
 
 def _packed(form: str, rows: int, columns: int) -> tuple[Tensor, np.ndarray]:
@@ -36,7 +42,7 @@ def _packed(form: str, rows: int, columns: int) -> tuple[Tensor, np.ndarray]:
 @pytest.mark.parametrize("form", ["q4_1", "q8_0"])
 def test_blocks_have_the_values_of_the_formula_to_the_bit(tmp_path: Path, form: str) -> None:
     blocks, expected = _packed(form, 5, 96)
-    save_file({"a": blocks, "b": torch.ones(7)}, tmp_path / BLOCKS, metadata={"a": form, "b": "f32"})
+    save_file({"a": blocks, "b": torch.ones(7)}, tmp_path / BLOCKS, metadata=told({"a": form, "b": "f32"}))
     found = read_blocks(tmp_path)
     assert np.array_equal(found["a"].numpy(), expected)
     assert torch.equal(found["b"], torch.ones(7))
@@ -50,14 +56,16 @@ def test_blocks_have_the_values_of_the_formula_to_the_bit(tmp_path: Path, form: 
 @pytest.mark.parametrize("form", ["q4_1", "q9_9", "f32", None])
 def test_a_tensor_that_is_not_whole_blocks_is_refused(tmp_path: Path, form: str | None) -> None:
     tensor = torch.zeros(2, 21, dtype=torch.uint8)
-    save_file({"weights": tensor}, tmp_path / BLOCKS, metadata={} if form is None else {"weights": form})
+    save_file(
+        {"weights": tensor}, tmp_path / BLOCKS, metadata=told({} if form is None else {"weights": form})
+    )
     for read in (read_blocks, block_headers):
         with pytest.raises(UserError, match="'weights' are not whole blocks"):
             read(tmp_path)
 
 
 def test_a_cut_file_is_refused(tmp_path: Path) -> None:
-    save_file({"a": torch.zeros(2, 40, dtype=torch.uint8)}, tmp_path / BLOCKS, metadata={"a": "q4_1"})
+    save_file({"a": torch.zeros(2, 40, dtype=torch.uint8)}, tmp_path / BLOCKS, metadata=told({"a": "q4_1"}))
     assert load_file(tmp_path / BLOCKS)["a"].shape == (2, 40)
     whole = (tmp_path / BLOCKS).read_bytes()
     (tmp_path / BLOCKS).write_bytes(whole[:-9])

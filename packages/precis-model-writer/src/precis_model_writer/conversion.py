@@ -89,7 +89,8 @@ def _write_weights(model: GgufFile, path: Path) -> None:
             if formats[new] == "f32"
             else rows
         )
-    save_file({name: np.ascontiguousarray(rows) for name, rows in blocks.items()}, path, metadata=formats)
+    told = {"formats": json.dumps(formats, sort_keys=True)}  # one entry: the file's order of entries changes
+    save_file({name: np.ascontiguousarray(rows) for name, rows in blocks.items()}, path, metadata=told)
 
 
 def _halves_apart(rows: np.ndarray, heads: int) -> np.ndarray:

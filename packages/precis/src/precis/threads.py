@@ -1,4 +1,4 @@
-"""How many threads torch gets, and how long they wait awake for work."""
+"""The number of torch's threads, and the time that they wait awake for work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SPINS = "1000"
 
 
 def bound_waiting() -> None:
-    """Let the threads of OpenMP sleep soon when they have no work, unless the user says how they wait.
+    """Let the threads of OpenMP sleep soon when they lack work, unless the user says how they wait.
 
     GNU's OpenMP, which torch for Linux contains, lets a thread spin 300,000 times before it sleeps. If other processes
     use the same core, a spinning thread takes the time that the thread it waits for needs. A decoding step waits many

@@ -10,6 +10,7 @@ fp32 values that llama.cpp computes, exactly.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,7 +55,8 @@ def block_headers(folder: Path) -> Mapping[str, TensorHeader]:
 def _formats(path: Path) -> dict[str, str]:
     try:
         with safe_open(path, framework="pt") as file:
-            return dict(file.metadata() or {})
+            found = json.loads((file.metadata() or {}).get("formats", "{}"))
+            return {str(name): str(form) for name, form in found.items()}
     except Exception as error:  # safetensors raises its own type
         raise UserError(f"{path}: the weights cannot be loaded: {first_line(error)}") from error
 

@@ -16,7 +16,7 @@ DEFAULT = "default"
 """The name of the model that comes with precis; a folder of that name is `./default`."""
 
 PACKAGES = {DEFAULT: "precis_model_small", "writer": "precis_model_writer"}
-"""The packages whose models have names; a folder of such a name is `./NAME`."""
+"""The packages whose models have names; a folder with the same name is `./NAME`."""
 
 USE_FILE = "precis.json"
 Mode = Literal["abstract", "extract"]
