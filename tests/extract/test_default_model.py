@@ -8,9 +8,9 @@ import pytest
 from precis import read_document, summarize
 from precis.cli import main
 from precis.extract.extractor import Extractor
-from precis.generation import model_location as module
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import default_model, locate
+from precis.generation.model_metadata import PACKAGES
 from precis.generation.summarizer import Summarizer
 from precis_text.errors import UserError
 from precis_text.sentences import split_sentences
@@ -116,6 +116,6 @@ def test_another_model_can_be_named(tmp_path: Path) -> None:
 
 
 def test_without_its_package_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(module.PACKAGES, "default", "not_there_at_all")
+    monkeypatch.setitem(PACKAGES, "default", "not_there_at_all")
     with pytest.raises(UserError, match=r"pip install \./packages/precis-model-small"):
         summarize(TEXT)

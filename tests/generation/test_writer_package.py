@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Llama
 
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
+from precis.generation.model_metadata import PACKAGES
 from precis_text.errors import UserError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "packages/precis-model-writer/src"))
@@ -179,8 +180,6 @@ def test_a_cut_gguf_is_refused(tiny: Any, tmp_path: Path) -> None:
 
 
 def test_a_missing_writer_names_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from precis.generation import model_location
-
-    monkeypatch.setitem(model_location.PACKAGES, "writer", "not_there_at_all")
+    monkeypatch.setitem(PACKAGES, "writer", "not_there_at_all")
     with pytest.raises(UserError, match="make install WRITER=1"):
         locate("writer")

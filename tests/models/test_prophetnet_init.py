@@ -7,6 +7,7 @@ import pytest
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.phases.train.trainable_model import new_config
 from precis.recipes.catalogue import model_of, recipe
+from precis.recipes.run_plan import ProphetNetShape
 from tests.tiny_models import our_tokenizer
 
 TINY = {
@@ -58,7 +59,9 @@ def test_loaded_weights_are_not_drawn_again(tmp_path) -> None:
 
 
 def test_a_narrow_recipe_reaches_the_model() -> None:
-    shape = replace(recipe("prophetnet-micro").model, vocab_size=len(our_tokenizer()))
+    shape = recipe("prophetnet-micro").model
+    assert isinstance(shape, ProphetNetShape)
+    shape = replace(shape, vocab_size=len(our_tokenizer()))
     found = spreads(model_of(new_config(shape, our_tokenizer())))
     wanted = {"tokens": 0.0566, "source": 0.0113, "target": 0.0113, "query": 0.0566}
     assert found == pytest.approx(wanted, rel=0.1)

@@ -213,7 +213,7 @@ def test_the_streams_are_weighed_as_the_run_says() -> None:
     torch.manual_seed(0)
     shape = {**SMALL, "model.vocab_size": 40, "model.dropout": 0.0}
     run = resolve_run("prophetnet-micro", changes={**shape, "stream_weights": (1.0, 0.0)})
-    model = ProphetNetForConditionalGeneration(shaped_config(run.model)).eval()
+    model = ProphetNetForConditionalGeneration(shaped_config(run.model)).eval()  # type: ignore[arg-type]
     batch = Batch(*torch.randint(5, 40, (3, 2, 7)).unbind())  # type: ignore[arg-type]
     batch = replace(batch, attention_mask=torch.ones(2, 7, dtype=torch.long))
     teacher = SequenceToSequence(label_smoothing=run.label_smoothing)(model, batch)

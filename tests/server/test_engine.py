@@ -226,7 +226,7 @@ def test_a_turn_loads_no_model() -> None:
 def test_whoever_has_an_answer_may_send_the_next_document_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The place in the queue is free before the answer goes out, so a full queue never refuses its only client."""
     engine = Engine(Recorder(), Limits(tokens=10, queue=10), Counting(), lambda error: None)
-    engine._maker.go.set()
+    engine._maker.go.set()  # type: ignore[attr-defined]
     counted = []
     finish = QueuedDocument.finish
 

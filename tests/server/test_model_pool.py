@@ -113,7 +113,7 @@ def served(name: str, seed: int) -> ServedModel:
 
 def test_the_weights_of_a_model_are_measured() -> None:
     made = served("one", 0)
-    model = made.writer.model
+    model = made.writer.model  # type: ignore[union-attr]
     assert made.size == sum(each.numel() * 4 for each in model.parameters()) + sum(
         each.numel() * each.element_size() for each in model.buffers()
     )

@@ -13,6 +13,7 @@ from benchmarks.compare.kernel import OURS
 from benchmarks.compare.peers import NAMES, Size, build, states_of
 from precis.nn import packed
 from precis.nn.disentangled.cpp_loader import COMPILE
+from precis.recipes.run_plan import ZCodePPShape
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -150,11 +151,12 @@ def test_a_tuning_step_changes_what_it_says(make, trained, monkeypatch):
 def tiny_training(monkeypatch):
     """A model, a batch and square products that take no time."""
     whole = train.recipe("zcodepp-mini")  # type: ignore[attr-defined]
+    assert isinstance(whole.model, ZCodePPShape)
     shape = replace(
         whole.model,
         vocab_size=40,
         hidden_size=16,
-        num_attention_heads=2,  # type: ignore[arg-type]
+        num_attention_heads=2,
         encoder_layers=1,
         decoder_layers=1,
     )

@@ -125,7 +125,7 @@ def test_random_weights_at_a_rate_for_pre_trained_ones_need_a_rate_of_the_user(
     with pytest.raises(UserError, match=r"is for pre-trained weights.*name a model with --model, or a rate"):
         plan_finetuning(NamedPairs(data=str(pairs)), out=tmp_path, recipe=name)
     for asked in ({"learning_rate": 3e-4}, {"settings": ["train.learning_rate=3e-4"]}):
-        planned = plan_finetuning(NamedPairs(data=str(pairs)), out=tmp_path, recipe=name, **asked)  # type: ignore[arg-type]
+        planned = plan_finetuning(NamedPairs(data=str(pairs)), out=tmp_path, recipe=name, **asked)
         assert planned.plan.train.learning_rate == 3e-4
 
 

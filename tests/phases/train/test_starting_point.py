@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from precis.generation import model_location as module
 from precis.generation.model_location import default_model
+from precis.generation.model_metadata import PACKAGES
 from precis.phases.data.run_pairs import ColumnNames, find_sources
 from precis.phases.train.starting_point import (
     Beginning,
@@ -70,7 +70,7 @@ def test_a_few_examples_of_many_pairs_are_few(tmp_path: Path) -> None:
 def test_without_the_package_of_the_default_model_a_new_one_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(module.PACKAGES, "default", "not_there_at_all")
+    monkeypatch.setitem(PACKAGES, "default", "not_there_at_all")
     assert chosen(tmp_path, ENGLISH, 300).recipe == "zcodepp-few"
     with pytest.raises(UserError, match=r"pip install \./packages/precis-model-small"):
         begin_as_recipe_says(FROM_DEFAULT)
