@@ -1,6 +1,7 @@
 """The package of the model `writer`: its weights are those of a tiny model that went through GGUF's layout and back."""
 
 import hashlib
+import json
 import struct
 import sys
 from pathlib import Path
@@ -149,7 +150,7 @@ def test_a_matrix_of_another_shape_is_refused_and_not_replaced_by_random_numbers
     file = tmp_path / "weights/model.blocks.safetensors"
     weights = load_file(file)
     weights["model.layers.1.mlp.up_proj.weight"] = weights["model.layers.1.mlp.up_proj.weight"].reshape(-1)
-    save_file(weights, file, metadata=dict.fromkeys(weights, "f32"))
+    save_file(weights, file, metadata={"formats": json.dumps(dict.fromkeys(weights, "f32"))})
     with pytest.raises(UserError, match=r"do not have the shapes of its config"):
         load_model(tmp_path / "weights", device="cpu", kind=AutoModelForCausalLM)
 
