@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
@@ -29,19 +30,22 @@ def for_readers(document: str, units: Sequence[TextUnit]) -> list[TextUnit]:
     A unit that opens with a command does so too if a neighbour in its paragraph does.
     """
     found = [speaks_to_a_model(unit.text) for unit in units]
-    order = [*range(1, len(units)), *range(len(units) - 2, -1, -1)]
-    for place, before in zip(order, [*range(len(units) - 1), *range(len(units) - 1, 0, -1)], strict=True):
-        first, last = sorted((place, before))
-        between = document[units[first].stop : units[last].start]
-        if found[before] and "\n\n" not in between and _commands(units[place].text):
+    pairs = [*pairwise(range(len(units)))]
+    for known, place in [
+        *pairs,
+        *((after, before) for before, after in reversed(pairs)),
+    ]:  # forwards, then back
+        first, last = sorted((known, place))
+        is_one_paragraph = "\n\n" not in document[units[first].stop : units[last].start]
+        if found[known] and is_one_paragraph and _commands(units[place].text):
             found[place] = True
     return [unit for unit, addressed in zip(units, found, strict=True) if not addressed]
 
 
 def _commands(sentence: str) -> bool:
     """Return whether a sentence opens with a command."""
-    first = unicode_words(sentence)[:1]
-    return any(commands.issuperset(first) for commands, _, _ in _wordings()) and bool(first)
+    words = unicode_words(sentence)
+    return bool(words) and any(words[0] in commands for commands, _, _ in _wordings())
 
 
 def speaks_to_a_model(sentence: str) -> bool:

@@ -25,7 +25,7 @@ from precis.generation.decoder_batches import Watch
 from precis.generation.input_plan import assumed_limit, input_limit
 from precis.generation.model_loader import LoadedModel, load_model
 from precis.generation.model_location import ModelLocation
-from precis.generation.summary import NOTHING, Summary, kept
+from precis.generation.summary import NOTHING, Summary, kept, several
 from precis.models.unit_scorer import UnitScorer
 from precis_text.control_characters import main_part, unmarked
 from precis_text.documents.passages import Passages, text_of
@@ -112,9 +112,7 @@ class Extractor:
         self, documents: Sequence[str | Passages], **options: Unpack[ExtractOptions]
     ) -> list[Summary]:
         """Return the extracts of `documents`, in their order. Options are those of `stream`."""
-        if isinstance(documents, str):
-            raise UserError("summarize takes a list of documents; for a single one write [document]")
-        return list(self.stream(documents, **options))
+        return list(self.stream(several(documents), **options))
 
     def stream(
         self,

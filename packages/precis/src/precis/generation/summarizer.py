@@ -39,6 +39,7 @@ from precis.generation.partial_summaries import Beginnings
 from precis.generation.summary import NOTHING as NOTHING
 from precis.generation.summary import Summary as Summary
 from precis.generation.summary import kept as kept
+from precis.generation.summary import several
 from precis.generation.written_forms import written_forms
 from precis_text.control_characters import UNIT_MARK, main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
@@ -176,9 +177,7 @@ class Summarizer:
         self, documents: Sequence[str | Passages], **options: Unpack[StreamOptions]
     ) -> list[Summary]:
         """Return the summaries of `documents`, in their order. Options are those of `stream`."""
-        if isinstance(documents, str):
-            raise UserError("summarize takes a list of documents; for a single one write [document]")
-        return list(self.stream(documents, **options))
+        return list(self.stream(several(documents), **options))
 
     def stream(
         self,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from precis.generation.input_plan import How
 from precis.generation.model_metadata import Mode
+from precis_text.errors import UserError
 from precis_text.forms.form import FormLine, FormType
 from precis_text.support.write_or_quote import SummarySentence
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +58,17 @@ class Summary:
 
 
 NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
+
+
+def several(documents: Sequence[T]) -> Sequence[T]:
+    """Return the documents of a `summarize` method.
+
+    Raises:
+        UserError: if they are one string.
+    """
+    if isinstance(documents, str):
+        raise UserError("summarize takes a list of documents; for a single one write [document]")
+    return documents
 
 
 def kept(text: str, tokens: int) -> Summary:

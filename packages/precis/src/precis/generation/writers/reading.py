@@ -69,8 +69,7 @@ class Readable:
         count = _most(len(self.units), lambda count: fits(self.join(self.units[:count])))
         if count:
             return self.join(self.units[:count])
-        first = self.join(self.units[:1])
-        return first[: _most(len(first), lambda stop: fits(first[:stop]))]
+        return longest_start(self.join(self.units[:1]), fits)
 
     def pieces(self, fits: Callable[[str], bool]) -> list[str]:
         """Return texts that fit and together hold all units; a unit that does not fit is split."""
@@ -91,14 +90,14 @@ def _split(text: str, fits: Callable[[str], bool]) -> list[str]:
     """Return parts of a text that fit; the caller has checked that some words do."""
     found: list[str] = []
     while not fits(text):
-        stop = max(1, _most(len(text), partial(_fits_to, text, fits)))
-        found.append(text[:stop])
-        text = text[stop:]
+        found.append(longest_start(text, fits) or text[:1])
+        text = text[len(found[-1]) :]
     return [*found, text] if text.strip() else found
 
 
-def _fits_to(text: str, fits: Callable[[str], bool], stop: int) -> bool:
-    return fits(text[:stop])
+def longest_start(text: str, fits: Callable[[str], bool]) -> str:
+    """Return the longest start of a text that fits; "" if none does."""
+    return text[: _most(len(text), lambda stop: fits(text[:stop]))]
 
 
 def _most(count: int, fits: Callable[[int], bool]) -> int:

@@ -14,9 +14,9 @@ from precis.data.text.prompts import Prompt
 from precis.generation.decoder_batches import Watch
 from precis.generation.input_plan import How, Long
 from precis.generation.summarizer import StreamOptions
-from precis.generation.summary import NOTHING, Summary, kept
+from precis.generation.summary import NOTHING, Summary, kept, several
 from precis.generation.writers.chat import ChatModel, plain_reply
-from precis.generation.writers.reading import Choose, Readable, by_centrality
+from precis.generation.writers.reading import Choose, Readable, by_centrality, longest_start
 from precis.generation.written_forms import written_forms
 from precis_text.control_characters import main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
@@ -89,9 +89,7 @@ class Writer:
         self, documents: Sequence[str | Passages], **options: Unpack[StreamOptions]
     ) -> list[Summary]:
         """Return the summaries of `documents`, in their order. Options are those of `stream`."""
-        if isinstance(documents, str):
-            raise UserError("summarize takes a list of documents; for a single one write [document]")
-        return list(self.stream(documents, **options))
+        return list(self.stream(several(documents), **options))
 
     def stream(
         self, documents: Iterable[str | Passages], **options: Unpack[StreamOptions]
@@ -328,16 +326,9 @@ def _fitted(
         return [replace(held[0], text=split_sentences(text)[0])], True
     if isinstance(cap, Words):
         return [replace(held[0], text=first_words(text, cap.count))], False
-    return [replace(held[0], text=_within(text, cap.count, count))], False
-
-
-def _within(text: str, most: int, count: Count) -> str:
-    """Return the longest start of a text with at most `most` tokens."""
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if count(text[:middle]) <= most else (low, middle - 1)
-    return text[:low].rstrip()
+    most = cap.count
+    start = longest_start(text, lambda part: count(part) <= most).rstrip()
+    return [replace(held[0], text=start)], False
 
 
 def _still_shown(summary: Summary) -> Summary:
