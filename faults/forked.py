@@ -23,7 +23,7 @@ _MODULES = (
     "precis.phases.train.finetuning precis.phases.train.grounding precis.phases.train.pretraining "
     "precis.phases.train.prefix_tuning precis.phases.train.tokenizer_training precis.phases.data.corpus_packing "
     "precis.phases.measure.model_scores precis.phases.data.pair_checks precis.phases.use.summarization "
-    "precis.phases.use.prophetnet_conversion precis.cli.application precis.training.curves scipy.stats "
+    "precis.phases.use.model_conversion precis.cli.application precis.training.curves scipy.stats "
     "precis.batch.batch_run precis.server.asgi_app"
 )
 PATIENCE = 300.0

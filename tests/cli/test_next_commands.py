@@ -42,7 +42,7 @@ DONE = {"is_main": True, "model": Path("model"), "kept": "best", "result": RESUL
     [
         (
             ["convert", "a.pt"],
-            "use.prophetnet_conversion.convert",
+            "use.model_conversion.convert",
             {"parameters": 1, "streams": 2, "has_tokenizer": True},
         ),
         (["ground", "--model", "m", "--tasks", "samsum"], "plans.mixture_plan.ground", DONE),

@@ -15,7 +15,7 @@ from precis.generation.model_loader import load_model
 from precis.generation.summarizer import Summarizer
 from precis.models.prophetnet import fairseq_weights as prophetnet_fairseq
 from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
-from precis.phases.use.prophetnet_conversion import convert
+from precis.phases.use.model_conversion import convert
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 from tests.devices import beside

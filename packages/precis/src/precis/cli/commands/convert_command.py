@@ -64,7 +64,7 @@ def convert(
     from precis.cli.framework.console import note
 
     begin()
-    from precis.phases.use.prophetnet_conversion import convert as run_convert
+    from precis.phases.use.model_conversion import convert as run_convert
 
     done = run_convert(source, out, tokenizer=tokenizer, decoder_layers=decoder_layers)
     kind = "DeBERTa's encoder and a new decoder"

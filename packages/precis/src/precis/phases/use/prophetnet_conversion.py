@@ -1,92 +1,33 @@
-"""Converts a released ProphetNet, a fairseq checkpoint or a transformers folder, or a DeBERTa to a model folder."""
+"""Opens a released ProphetNet, a fairseq checkpoint or a transformers folder, with a tokenizer that fits it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import GenerationConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from precis.data.text.encoding import SENTENCE_MARKS
-from precis.data.text.unigram_tokenizer import load_tokenizer, without_start
-from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
+from precis.data.text.unigram_tokenizer import without_start
 from precis.models.prophetnet.fairseq_weights import convert_fairseq, has_berts_entries
 from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
 from precis.models.prophetnet.prophetnet_weights import load_transformers
-from precis.phases.output_folders import folder_to_be
-from precis.phases.run_folder import export_folder
-from precis.phases.use.deberta_conversion import is_deberta, model_of_deberta
-from precis.storage.seal import refuse_foreign
-from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
 
 _SENTENCE_MARK = 2  # the id that ProphetNet puts between sentences
-_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Converted:
-    """The result: parameters, predicting streams, whether there is a tokenizer, or the problem with it.
-
-    A DeBERTa with a new decoder has None for streams.
-    """
-
-    parameters: int
-    streams: int | None
-    has_tokenizer: bool
-    tokenizer_problem: str | None = None
-
-
-def convert(
-    source: Path, out: Path, *, tokenizer: str | None = None, decoder_layers: int | None = None
-) -> Converted:
-    """Write the model in `source` to the folder `out`, with a tokenizer if one is given or is in `source`.
-
-    Args:
-        source: a fairseq checkpoint (`.pt`, `.safetensors`) or a transformers folder of a ProphetNet; or a folder of a
-            DeBERTa-v2/v3, which becomes the encoder of a Z-Code++ with a new decoder.
-        tokenizer: folder or hub name; `bert-base-uncased` has the same vocabulary as the released English models.
-            For a ProphetNet, texts end with [SEP] and do not start with [CLS].
-        decoder_layers: depth of the decoder that DeBERTa lacks; if None, the encoder's.
-
-    Raises:
-        UserError: `source` cannot be read safely or is another model, the tokenizer does not fit, or `out` exists.
-    """
-    _check_free(out)
-    words = problem = None
-    if tokenizer is not None:
-        words = load_tokenizer(tokenizer)
-    elif _has_tokenizer(source):
-        try:
-            words = load_tokenizer(str(source))
-        except UserError as error:  # transformers 5 removed the tokenizer of XLM-ProphetNet
-            problem = str(error)
-    model: PreTrainedModel
-    if is_deberta(source):
-        model = model_of_deberta(source, words, decoder_layers=decoder_layers)
-    elif decoder_layers is not None:
-        raise UserError("--decoder-layers is for a DeBERTa, which lacks a decoder; omit it")
-    else:
-        model, words = _prophetnet(source, words, tokenizer=str(tokenizer or source))
-
-    def write(place: Path) -> None:
-        model.save_pretrained(place)
-        if words is not None:
-            words.save_pretrained(place)
-
-    export_folder(out, write)
-    return Converted(
-        parameters=sum(p.numel() for p in model.parameters()),
-        streams=getattr(model.config, "ngram", None),
-        has_tokenizer=words is not None,
-        tokenizer_problem=problem,
-    )
-
-
-def _prophetnet(
+def model_of_prophetnet(
     source: Path, words: PreTrainedTokenizerBase | None, *, tokenizer: str
 ) -> tuple[ProphetNetForConditionalGeneration, PreTrainedTokenizerBase | None]:
-    """Return a ProphetNet, and its tokenizer as ProphetNet reads."""
+    """Return a ProphetNet, and its tokenizer as ProphetNet reads.
+
+    Args:
+        words: its tokenizer, if there is one.
+        tokenizer: the tokenizer's place, for messages.
+
+    Raises:
+        UserError: the model cannot be read safely, or the tokenizer is missing or does not fit.
+    """
     if source.is_dir():
         model = load_transformers(ProphetNetForConditionalGeneration, source)
     else:
@@ -100,24 +41,6 @@ def _prophetnet(
         return model, None
     _fit(words, model, tokenizer=tokenizer, decides=not source.is_dir())
     return model, without_start(words)
-
-
-def _check_free(out: Path) -> None:
-    """Refuse an existing folder, unless this command wrote it without a tokenizer."""
-    folder_to_be(out)
-    if not out.is_dir() or not any(out.iterdir()):
-        return
-    refuse_foreign(out)
-    try:
-        kind = read_json(out / "config.json").get("model_type")
-    except (OSError, ValueError, AttributeError):
-        kind = None
-    if kind != ProphetNetConfig.model_type or _has_tokenizer(out):
-        raise UserError(f"{out}: already exists; name a new folder with --out")
-
-
-def _has_tokenizer(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in _TOKENIZER_FILES)
 
 
 def _fit(
