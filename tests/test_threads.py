@@ -55,7 +55,7 @@ def test_a_forked_process_decides_for_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "spins"), [({}, "1000"), ({"GOMP_SPINCOUNT": "70"}, "70"), ({"OMP_WAIT_POLICY": "PASSIVE"}, "0")]
+    ("said", "spins"), [({}, "3000"), ({"GOMP_SPINCOUNT": "70"}, "70"), ({"OMP_WAIT_POLICY": "PASSIVE"}, "0")]
 )
 def test_openmp_bounds_the_spinning_unless_the_user_says_how_to_wait(
     said: dict[str, str], spins: str

@@ -2,8 +2,8 @@
 
 The decoders, sizes and searches are those of `benchmarks.compare.decode` at batch 1. Each round times all contenders
 beside each number of neighbours, so what else the machine does changes all of them alike. A slowdown is the time beside
-neighbours over the time alone in the same round. "precis fp32, awake" is ours as it was before
-`precis.threads.bound_waiting`: OpenMP's threads spin as long as GNU's library lets them by itself.
+neighbours over the time alone in the same round. "precis fp32, 300000 spins" and its like are ours with threads that
+wait awake for another time than `precis.threads.bound_waiting` sets: 300,000 is that of GNU's OpenMP by itself.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ NEIGHBOURS = (0, 1, 2, 4)
 SLOWDOWN = 1 / 1.3
 """The goal: our slowdown beside two neighbours is at most 1.3 times the peer's."""
 
-AWAKE = {"GOMP_SPINCOUNT": "300000"}
+SPINS = (1_000, 10_000, 300_000)
+"""How often a thread without work looks for some before it sleeps, for the contenders that show the choice."""
 
 _BITS = ("fp32", "int8")
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """The benchmark; `quick` has fp32 of CTranslate2 and ours, 0 and 2 neighbours, and fewer rounds."""
+    """The benchmark; `quick` has fp32 of CTranslate2 and ours, up to 2 neighbours, and fewer rounds."""
     of_decode = decode.bench(quick=True)
     bits = _BITS[:1] if quick else _BITS
-    cells = [replace(cell, neighbours=(0, 2) if quick else NEIGHBOURS) for cell in of_decode.cells]
+    cells = [replace(cell, neighbours=NEIGHBOURS[:3] if quick else NEIGHBOURS) for cell in of_decode.cells]
     playing = {f"{who} {each}" for who in ("precis", "CTranslate2 BART") for each in bits}
     contenders = [each for each in of_decode.contenders if each.name in playing | {"transformers BART"}]
-    awake = [
-        replace(each, name=f"{each.name}, awake", environment=AWAKE)
+    spinning = [
+        replace(each, name=f"{each.name}, {spins} spins", environment={"GOMP_SPINCOUNT": str(spins)})
         for each in contenders
         if each.name == "precis fp32"
+        for spins in SPINS
     ]
     return Bench(
         name="busy",
-        contenders=[each for each in contenders if each.name in playing] if quick else [*contenders, *awake],
+        contenders=[*(each for each in contenders if each.name in playing or not quick), *spinning],
         cells=cells,
         comparisons=[comparison for cell in cells for comparison in _comparisons(cell, bits)],
         settings=BenchSettings(rounds=3 if quick else 5, memory=not quick),

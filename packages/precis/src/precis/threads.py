@@ -7,7 +7,7 @@ import os
 _DECIDED: set[int] = set()  # processes; a forked one has another number
 
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # how long OpenMP's threads wait awake
-_SPINS = "1000"
+_SPINS = "3000"  # docs/benchmarks/decoding.md: fewer are slower alone, more are slower beside other work
 
 
 def bound_waiting() -> None:
