@@ -1,12 +1,15 @@
 """What an installation consists of: licences, hashes, the bill of materials, and where each package comes from."""
 
 import json
+import os
 import re
+import socket
 import threading
 import tomllib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import pytest
 from packaging.utils import canonicalize_name
 
 from tools import supply_chain
@@ -77,6 +80,16 @@ def test_known_vulnerabilities_are_named_by_package() -> None:
         server.shutdown()
     assert found == {"starlette 0.1": ["GHSA-1", "PYSEC-2"]}
     assert asked[0]["queries"][1] == {"package": {"name": "starlette", "ecosystem": "PyPI"}, "version": "0.1"}
+
+
+def test_advisories_without_a_network_exit_with_a_code_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    assert supply_chain.print_advisories([("numpy", "2.0")], url=url) == os.EX_UNAVAILABLE
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"The advisories were not checked: {url} cannot be reached")
+    assert printed.out == ""
 
 
 def test_the_index_of_torch_serves_torch_alone() -> None:

@@ -4,13 +4,15 @@
     licences      their licences; exit 1 if one is not on the list of this file
     requirements  what the service and the readers of documents need here, with versions and hashes of uv.lock, for
                   pip install --no-deps --require-hashes --requirement FILE
-    advisories    known vulnerabilities of the versions in constraints.txt, asked of osv.dev; exit 1 if there are any
+    advisories    known vulnerabilities of the versions in constraints.txt, asked of osv.dev; exit 1 if there are any,
+                  exit 69 (service unavailable) if osv.dev cannot be reached
 
 Only `advisories` uses the network: it sends names and versions.
 """
 
 import argparse
 import json
+import os
 import re
 import sys
 import tomllib
@@ -182,10 +184,24 @@ def main() -> int:
         print(*(f"{name}: {licence}" for name, licence in found.items()), sep="\n")
         return int(not all(map(is_allowed, found.values())))
     else:
-        known = advisories(pinned((ROOT / "constraints.txt").read_text()))
-        print(*(f"{name}: {', '.join(ids)}" for name, ids in known.items()), sep="\n")
-        return int(bool(known))
+        return print_advisories(pinned((ROOT / "constraints.txt").read_text()))
     return 0
+
+
+def print_advisories(packages: list[tuple[str, str]], *, url: str = OSV) -> int:
+    """Print the advisories; the exit code."""
+    try:
+        known = advisories(packages, url=url)
+    except OSError as error:  # no network, a timeout, or an answer with an HTTP error
+        print(
+            f"The advisories were not checked: {url} cannot be reached ({error}). "
+            "Run this again where there is a network.",
+            file=sys.stderr,
+        )
+        return os.EX_UNAVAILABLE
+    print(*(f"{name}: {', '.join(ids)}" for name, ids in known.items()), sep="\n")
+    print(f"{len(packages)} packages checked, {len(known)} with advisories")
+    return int(bool(known))
 
 
 if __name__ == "__main__":
