@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -16,12 +17,14 @@ from precis.cli.framework.options import (
     InstructionToTrain,
     RunFolder,
     SamplingSeed,
+    Seeds,
     TaskToTrain,
     TrainingSettings,
     begin,
     recipe_names,
     training_options,
 )
+from precis_text.errors import UserError
 
 Model = Annotated[
     str | None,
@@ -142,6 +145,7 @@ def finetune(
     answer: AnswerOption = AnswerName.text,
     examples: Examples = None,
     sampling_seed: SamplingSeed = None,
+    seeds: Seeds = None,
     search: Search = False,
     trials: Trials = None,
     space: Space = None,
@@ -153,7 +157,7 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model to its model/.
     """
-    from precis.cli.framework.console import finish, finish_search, note
+    from precis.cli.framework.console import finish, finish_search, finish_seeds, note
     from precis.generation.model_names import refuse_missing
 
     pairs = named_pairs_of(context)
@@ -163,9 +167,9 @@ def finetune(
     begin(training.threads)
     from precis.phases.plans.finetuning_plan import plan_finetuning
 
-    planned = plan_finetuning(
+    plan = partial(
+        plan_finetuning,
         pairs,
-        out=out,
         model=model,
         recipe=recipe,
         tokenizer=tokenizer,
@@ -178,9 +182,21 @@ def finetune(
         space=space or (),
         restart=training.restart,
         command=words_of(context),
-        notify=note,
         **training_options(context),
     )
+    if seeds is not None:
+        from precis.phases.train.seed_runs import train_seeds
+
+        if search:
+            raise UserError("--seeds and --search exclude each other; search first, then train the best settings")
+        done = train_seeds(
+            lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
+        )
+        test_pairs = pairs.to_test(pairs.sources().train.source)
+        commands = next_commands(out, test_pairs=test_pairs, writes=False)
+        finish_seeds(done, restart=training.restart, commands=commands)
+        return
+    planned = plan(out=out, notify=note)
     test_pairs = pairs.to_test(planned.request.sources.train.source)
     commands = next_commands(out, test_pairs=test_pairs, writes=answer is not AnswerName.head)
     if search:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from precis.cli.framework.options import (
     InstructionToTrain,
     PrefixTrainingSettings,
     SamplingSeed,
+    Seeds,
     TaskToTrain,
     UnitsColumn,
     begin,
@@ -95,6 +97,7 @@ def tune(
         typer.Option("--share", help="Share of the pairs to train on, drawn at random: 0.05, ..."),
     ] = None,
     sampling_seed: SamplingSeed = None,
+    seeds: Seeds = None,
     instruction: InstructionToTrain = None,
     columns: ColumnOptions,
     units_column: UnitsColumn = None,
@@ -104,7 +107,7 @@ def tune(
     Writes checkpoints (only of the prefix), metrics and curves to the run folder, the best adapter to its adapter/.
     Give the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
-    from precis.cli.framework.console import finish, note
+    from precis.cli.framework.console import finish, finish_seeds, note
     from precis.generation.model_names import refuse_missing
 
     refuse_missing(model)
@@ -113,10 +116,10 @@ def tune(
     begin(training.threads)
     from precis.phases.plans.tuning_plan import plan_tuning
 
-    planned = plan_tuning(
+    plan = partial(
+        plan_tuning,
         model,
         pairs,
-        out=out,
         method=method,
         instruction=instruction,
         examples=examples,
@@ -124,9 +127,19 @@ def tune(
         sampling_seed=sampling_seed,
         restart=training.restart,
         command=words_of(context),
-        notify=note,
         **training_options(context),
     )
+    if seeds is not None:
+        from precis.phases.train.seed_runs import train_seeds
+
+        done = train_seeds(
+            lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
+        )
+        test_pairs = pairs.to_test(pairs.sources().train.source)
+        commands = next_commands(out, test_pairs=test_pairs, writes=False)
+        finish_seeds(done, restart=training.restart, commands=commands)
+        return
+    planned = plan(out=out, notify=note)
     test_pairs = pairs.to_test(planned.request.sources.train.source)
     commands = next_commands(out, test_pairs=test_pairs, units_column=units_column)
     finish(planned.run(), restart=training.restart, commands=commands)
