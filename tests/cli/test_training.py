@@ -146,7 +146,9 @@ def test_several_seeds_end_with_one_table_and_the_command_that_pools_them(
 ) -> None:
     out, base = tmp_path / "run", save("bart", tmp_path / "base", positions=128)
     data = ["--tasks", pairs] if command == "ground" else ["--data", pairs]
-    start = [*SMALL_RUN] if command == "finetune" else ["--model", base, "--batch-size", 4, "--max-source", 64]
+    start = (
+        [*SMALL_RUN] if command == "finetune" else ["--model", base, "--batch-size", 4, "--max-source", 64]
+    )
     short = [*SHORT[:4], *(SHORT[4:6] if command != "ground" else ()), "--precision", "fp32"]
     words = once(command, *data, *start, *short, "--out", out, "--seeds", 2)
     made = precis(*words)
@@ -155,7 +157,7 @@ def test_several_seeds_end_with_one_table_and_the_command_that_pools_them(
     assert made.out.count("mean") == 1
     assert f" precis evaluate --model {out} " in made.out
     assert {"seed-0", "seed-1", "seeds.json"} <= {path.name for path in out.iterdir()}
-    assert 'seeds = ' not in (out / "seed-1" / "run.toml").read_text()
+    assert "seeds = " not in (out / "seed-1" / "run.toml").read_text()
     assert '"train.seed" = "1"' in (out / "seed-1" / "run.toml").read_text()
 
 

@@ -10,7 +10,7 @@ import pytest
 import precis
 from precis.evaluation.significance import OVER_RUNS
 from precis.phases.train.seed_runs import SeedRuns, runs_with_seeds, train_seeds
-from precis.training import TrainResult, Trained
+from precis.training import Trained, TrainResult
 from precis_text.errors import UserError
 from tests.tiny_models import save
 
@@ -35,9 +35,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def two(pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> SeedRuns:
-    return train_seeds(
-        precis.finetune, pairs, seeds=2, out=tmp_path_factory.mktemp("out") / "two", **BRIEF
-    )
+    return train_seeds(precis.finetune, pairs, seeds=2, out=tmp_path_factory.mktemp("out") / "two", **BRIEF)
 
 
 def weights(run: Path) -> bytes:
@@ -85,7 +83,9 @@ def test_an_interrupted_run_is_the_last_and_evaluation_asks_to_finish_it(tmp_pat
     done = train_seeds(stopped, seeds=3, out=tmp_path / "out")
     assert done.interrupted
     assert list(done.runs) == [0, 1]
-    with pytest.raises(UserError, match=r"seed-1: this run is not finished; repeat the command that trains in"):
+    with pytest.raises(
+        UserError, match=r"seed-1: this run is not finished; repeat the command that trains in"
+    ):
         runs_with_seeds(tmp_path / "out")
     assert done.interval is None
 
@@ -136,7 +136,9 @@ def test_seeds_that_do_not_exist_are_refused(options: dict[str, int], message: s
 def test_a_folder_holds_one_run_or_runs_with_several_seeds(
     pairs: Path, two: SeedRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match=r"contains runs with several seeds; add --seeds, or use another --out"):
+    with pytest.raises(
+        UserError, match=r"contains runs with several seeds; add --seeds, or use another --out"
+    ):
         precis.finetune(pairs, out=two.folder, **BRIEF)
     with pytest.raises(UserError, match="contains a run or a search; use another --out"):
         train_seeds(precis.finetune, pairs, seeds=2, out=two.folder / "seed-0", **BRIEF)

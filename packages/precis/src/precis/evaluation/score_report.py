@@ -358,7 +358,9 @@ def pooled(name: str, runs: Sequence[SystemScores], intervals: Bootstrap) -> Sys
     metrics = {
         measure: intervals.corpus_runs_interval(
             [run.corpus[measure].score for run in runs],
-            np.array([intervals.resampled(run.corpus[measure].resampled, len(run.predictions)) for run in runs]),
+            np.array(
+                [intervals.resampled(run.corpus[measure].resampled, len(run.predictions)) for run in runs]
+            ),
         )
         if measure in runs[0].corpus
         else over_runs.runs_interval(np.array([run.examples[measure] for run in runs]))

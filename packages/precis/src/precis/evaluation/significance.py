@@ -100,7 +100,7 @@ class Bootstrap(Settings):
         return self._interval(mean, drawn)
 
     def runs_paired(self, differences: NDArray[np.float64]) -> PairedTest:
-        """Test whether the mean of `differences` (r, n), of r pairs of runs on n examples, is 0; see `runs_interval`."""
+        """Test whether the mean of `differences` (r, n), of r pairs of runs, is 0; see `runs_interval`."""
         mean, drawn = self._over_runs(differences)
         return self._paired(mean, drawn)
 

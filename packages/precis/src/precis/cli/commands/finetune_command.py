@@ -20,6 +20,7 @@ from precis.cli.framework.options import (
     Seeds,
     TaskToTrain,
     TrainingSettings,
+    Trials,
     begin,
     recipe_names,
     training_options,
@@ -103,10 +104,6 @@ Search = Annotated[
         help=("Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding."),
     ),
 ]
-Trials = Annotated[
-    int | None,
-    typer.Option("--trials", help="Number of grid points to train, drawn at random. Default: all."),
-]
 Space = Annotated[
     list[str] | None,
     typer.Option(
@@ -188,7 +185,9 @@ def finetune(
         from precis.phases.train.seed_runs import train_seeds
 
         if search:
-            raise UserError("--seeds and --search exclude each other; search first, then train the best settings")
+            raise UserError(
+                "--seeds and --search exclude each other; search first, then train the best settings"
+            )
         done = train_seeds(
             lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
         )

@@ -36,7 +36,8 @@ Tasks = Annotated[
         "--tasks",
         help=(
             "Training sets, comma-separated: tasks (see: precis data list), TASK=PLACE, files or folders "
-            "of pairs; all: every task with training files in --data (SQuAD once). Repeatable."
+            "of pairs; zcodepp-table1: the four sets of Z-Code++'s Table 1 with its instructions; all: every task "
+            "with training files in --data (SQuAD once). Repeatable."
         ),
         show_default=False,
     ),

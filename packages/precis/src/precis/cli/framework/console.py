@@ -64,7 +64,7 @@ def finish_search(done: Searched, *, restart: bool, commands: Sequence[str]) -> 
     if done.model is None:
         leave_unfinished(is_main=True, restart=restart)
     print(f"written: {done.folder}/search.json")
-    print(*closing_lines(done.model, commands=commands), sep="\n")
+    print(*closing_lines(done.model, kind=done.model.name, commands=commands), sep="\n")
 
 
 def finish_seeds(done: SeedRuns, *, restart: bool, commands: Sequence[str]) -> None:

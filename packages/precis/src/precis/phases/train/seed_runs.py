@@ -162,7 +162,9 @@ def _refuse(folder: Path, seeds: int, *, last: int) -> None:
             "--seeds runs in one process; under torchrun start one command for each --seed, with its own --out"
         )
     if has_checkpoints(folder) or is_search(folder):
-        raise UserError(f"{folder}: contains a run or a search; use another --out for runs with several seeds")
+        raise UserError(
+            f"{folder}: contains a run or a search; use another --out for runs with several seeds"
+        )
 
 
 def _score(value: float | None) -> str:
