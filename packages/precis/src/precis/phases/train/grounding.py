@@ -39,12 +39,12 @@ from precis.phases.train.pair_training import (
     pair_objective,
     train_on_pairs,
 )
-from precis.phases.train.trainable_model import TrainableModel, load_trainable
+from precis.phases.train.trainable_model import TrainableModel, load_trainable, read_as_planned
 from precis.phases.train.training_pairs import Leaks, read_pairs_of, tell_cut
 from precis.phases.train.training_session import RunOptions, RunRequest, Session
 from precis.phases.train.validation_scores import Sample, Validation, evenly_spaced
 from precis.recipes.planning import resolve_grounding
-from precis.recipes.run_plan import RunPlan
+from precis.recipes.run_plan import Fusion, RunPlan
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first
@@ -298,7 +298,8 @@ def ground(
     if cap < 1:
         raise UserError(f"--cap {cap}: use 1 or more")
     shares = BySize(temperature=temperature, limit=cap)
-    plan = replace(run, model=None)  # the given one has its own shape
+    # the given model has its own shape
+    plan = replace(run, model=run.model if isinstance(run.model, Fusion) else None)
     session = Session(RunRequest(start=start, callbacks=callbacks, **asked), pair_objective(plan))
     sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=plan.train.seed) for chosen in sets]
@@ -306,6 +307,7 @@ def ground(
     with session.held():
         with main_process_first(session.accelerator):
             trainable = load_trainable(start)
+        plan, trainable = read_as_planned(plan, trainable, session.notify)
         plan = fit_to_model(plan, trainable, session.notify)
         mixture = _tokenize(plan, _spread(read), trainable)
         use = _use(plan, sets, trainable.use)
