@@ -11,7 +11,7 @@ from precis.recipes.run_plan import PRECISION
 from precis_experiments.experiment import Runner
 from precis_experiments.resumable_steps import Study
 from precis_experiments.scales import SCALES
-from precis_experiments.zcodepp_steps import tune_on
+from precis_experiments.zcodepp_steps import head_on, is_by_head
 from precis_experiments.zcodepp_studies import (
     STARTS,
     VARIANTS,
@@ -136,7 +136,7 @@ def test_the_ablation_is_judged_on_answers_and_labels_too() -> None:
         return {"scores": {"accuracy": accuracy}, "resampled": {"accuracy": [accuracy] * 50}}
 
     results = {
-        f"mnli-tuned-{name}-{seed}": judged(value)
+        f"mnli-head-{name}-{seed}": judged(value)
         for name, value in (("RTD-and-spans", 40.0), ("without-RTD", 36.0))
         for seed in (0, 1)
     }
@@ -152,15 +152,15 @@ def test_the_ablation_is_judged_on_both_test_sets_of_mnli() -> None:
     def judged(accuracy: float) -> dict[str, object]:
         return {"scores": {"accuracy": accuracy}, "resampled": {"accuracy": [accuracy] * 50}}
 
-    results = {"mnli-tuned-RTD-and-spans-0": {**judged(40.0), "further": {"mnli-mm": judged(39.0)}}}
-    results["mnli-tuned-RTD-and-spans-1"] = judged(42.0)  # of a run whose data had no mismatched genres
+    results = {"mnli-head-RTD-and-spans-0": {**judged(40.0), "further": {"mnli-mm": judged(39.0)}}}
+    results["mnli-head-RTD-and-spans-1"] = judged(42.0)  # of a run whose data had no mismatched genres
     _, matched, mismatched = ablation.table(scale, results).split("| mnli")
     assert "| RTD and spans | 41.0 [" in matched
     assert mismatched.startswith("-mm | accuracy |")
     assert "| RTD and spans | 39.0 [39.0, 39.0] |" in mismatched
 
 
-def test_a_variant_is_tuned_on_answers_and_on_labels_which_have_no_dev_split(
+def test_a_variant_is_judged_by_heads_on_answers_and_on_labels_which_have_no_dev_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are scored on the public dev rows, so that validation rows are held out of train."""
@@ -183,12 +183,14 @@ def test_a_variant_is_tuned_on_answers_and_on_labels_which_have_no_dev_split(
     scale = replace(SCALES["smoke"], batch_tokens=300, test_rows=4)
     runner = Runner(Study(tmp_path / "out", scale, name="x", data=data), data, lambda _: None)
     found = {
-        name: tune_on(scale, runner, name, tmp_path / name, start=start, examples=10)
-        for name in ("mnli", "squad-qa")
+        name: head_on(scale, runner, name, tmp_path / name, start=start) for name in ("mnli", "squad-qa")
     }
     assert {name: set(result["scores"]) for name, result in found.items()} == {
         "mnli": {"accuracy"},
         "squad-qa": {"exact_match", "answer_f1"},
     }
     assert set(found["mnli"]["further"]["mnli-mm"]["scores"]) == {"accuracy"}
-    assert found["squad-qa"]["steps"] == scale.few_shot_steps
+    assert {result["steps"] for result in found.values()} == {scale.head_steps}
+    assert not is_by_head("samsum")
+    config = json.loads((tmp_path / "mnli" / "run" / "model" / "config.json").read_text())
+    assert config["architectures"] == ["ZCodePPForSequenceClassification"]

@@ -51,6 +51,7 @@ from precis_experiments.prefix_tables import (
     SYSTEMS,
     UNTUNED,
     cell,
+    claims,
     draw_all,
     rate_step,
     tables,
@@ -264,5 +265,6 @@ discourse_prefix = Experiment(
     scales=PREFIX_SCALES,
     steps=_steps,
     table=tables,
+    claims=claims,
     draw=draw_all,
 )

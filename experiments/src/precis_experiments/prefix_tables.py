@@ -14,12 +14,14 @@ from precis_experiments.experiment import (
     Results,
     each_run,
     gain,
+    gain_interval,
     markdown,
     rouge_cells,
     runs_of,
 )
 from precis_experiments.resumable_steps import Result
 from precis_experiments.scales import FINE_TUNING, LOW, TOP, WHOLE, PrefixScale
+from precis_experiments.verdicts import Claim, between
 from precis_text.row import counted
 
 UNTUNED = "the base, untuned"
@@ -270,6 +272,45 @@ def _costs(results: Results) -> list[str]:
         "no other step of this study ran.",
         "",
     ]
+
+
+#: Better system, worse system, words, table.
+CLAIMS = (
+    ("uniblock", "prefix", "UniBlock beats a plain prefix", "Table 2"),
+    ("hierblock", "prefix", "HierBlock beats a plain prefix", "Table 2"),
+    ("truncsa", "prefix", "TruncSA beats a dense prefix", "Table 4"),
+    ("softsa", "prefix", "SoftSA beats a dense prefix", "Table 4"),
+    ("htruncsa", "truncsa", "HTruncSA beats TruncSA", "Table 4"),
+    ("hsoftsa", "softsa", "HSoftSA beats SoftSA", "Table 4"),
+    ("hierblock+softsa", "hierblock", "SoftSA adds to HierBlock", "Table 5"),
+    ("prefix", FINE_TUNING, "a prefix beats fine-tuning", "Table 2"),
+    (TOP, LOW, "top layers beat low ones", "Table 10"),
+)
+
+
+def claims(scale: PrefixScale, results: Results) -> list[Claim]:
+    """Return the claims of Tables 2, 4, 5 and 10 for each task, and of the figures with few pairs."""
+    found = []
+    for name in ("e2e", "samsum", *scale.other_facts):
+        printed = PAPER.get(name, {})
+        for better, worse, words, table in CLAIMS:
+            sides = [_runs(results, name, system, scale.seeds_on(name)) for system in (better, worse)]
+            figures = [printed.get(system, "").rpartition("/")[2] for system in (better, worse)]
+            theirs = between(*figures) if all(figures) else ""
+            found.append(_claim(f"{words}, {name}", table, theirs, sides))
+    for name in scale.low_tasks:
+        for share in scale.shares:
+            if share < 0.5:
+                systems = ("hierblock+softsa", FINE_TUNING)
+                sides = [_low(scale, name, system, share, results) for system in systems]
+                words = f"HierBlock+SoftSA beats fine-tuning with {share:.0%} of the pairs, {name}"
+                found.append(_claim(words, "Figures 4, 8", "", sides))
+    return found
+
+
+def _claim(words: str, table: str, theirs: str, sides: Sequence[Mapping[int, Result]]) -> Claim:
+    ours, runs = gain_interval(*sides)
+    return Claim(words=f"{words}, ROUGE-L", source=f"prefixes, {table}", theirs=theirs, ours=ours, runs=runs)
 
 
 def draw_all(scale: PrefixScale, results: Results, folder: Path) -> None:

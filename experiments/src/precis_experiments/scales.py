@@ -59,7 +59,8 @@ class Scale(PreTrainedScale):
         shape: further changes to the recipe's model, by name: on a CPU, fewer random numbers and position keys.
         phase1_steps: pre-training steps of the tuned model; each model of the ablation has `ablation_steps`.
         tasks: the fine-tuning tasks of the few-shot study; phase 2 leaves these and SAMSum out.
-        judged_on: the fine-tuning tasks of the ablation.
+        judged_on: the fine-tuning tasks of the ablation; labels and SQuAD's answers come from a head on the encoder.
+        head_steps, head_rate: steps and peak rate of the heads, on all pairs.
         grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2.
         invented_pairs: number of pairs of the project's own synthetic corpus in phase 2.
         examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
@@ -81,6 +82,8 @@ class Scale(PreTrainedScale):
     examples: tuple[int, ...] = (10, 100, 1000)
     sampling_seeds: tuple[int, ...] = (0, 1, 2)
     ablation_seeds: tuple[int, ...] = (0, 1)
+    head_steps: int = 3000
+    head_rate: float = 1e-4
     few_shot_steps: int = 2000
     validate_every: int = 100
     full_epochs: float

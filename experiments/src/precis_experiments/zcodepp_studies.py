@@ -1,8 +1,9 @@
 """Z-Code++'s two studies: few examples (Table 11), and the effect of each part of pre-training (A.4, Table 12).
 
 `fewshot` compares the pre-training phases with 0, 10, 100, 1000 and all examples of SAMSum, CNN/DailyMail and XSum.
-`ablation` compares replaced-token detection, disentangled attention and spans at equal steps, on summaries, on SQuAD's
-answers and on MNLI's labels as text. A scale chooses among these; tasks that the data lack are left out.
+`ablation` compares replaced-token detection, disentangled attention and spans at equal steps: on summaries, and by
+heads on the encoder for MNLI's labels and SQuAD's spans. A scale chooses among these; tasks that the data lack are left
+out.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from precis.data.batches.pretraining_batches import Corruption
 from precis.data.tasks.tasks import task
 from precis.evaluation.score_report import title_of
+from precis.evaluation.significance import OVER_RUNS
 from precis.objectives.pretraining_objectives import SpansAlone
 from precis.recipes.pretraining_runs import PreTrainRun
-from precis_experiments.corpus_scores import corpus_cells, corpus_gains
+from precis_experiments.corpus_scores import corpus_cells, corpus_gain, corpus_gains
 from precis_experiments.experiment import (
     FURTHER_TESTS,
     ROUGE_TYPES,
@@ -26,13 +30,24 @@ from precis_experiments.experiment import (
     drop_model,
     each_run,
     gain,
+    gain_interval,
     markdown,
     rouge_cells,
     runs_of,
 )
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import SCALES, Scale
-from precis_experiments.zcodepp_steps import TASK, phase1, phase1_run, phase2, score_on, tune_on
+from precis_experiments.verdicts import Claim, between
+from precis_experiments.zcodepp_steps import (
+    TASK,
+    head_on,
+    is_by_head,
+    phase1,
+    phase1_run,
+    phase2,
+    score_on,
+    tune_on,
+)
 
 FEWSHOT_NOTE = """\
 Intervals: 95%, test documents resampled, Student's t over draws of the examples; differences are of ROUGE-L,
@@ -124,6 +139,27 @@ def _fewshot_table(scale: Scale, results: Results) -> str:
     return "\n".join([*lines, FEWSHOT_NOTE]) + "\n"
 
 
+def _fewshot_claims(scale: Scale, results: Results) -> list[Claim]:
+    """Return Table 11's claim for each task and size: grounding helps."""
+    claims = []
+    for name in scale.tasks:
+        for size in (0, *scale.examples):
+            seeds: tuple[int | None, ...] = scale.sampling_seeds if size else (None,)
+            above, below = (
+                runs_of(results, {seed: _fewshot_cell(name, start, size, seed) for seed in seeds})
+                for start in ("phase1+2", "phase1")
+            )
+            ours, runs = gain_interval(above, below)
+            printed = [
+                TABLE_11.get((name, start), {}).get(size, "").rpartition("/")[2]
+                for start in ("phase1+2", "phase1")
+            ]
+            theirs = between(*printed) if all(printed) else ""
+            words = f"phase 2 helps on {name} with {size:,} examples, ROUGE-L"
+            claims.append(Claim(words=words, source="Z-Code++ Table 11", theirs=theirs, ours=ours, runs=runs))
+    return claims
+
+
 def _fewshot_rows(scale: Scale, name: str, results: Results) -> list[list[str]]:
     rows = []
     for size in (0, *scale.examples, None):
@@ -148,7 +184,13 @@ def _tokens(results: Results) -> str:
     return f"; {packed:,} tokens of text packed, {read:,} read in phase 1"
 
 
-fewshot = Experiment(name="zcodepp-fewshot", scales=SCALES, steps=_fewshot_steps, table=_fewshot_table)
+fewshot = Experiment(
+    name="zcodepp-fewshot",
+    scales=SCALES,
+    steps=_fewshot_steps,
+    table=_fewshot_table,
+    claims=_fewshot_claims,
+)
 
 
 WHOLE = "RTD and spans"
@@ -167,6 +209,20 @@ APPENDIX_A4 = """\
 The paper (ACL version, A.4) prints: with disentangled attention MNLI +0.9/+1.2, ROUGE-2 +0.39 on XSum and
 +0.22 on CNNDM; without RTD language understanding "significantly" worse; spans better than gap sentences (no figure).
 """
+#: What each variant lacks, as a claim.
+PARTS = {
+    "without RTD": "RTD helps",
+    "without disentangled attention": "disentangled attention helps",
+    "gap sentences instead of spans": "spans beat gap sentences",
+}
+#: The differences that A.4 prints, and the ROUGE type of each summarization task there.
+PRINTED_A4 = {
+    ("without disentangled attention", "mnli"): "+0.9",
+    ("without disentangled attention", "mnli-mm"): "+1.2",
+    ("without disentangled attention", "xsum"): "+0.39",
+    ("without disentangled attention", "cnndm"): "+0.22",
+}
+PRINTED_MEASURE = {"xsum": "rouge2", "cnndm": "rouge2"}
 _EXAMPLES = 1000
 
 
@@ -187,16 +243,19 @@ def _ablation_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
             origin = _ablation_cell("pretrained", name, seed)
             yield phase1(runner, origin, variant(scale, name, seed=seed))
             for task_name in judged_on:
-                tune = partial(
-                    tune_on,
-                    scale,
-                    runner,
-                    task_name,
-                    start=runner.model_of(origin),
-                    examples=_examples(scale),
+                begin = runner.model_of(origin)
+                tune = (
+                    partial(head_on, scale, runner, task_name, start=begin, seed=seed)
+                    if is_by_head(task_name)
+                    else partial(tune_on, scale, runner, task_name, start=begin, examples=_examples(scale))
                 )
-                cell = _of_task(task_name, _ablation_cell("tuned", name, seed))
-                yield Step(cell, tune, drop_model, needs=(origin,))
+                yield Step(_judged_cell(task_name, name, seed), tune, drop_model, needs=(origin,))
+
+
+def _judged_cell(task_name: str, name: str, seed: int) -> str:
+    """Return the name of a step that judges a variant on a task; heads have steps of their own name."""
+    stage = "head" if is_by_head(task_name) else "tuned"
+    return _of_task(task_name, _ablation_cell(stage, name, seed))
 
 
 def _ablation_cell(stage: str, name: str, seed: int) -> str:
@@ -233,7 +292,8 @@ def _ablation_table(scale: Scale, results: Results) -> str:
     )
     first = (
         f"{scale.ablation_steps:,} steps each, seeds {', '.join(map(str, scale.ablation_seeds))}, scale {scale.name}; "
-        f"then SAMSum with {_examples(scale)} examples, test, {scale.test_rows} dialogues."
+        f"then SAMSum with {_examples(scale)} examples, test, {scale.test_rows} dialogues; MNLI and SQuAD by heads on "
+        f"the encoder, {scale.head_steps:,} steps on all pairs."
     )
     others = [
         line
@@ -269,11 +329,54 @@ def _judged_runs(
     scale: Scale, task_name: str, test: str, name: str, results: Results
 ) -> Mapping[int, Result]:
     """Return the scores of a variant's fine-tuning runs on one of a task's test sets, by seed."""
-    steps = {seed: _of_task(task_name, _ablation_cell("tuned", name, seed)) for seed in scale.ablation_seeds}
+    steps = {seed: _judged_cell(task_name, name, seed) for seed in scale.ablation_seeds}
     runs = runs_of(results, steps)
     if test == task_name:
         return runs
     return {seed: run["further"][test] for seed, run in runs.items() if test in run.get("further", {})}
 
 
-ablation = Experiment(name="zcodepp-ablation", scales=SCALES, steps=_ablation_steps, table=_ablation_table)
+def _ablation_claims(scale: Scale, results: Results) -> list[Claim]:
+    """Return A.4's claims: each part helps, by the span loss and on every task."""
+    claims = []
+    for name, part in PARTS.items():
+        whole, without = (
+            runs_of(
+                results, {seed: _ablation_cell("pretrained", each, seed) for seed in scale.ablation_seeds}
+            )
+            for each in (WHOLE, name)
+        )
+        common = [seed for seed in whole if seed in without]
+        losses = [without[seed]["span_loss"] - whole[seed]["span_loss"] for seed in common]
+        ours = OVER_RUNS.runs_interval(np.array(losses)[:, None]) if common else None
+        words = f"{part}, held-out span loss (nats)"
+        claims.append(Claim(words=words, source="Z-Code++ A.4", theirs="", ours=ours, runs=len(common)))
+        for task_name in scale.judged_on:
+            for test in (task_name, *FURTHER_TESTS.get(task_name, ())):
+                claims.append(_judged_claim(scale, (task_name, test, name), part, results))
+    return claims
+
+
+def _judged_claim(scale: Scale, what: tuple[str, str, str], part: str, results: Results) -> Claim:
+    """Return the claim that a part helps on one test set."""
+    task_name, test, name = what
+    whole, without = (_judged_runs(scale, task_name, test, each, results) for each in (WHOLE, name))
+    metrics = task(test).metrics
+    if metrics:
+        measure = metrics[0]
+        ours, runs = corpus_gain(whole, without, measure)
+    else:
+        measure = PRINTED_MEASURE.get(test, "rougeL")
+        ours, runs = gain_interval(whole, without, measure)
+    theirs = PRINTED_A4.get((name, test), "")
+    words = f"{part}, {test}, {title_of(measure)}"
+    return Claim(words=words, source="Z-Code++ A.4", theirs=theirs, ours=ours, runs=runs)
+
+
+ablation = Experiment(
+    name="zcodepp-ablation",
+    scales=SCALES,
+    steps=_ablation_steps,
+    table=_ablation_table,
+    claims=_ablation_claims,
+)
