@@ -11,7 +11,7 @@ from precis.recipes.run_plan import PRECISION
 from precis_experiments.experiment import Runner
 from precis_experiments.resumable_steps import Study
 from precis_experiments.scales import SCALES
-from precis_experiments.zcodepp_steps import head_on, is_by_head
+from precis_experiments.zcodepp_steps import head_on, is_by_head, tune_on
 from precis_experiments.zcodepp_studies import (
     STARTS,
     VARIANTS,
@@ -126,6 +126,40 @@ def test_each_task_of_table_11_has_rows_beside_the_papers() -> None:
         _, _, rest = text.partition(f"| {name}, examples")
         assert rest.splitlines()[2].endswith(f"| {paper} |")
     assert "cnndm" not in fewshot.table(SCALES["micro"], results).split("Phase 2")[0]
+
+
+def test_other_models_have_rows_of_their_own_beside_the_papers(tmp_path: Path) -> None:
+    scale = replace(SCALES["micro"], beside=("google/pegasus-large",))
+    runner = Runner(Study(tmp_path / "out", scale, name="x", data=tmp_path), tmp_path, lambda _: None)
+    for split in ("train", "dev", "test"):
+        (tmp_path / "samsum").mkdir(exist_ok=True)
+        (tmp_path / "samsum" / f"{split}.jsonl").write_text('{"document": "Ann sings.", "summary": "Ann."}\n')
+    steps = {step.name: step for step in fewshot.steps(scale, runner)}
+    assert steps["google-pegasus-large-10-0"].needs == ()
+    assert steps["google-pegasus-large-0"].needs == ()
+    assert len(steps) == 3 + 3 + 4 * (3 * 3 + 1)
+    results = {"google-pegasus-large-100-0": result(20), "phase1+2-100-0": result(15)}
+    row = next(line for line in fewshot.table(scale, results).splitlines() if "pegasus-large |" in line)
+    assert row.startswith("| 100 | google/pegasus-large |")
+    assert row.endswith("| 45.0/19.8/36.1 |")
+
+
+def test_another_model_is_tuned_with_the_settings_for_pre_trained_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PRECISION, "fp32")
+    other = str(save("bart", tmp_path / "bart", positions=512))
+    scale = replace(SCALES["smoke"], beside=(other,), few_shot_steps=1, test_rows=2, dev_rows=2)
+    rows = [{"document": f"Ann sings song {n}.", "summary": f"Song {n}."} for n in range(12)]
+    for split in ("train", "dev", "test"):
+        (tmp_path / "samsum").mkdir(exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "samsum" / f"{split}.jsonl").write_text(lines)
+    runner = Runner(Study(tmp_path / "out", scale, name="x", data=tmp_path), tmp_path, lambda _: None)
+    found = tune_on(scale, runner, "samsum", tmp_path / "tuned", start=other, examples=10)
+    assert set(found["rouge"]) == {"rouge1", "rouge2", "rougeL"}
+    run = json.loads((tmp_path / "tuned" / "run" / "settings.json").read_text())["run"]
+    assert (run["name"], run["train"]["learning_rate"]) == ("pretrained", 3e-5)
 
 
 def test_the_ablation_is_judged_on_answers_and_labels_too() -> None:

@@ -168,7 +168,7 @@ class Runner:
         place: Path,
         *,
         dev_rows: int,
-        start: Path | None = None,
+        start: Path | str | None = None,
         plan: TunePlan | None = None,
         tokenizer: str | None = None,
         instruction: str | None = None,

@@ -64,6 +64,7 @@ class Scale(PreTrainedScale):
         grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2.
         invented_pairs: number of pairs of the project's own synthetic corpus in phase 2.
         examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
+        beside: other models of the few-shot study, as folders or hub names; each has its rows, without a phase of ours.
         few_shot_steps, validate_every: maximum number of steps of few-shot fine-tuning, and its validation interval
             in steps.
         full_epochs: passes over all pairs of a task.
@@ -84,6 +85,7 @@ class Scale(PreTrainedScale):
     ablation_seeds: tuple[int, ...] = (0, 1)
     head_steps: int = 3000
     head_rate: float = 1e-4
+    beside: tuple[str, ...] = ()
     few_shot_steps: int = 2000
     validate_every: int = 100
     full_epochs: float

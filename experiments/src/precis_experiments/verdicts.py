@@ -40,7 +40,7 @@ class Claim:
 
     @property
     def verdict(self) -> Verdict:
-        """What our runs say about the claim."""
+        """The result of our runs: see the module."""
         if self.ours is None:
             return "never run"
         if self.runs > 1 and self.ours.low > 0:

@@ -103,22 +103,24 @@ def tune_on(
     task_name: str,
     place: Path,
     *,
-    start: Path | None,
+    start: Path | str | None,
     examples: int | None,
     sampling_seed: int = 0,
 ) -> Result:
     """Fine-tune on some pairs of a task, or on all if `examples` is None, and score on its test sets.
 
-    If `start` is None, the model is new.
+    If `start` is None, the model is new. A model of `scale.beside` has the recipe and the rate for pre-trained models.
     """
+    is_ours = start not in scale.beside
     changes: dict[str, Any] = {
-        "train.learning_rate": scale.learning_rate,
+        **({"train.learning_rate": scale.learning_rate} if is_ours else {}),
         "batch_tokens": scale.batch_tokens,
         "train.epochs": scale.full_epochs,
         "generated_rows": scale.dev_rows,
         **(scale.model_changes if start is None else {}),
     }
-    run = resolve_run(scale.recipe, task_name=task_name, changes=changes)
+    recipe = scale.recipe if is_ours else None
+    run = resolve_run(recipe, pretrained=not is_ours, task_name=task_name, changes=changes)
     if examples is not None:
         limits = {"train.steps": scale.few_shot_steps, "train.validate_every": scale.validate_every}
         run = with_changes(few_shot(run, examples), limits)
@@ -194,7 +196,7 @@ def _spans_on(scale: Scale, runner: Runner, place: Path, *, start: Path, loop: M
     }
 
 
-def score_on(scale: Scale, runner: Runner, task_name: str, model: Path) -> Result:
+def score_on(scale: Scale, runner: Runner, task_name: str, model: Path | str) -> Result:
     """Return the loss of the references, ROUGE of each example, its means, and a task's metrics on its test set."""
     known = task(task_name)
     pairs = runner.first_test_pairs(task_name, scale.test_rows)

@@ -8,8 +8,10 @@ out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +67,12 @@ TABLE_11 = {
         ("cnndm", "phase1+2", "40.0/17.3/25.3 40.0/17.3/25.3 41.1/18.4/27.5 42.0/19.6/28.9"),
         ("xsum", "phase1", "3.6/0.1/3.7 16.7/2.1/12.6 35.3/12.3/27.5 40.9/17.3/32.8"),
         ("xsum", "phase1+2", "36.6/13.7/28.6 37.4/14.0/29.1 40.6/17.5/30.0 41.9/18.9/33.6"),
+        ("samsum", "t5", "9.4/1.3/8.2 14.0/4.0/12.0 29.6/10.4/23.5 41.4/17.8/32.8"),
+        ("samsum", "pegasus", "26.3/6.4/20.5 37.0/11.7/28.1 45.0/19.8/36.1 49.3/24.4/40.6"),
+        ("cnndm", "t5", "18.5/4.9/13.3 19.0/5.1/13.6 24.2/7.7/17.5 31.9/11.2/21.4"),
+        ("cnndm", "pegasus", "32.9/13.3/29.4 37.6/15.8/33.5 40.3/18.2/37.0 41.7/19.4/38.3"),
+        ("xsum", "t5", "12.8/2.3/9.8 13.2/2.5/10.0 21.5/5.5/17.0 31.2/9.4/23.8"),
+        ("xsum", "pegasus", "19.3/3.0/12.7 19.4/3.5/14.02 39.07/16.4/31.3 41.6/18.2/33.3"),
     )
 }
 
@@ -75,28 +83,48 @@ def _fewshot_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
     yield phase1(runner, "phase1", phase1_run(scale, scale.phase1_steps))
     yield phase2(scale, runner, "phase1+2")
     for name in runner.tasks(scale.tasks):
-        for start in STARTS[1:]:
+        for start in starts_of(scale)[1:]:
             score = partial(_zero_shot, scale, runner, name, start)
-            yield Step(_fewshot_cell(name, start, 0), score, needs=(start,))
+            yield Step(_fewshot_cell(name, start, 0), score, needs=_needs(scale, start))
         for start, examples, seed in ordered_cells(scale):
-            model = None if start == "scratch" else runner.model_of(start)
+            model = _model_of(scale, runner, start)
             tune = partial(
                 tune_on, scale, runner, name, start=model, examples=examples, sampling_seed=seed or 0
             )
-            needs = ("pack" if model is None else start,)
-            yield Step(_fewshot_cell(name, start, examples, seed), tune, drop_model, needs=needs)
+            cell = _fewshot_cell(name, start, examples, seed)
+            yield Step(cell, tune, drop_model, needs=_needs(scale, start))
+
+
+def starts_of(scale: Scale) -> tuple[str, ...]:
+    """Return the starting points of fine-tuning: ours, then the other models."""
+    return (*STARTS, *scale.beside)
+
+
+def _needs(scale: Scale, start: str) -> tuple[str, ...]:
+    """Return the steps that make a starting point; another model needs none."""
+    return () if start in scale.beside else ("pack" if start == "scratch" else start,)
+
+
+def _model_of(scale: Scale, runner: Runner, start: str) -> Path | str | None:
+    """Return the model of a starting point; None for a new one."""
+    if start in scale.beside:
+        return start
+    return None if start == "scratch" else runner.model_of(start)
 
 
 def _zero_shot(scale: Scale, runner: Runner, name: str, start: str, _: object) -> Result:
-    return score_on(scale, runner, name, runner.model_of(start))
+    model = _model_of(scale, runner, start)
+    assert model is not None
+    return score_on(scale, runner, name, model)
 
 
 def ordered_cells(scale: Scale) -> list[tuple[str, int | None, int | None]]:
     """Return (start, examples, sampling seed) of every fine-tuning, most informative first; draws stay together."""
+    starts = starts_of(scale)
     cells = [
-        (start, size, seed) for size in scale.examples for seed in scale.sampling_seeds for start in STARTS
+        (start, size, seed) for size in scale.examples for seed in scale.sampling_seeds for start in starts
     ]
-    return sorted([*cells, *((start, None, None) for start in STARTS)], key=lambda cell: _rank(*cell[:2]))
+    return sorted([*cells, *((start, None, None) for start in starts)], key=lambda cell: _rank(*cell[:2]))
 
 
 def _rank(start: str, examples: int | None) -> int:
@@ -107,7 +135,8 @@ def _rank(start: str, examples: int | None) -> int:
 
 def _fewshot_cell(name: str, start: str, examples: int | None, seed: int | None = None) -> str:
     size = "all" if examples is None else str(examples)
-    return _of_task(name, f"{start}-{size}" + ("" if seed is None else f"-{seed}"))
+    place = re.sub(r"[^\w.+-]+", "-", start)  # another model may be a path
+    return _of_task(name, f"{place}-{size}" + ("" if seed is None else f"-{seed}"))
 
 
 def _of_task(name: str, step: str) -> str:
@@ -132,7 +161,7 @@ def _fewshot_table(scale: Scale, results: Results) -> str:
     for name in scale.tasks:
         header = (
             f"{name}, examples | start | ROUGE-1 | ROUGE-2 | ROUGE-L | of each draw | against the row above "
-            "| loss of the references | Z-Code++ large"
+            "| loss of the references | the paper, large"
         )
         if rows := _fewshot_rows(scale, name, results):
             lines += markdown(header, rows)
@@ -165,12 +194,13 @@ def _fewshot_rows(scale: Scale, name: str, results: Results) -> list[list[str]]:
     for size in (0, *scale.examples, None):
         above: dict[int | None, Result] = {}
         seeds: tuple[int | None, ...] = scale.sampling_seeds if size else (None,)
-        for start in STARTS:
+        for start in starts_of(scale):
             runs = runs_of(results, {seed: _fewshot_cell(name, start, size, seed) for seed in seeds})
             if not runs:
                 continue
             losses = ", ".join(f"{run['loss']:.2f}" for run in runs.values())
-            paper = TABLE_11.get((name, start), {}).get(-1 if size is None else size, "")
+            printed = next((known for known in ("t5", "pegasus") if known in start.lower()), start)
+            paper = TABLE_11.get((name, printed), {}).get(-1 if size is None else size, "")
             shown = "all" if size is None else str(size)
             rows.append([shown, start, *rouge_cells(runs), each_run(runs), gain(runs, above), losses, paper])
             above = runs

@@ -120,7 +120,8 @@ def new(
     show_reference: Annotated[
         bool,
         typer.Option(
-            "--show-reference", help="Show judges the human summary of --data beside both summaries (A.10)."
+            "--show-reference",
+            help="Show judges the human summary of --data too, next to both summaries (A.10).",
         ),
     ] = False,
     documents: Annotated[

@@ -62,7 +62,7 @@ class JudgingStudy:
         return here.document, left, right
 
     def truth(self, page: Showing) -> str:
-        """Return the human summary that the page shows beside both summaries; "" if the study shows none."""
+        """Return the human summary that the page shows next to both summaries; "" if the study shows none."""
         return self.documents[self.layout.items[page.item].document].truth
 
     @cached_property

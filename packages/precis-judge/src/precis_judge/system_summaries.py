@@ -25,7 +25,7 @@ class JudgedDocument:
     """A source document and its summary by each system: system -> summary.
 
     Attributes:
-        truth: the human summary that judges see beside both summaries; "" for none.
+        truth: the human summary that judges see next to both summaries; "" for none.
     """
 
     id: str
@@ -80,7 +80,7 @@ def judged_documents(
         files: system -> its predictions: those of `precis evaluate`, JSON lines of rows, or text, one summary a line.
         pairs: the documents, in the order of the predictions; if None, the rows contain them.
         with_reference: treat the pairs' own summaries as a system called "reference".
-        show_truth: show the pairs' own summaries beside both summaries.
+        show_truth: show the pairs' own summaries next to both summaries.
 
     Raises:
         UserError: a file cannot be read, systems summarized different documents, or sources are missing.

@@ -183,8 +183,10 @@ def _share_to_validate(files: Sequence[Source], settings: dict[str, Any], counts
     Characters measure the documents, at the pack's own rate of characters per token.
     """
     tokens = counts.tokens + counts.held_out_tokens
-    if counts.documents > _MANY:  # do not read a large corpus again: four blocks are expected
-        return max(0.01, 4 * _BLOCK / tokens)
+    if counts.documents > _MANY or any(isinstance(each, HubTexts) for each in files):
+        # do not read a large corpus, or one on the hub, again: four blocks are expected
+        share = max(0.01, 4 * _BLOCK / tokens)
+        return share if share < _MOST_HELD_OUT else None
     texts = read_texts(files, column=settings["column"], skip_bad=settings["skip_bad"])
     lengths = {text_digest(text): len(text) for text in texts}
     needed = 2 * _BLOCK * counts.characters / tokens

@@ -84,7 +84,7 @@ def refuse_without_search(options: Mapping[str, Any], *, search: bool) -> None:
 
 
 class Searchable(Protocol):
-    """What a search trains at the points of a grid."""
+    """A training that a search repeats at the points of a grid."""
 
     @property
     def run(self) -> RunPlan:

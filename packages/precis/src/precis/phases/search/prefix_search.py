@@ -32,7 +32,7 @@ class PrefixSpace(Settings):
     Attributes:
         encoder_segments, decoder_segments: the table's block sizes of encoder and decoder.
         mass: TruncSA's top-p.
-        temperature: the table's tau: of soft attention, and of top-p without 0.01.
+        temperature: the table's tau for soft attention; for top-p the table lacks 0.01.
         warmup_steps, learning_rate, batch_size, epochs: see `SearchSpace`.
     """
 
@@ -63,7 +63,7 @@ class PrefixSpace(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class TunedPrefix:
-    """What a search for a prefix trains; see `precis.phases.search.grid_search.Searchable`.
+    """A prefix as a `precis.phases.search.grid_search.Searchable`.
 
     Attributes:
         prefix: the prefix and its attention, outside of the grid.
@@ -104,7 +104,7 @@ def prefix_space(method: str, *, asked: Iterable[str] = (), ranges: Iterable[str
 
     Raises:
         UserError: a range is unknown, does not consist of numbers, belongs to a setting that was set or that the
-            method does not use; or the method has no range.
+            method does not use; or nothing is left to search.
     """
     ranges, used = [*ranges], METHODS[method].reads
     for text in ranges:

@@ -3,7 +3,7 @@
     OUT/seeds.json     the seeds
     OUT/seed-0/ ...    a run folder for each seed
 
-An interrupted run resumes as it would alone, and more seeds can be added later. `precis evaluate --model OUT` scores
+An interrupted run resumes like any other, and more seeds can be added later. `precis evaluate --model OUT` scores
 all runs and pools them: its intervals cover other seeds and other documents.
 """
 
@@ -46,7 +46,7 @@ class SeedRuns:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal stopped one of the runs."""
+        """True if a signal stopped one of the runs."""
         return any(run.result.interrupted for run in self.runs.values())
 
     @property
