@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -16,12 +17,15 @@ from precis.cli.framework.options import (
     InstructionToTrain,
     RunFolder,
     SamplingSeed,
+    Seeds,
     TaskToTrain,
     TrainingSettings,
+    Trials,
     begin,
     recipe_names,
     training_options,
 )
+from precis_text.errors import UserError
 
 Model = Annotated[
     str | None,
@@ -100,10 +104,6 @@ Search = Annotated[
         help=("Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding."),
     ),
 ]
-Trials = Annotated[
-    int | None,
-    typer.Option("--trials", help="Number of grid points to train, drawn at random. Default: all."),
-]
 Space = Annotated[
     list[str] | None,
     typer.Option(
@@ -142,6 +142,7 @@ def finetune(
     answer: AnswerOption = AnswerName.text,
     examples: Examples = None,
     sampling_seed: SamplingSeed = None,
+    seeds: Seeds = None,
     search: Search = False,
     trials: Trials = None,
     space: Space = None,
@@ -153,7 +154,7 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model to its model/.
     """
-    from precis.cli.framework.console import finish, finish_search, note
+    from precis.cli.framework.console import finish, finish_search, finish_seeds, note
     from precis.generation.model_names import refuse_missing
 
     pairs = named_pairs_of(context)
@@ -163,9 +164,9 @@ def finetune(
     begin(training.threads)
     from precis.phases.plans.finetuning_plan import plan_finetuning
 
-    planned = plan_finetuning(
+    plan = partial(
+        plan_finetuning,
         pairs,
-        out=out,
         model=model,
         recipe=recipe,
         tokenizer=tokenizer,
@@ -178,9 +179,23 @@ def finetune(
         space=space or (),
         restart=training.restart,
         command=words_of(context),
-        notify=note,
         **training_options(context),
     )
+    if seeds is not None:
+        from precis.phases.train.seed_runs import train_seeds
+
+        if search:
+            raise UserError(
+                "--seeds and --search exclude each other; search first, then train the best settings"
+            )
+        done = train_seeds(
+            lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
+        )
+        test_pairs = pairs.to_test(pairs.sources().train.source)
+        commands = next_commands(out, test_pairs=test_pairs, writes=False)
+        finish_seeds(done, restart=training.restart, commands=commands)
+        return
+    planned = plan(out=out, notify=note)
     test_pairs = pairs.to_test(planned.request.sources.train.source)
     commands = next_commands(out, test_pairs=test_pairs, writes=answer is not AnswerName.head)
     if search:

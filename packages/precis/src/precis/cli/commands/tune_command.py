@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,11 +17,14 @@ from precis.cli.framework.options import (
     InstructionToTrain,
     PrefixTrainingSettings,
     SamplingSeed,
+    Seeds,
     TaskToTrain,
+    Trials,
     UnitsColumn,
     begin,
     training_options,
 )
+from precis_text.errors import UserError
 
 
 @described(
@@ -42,6 +46,7 @@ from precis.cli.framework.options import (
         "precis tune --model facebook/bart-large --task e2e --data DIR --out runs/e2e\n\n"
         "precis tune --model runs/ground --method prefix --set prefix.length=20 --data pairs --out runs/mine\n\n"
         "precis tune --model facebook/bart-large --task xsum --share 0.05 --sampling-seed 1 --out runs/few\n\n"
+        "precis tune --model runs/ground --method hierblock --data pairs --search --out runs/search\n\n"
         "precis summarize FILE --model runs/e2e\n\n"
         "To resume an interrupted run, repeat the command."
     ),
@@ -95,6 +100,21 @@ def tune(
         typer.Option("--share", help="Share of the pairs to train on, drawn at random: 0.05, ..."),
     ] = None,
     sampling_seed: SamplingSeed = None,
+    seeds: Seeds = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="Search the settings that --method uses (the paper's Table 7).")
+    ] = False,
+    trials: Trials = None,
+    space: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--space",
+            help=(
+                "Values for --search, such as encoder_segments=1,2 or learning_rate=0.001,0.003; temperature=none "
+                "omits a setting. Repeatable."
+            ),
+        ),
+    ] = None,
     instruction: InstructionToTrain = None,
     columns: ColumnOptions,
     units_column: UnitsColumn = None,
@@ -104,7 +124,7 @@ def tune(
     Writes checkpoints (only of the prefix), metrics and curves to the run folder, the best adapter to its adapter/.
     Give the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
-    from precis.cli.framework.console import finish, note
+    from precis.cli.framework.console import finish, finish_search, finish_seeds, note
     from precis.generation.model_names import refuse_missing
 
     refuse_missing(model)
@@ -113,20 +133,40 @@ def tune(
     begin(training.threads)
     from precis.phases.plans.tuning_plan import plan_tuning
 
-    planned = plan_tuning(
+    plan = partial(
+        plan_tuning,
         model,
         pairs,
-        out=out,
         method=method,
         instruction=instruction,
         examples=examples,
         share=share,
         sampling_seed=sampling_seed,
+        search=search,
+        trials=trials,
+        space=space or (),
         restart=training.restart,
         command=words_of(context),
-        notify=note,
         **training_options(context),
     )
+    if seeds is not None:
+        from precis.phases.train.seed_runs import train_seeds
+
+        if search:
+            raise UserError(
+                "--seeds and --search exclude each other; search first, then train the best settings"
+            )
+        done = train_seeds(
+            lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
+        )
+        test_pairs = pairs.to_test(pairs.sources().train.source)
+        commands = next_commands(out, test_pairs=test_pairs, writes=False)
+        finish_seeds(done, restart=training.restart, commands=commands)
+        return
+    planned = plan(out=out, notify=note)
     test_pairs = pairs.to_test(planned.request.sources.train.source)
     commands = next_commands(out, test_pairs=test_pairs, units_column=units_column)
-    finish(planned.run(), restart=training.restart, commands=commands)
+    if search:
+        finish_search(planned.search(), restart=training.restart, commands=commands)
+    else:
+        finish(planned.run(), restart=training.restart, commands=commands)

@@ -21,6 +21,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "select",
         "share",
         "sampling_seed",
+        "seeds",
         "trials",
         "space",
         "cap",
