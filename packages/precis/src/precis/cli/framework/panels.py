@@ -23,6 +23,8 @@ PANELS: dict[str, tuple[str, ...]] = {
         "sampling_seed",
         "trials",
         "space",
+        "curve",
+        "curve_seeds",
         "cap",
         "temperature",
         "leave_out",
