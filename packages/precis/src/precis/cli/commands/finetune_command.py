@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from precis.cli.framework.command_class import described, words_of
-from precis.cli.framework.next_steps import named_pairs_of, next_commands
+from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
     ColumnOptions,
     Data,
@@ -25,7 +25,12 @@ from precis.cli.framework.options import (
     recipe_names,
     training_options,
 )
+from precis.cli.framework.planned_training import train_as_asked
 from precis_text.errors import UserError
+
+if TYPE_CHECKING:
+    from precis.phases.data.run_pairs import NamedPairs
+    from precis.phases.plans.finetuning_plan import FineTuningOptions
 
 Model = Annotated[
     str | None,
@@ -112,6 +117,18 @@ Space = Annotated[
     ),
 ]
 
+CurveSizes = Annotated[
+    str | None,
+    typer.Option(
+        "--curve",
+        metavar="N,N,...",
+        help=(
+            "Learning curve: train on these numbers of pairs, such as 30,100,300, score all models on the test pairs, "
+            "and advise whether to write or to choose sentences. --seeds N: runs for each number (default: 3)."
+        ),
+    ),
+]
+
 
 @described(
     "finetune",
@@ -124,6 +141,7 @@ Space = Annotated[
         "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
         "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli\n\n"
         "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
+        "precis finetune --data pairs --curve 30,100,300 --out runs/curve\n\n"
         "To resume an interrupted run, repeat the command."
     ),
 )
@@ -146,6 +164,7 @@ def finetune(
     search: Search = False,
     trials: Trials = None,
     space: Space = None,
+    curve: CurveSizes = None,
     instruction: InstructionToTrain = None,
     training: TrainingSettings,
     columns: ColumnOptions,
@@ -154,9 +173,10 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model to its model/.
     """
-    from precis.cli.framework.console import finish, finish_search, finish_seeds, note
+    from precis.cli.framework.console import note
     from precis.generation.model_names import refuse_missing
 
+    sizes = _check_curve(curve, search=search)
     pairs = named_pairs_of(context)
     if model is not None:
         refuse_missing(model)
@@ -164,41 +184,58 @@ def finetune(
     begin(training.threads)
     from precis.phases.plans.finetuning_plan import plan_finetuning
 
-    plan = partial(
-        plan_finetuning,
+    options: FineTuningOptions = {
+        "out": out,
+        "model": model,
+        "recipe": recipe,
+        "tokenizer": tokenizer,
+        "instruction": instruction,
+        "answer": answer.value,  # type: ignore[typeddict-item]
+        "examples": examples,
+        "sampling_seed": sampling_seed,
+        "trials": trials,
+        "space": space or (),
+        "restart": training.restart,
+        "command": words_of(context),
+        "notify": note,
+        **training_options(context),  # type: ignore[typeddict-item]
+    }
+    if curve is not None:
+        return _draw_curve(pairs, sizes, 3 if seeds is None else seeds, options)
+    train_as_asked(
+        lambda **each: plan_finetuning(pairs, search=search, **{**options, **each}),
         pairs,
-        model=model,
-        recipe=recipe,
-        tokenizer=tokenizer,
-        instruction=instruction,
-        answer=answer.value,
-        examples=examples,
-        sampling_seed=sampling_seed,
+        out=out,
         search=search,
-        trials=trials,
-        space=space or (),
+        seeds=seeds,
+        seed=training.seed,
         restart=training.restart,
-        command=words_of(context),
-        **training_options(context),
+        writes=answer is not AnswerName.head,
     )
-    if seeds is not None:
-        from precis.phases.train.seed_runs import train_seeds
 
-        if search:
-            raise UserError(
-                "--seeds and --search exclude each other; search first, then train the best settings"
-            )
-        done = train_seeds(
-            lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
-        )
-        test_pairs = pairs.to_test(pairs.sources().train.source)
-        commands = next_commands(out, test_pairs=test_pairs, writes=False)
-        finish_seeds(done, restart=training.restart, commands=commands)
-        return
-    planned = plan(out=out, notify=note)
-    test_pairs = pairs.to_test(planned.request.sources.train.source)
-    commands = next_commands(out, test_pairs=test_pairs, writes=answer is not AnswerName.head)
-    if search:
-        finish_search(planned.search(), restart=training.restart, commands=commands)
-    else:
-        finish(planned.run(), restart=training.restart, commands=commands)
+
+def _check_curve(curve: str | None, *, search: bool) -> list[int]:
+    """Return the numbers of `--curve`.
+
+    Raises:
+        UserError: it has others, or the options do not go together.
+    """
+    if curve is not None and search:
+        raise UserError("--curve and --search are two kinds of runs; give one of them")
+    try:
+        return [int(number) for number in (curve or "").split(",") if curve]
+    except ValueError:
+        raise UserError(f"--curve {curve}: give numbers of pairs, such as --curve 30,100,300") from None
+
+
+def _draw_curve(pairs: NamedPairs, sizes: Sequence[int], seeds: int, options: FineTuningOptions) -> None:
+    """Train the models of a learning curve, and print its table and advice."""
+    from precis.cli.framework.console import ProgressLine, leave_unfinished, show
+    from precis.phases.plans.learning_curve import learning_curve
+
+    with ProgressLine() as progress:
+        drawn = learning_curve(pairs, sizes=sizes, seeds=seeds, progress=progress, **options)
+    if not drawn.points:
+        leave_unfinished(is_main=True, restart=bool(options.get("restart")))
+    show(drawn.table())
+    print("", drawn.advice, f"written: {drawn.folder}/curve.png, {drawn.folder}/curve.md", sep="\n")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.framework.command_class import described, words_of
-from precis.cli.framework.next_steps import named_pairs_of, next_commands
+from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
     ColumnOptions,
     Data,
@@ -24,7 +24,7 @@ from precis.cli.framework.options import (
     begin,
     training_options,
 )
-from precis_text.errors import UserError
+from precis.cli.framework.planned_training import train_as_asked
 
 
 @described(
@@ -124,7 +124,6 @@ def tune(
     Writes checkpoints (only of the prefix), metrics and curves to the run folder, the best adapter to its adapter/.
     Give the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
-    from precis.cli.framework.console import finish, finish_search, finish_seeds, note
     from precis.generation.model_names import refuse_missing
 
     refuse_missing(model)
@@ -149,24 +148,13 @@ def tune(
         command=words_of(context),
         **training_options(context),
     )
-    if seeds is not None:
-        from precis.phases.train.seed_runs import train_seeds
-
-        if search:
-            raise UserError(
-                "--seeds and --search exclude each other; search first, then train the best settings"
-            )
-        done = train_seeds(
-            lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
-        )
-        test_pairs = pairs.to_test(pairs.sources().train.source)
-        commands = next_commands(out, test_pairs=test_pairs, writes=False)
-        finish_seeds(done, restart=training.restart, commands=commands)
-        return
-    planned = plan(out=out, notify=note)
-    test_pairs = pairs.to_test(planned.request.sources.train.source)
-    commands = next_commands(out, test_pairs=test_pairs, units_column=units_column)
-    if search:
-        finish_search(planned.search(), restart=training.restart, commands=commands)
-    else:
-        finish(planned.run(), restart=training.restart, commands=commands)
+    train_as_asked(
+        plan,
+        pairs,
+        out=out,
+        search=search,
+        seeds=seeds,
+        seed=training.seed,
+        restart=training.restart,
+        units_column=units_column,
+    )

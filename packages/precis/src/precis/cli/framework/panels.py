@@ -24,6 +24,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "seeds",
         "trials",
         "space",
+        "curve",
         "cap",
         "temperature",
         "leave_out",
