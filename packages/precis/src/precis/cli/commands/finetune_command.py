@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.framework.command_class import described, words_of
-from precis.cli.framework.next_steps import named_pairs_of, next_commands
+from precis.cli.framework.next_steps import named_pairs_of, train_on
 from precis.cli.framework.options import (
     ColumnOptions,
     Data,
@@ -25,7 +25,6 @@ from precis.cli.framework.options import (
     recipe_names,
     training_options,
 )
-from precis_text.errors import UserError
 
 Model = Annotated[
     str | None,
@@ -154,7 +153,6 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model to its model/.
     """
-    from precis.cli.framework.console import finish, finish_search, finish_seeds, note
     from precis.generation.model_names import refuse_missing
 
     pairs = named_pairs_of(context)
@@ -181,24 +179,12 @@ def finetune(
         command=words_of(context),
         **training_options(context),
     )
-    if seeds is not None:
-        from precis.phases.train.seed_runs import train_seeds
-
-        if search:
-            raise UserError(
-                "--seeds and --search exclude each other; search first, then train the best settings"
-            )
-        done = train_seeds(
-            lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
-        )
-        test_pairs = pairs.to_test(pairs.sources().train.source)
-        commands = next_commands(out, test_pairs=test_pairs, writes=False)
-        finish_seeds(done, restart=training.restart, commands=commands)
-        return
-    planned = plan(out=out, notify=note)
-    test_pairs = pairs.to_test(planned.request.sources.train.source)
-    commands = next_commands(out, test_pairs=test_pairs, writes=answer is not AnswerName.head)
-    if search:
-        finish_search(planned.search(), restart=training.restart, commands=commands)
-    else:
-        finish(planned.run(), restart=training.restart, commands=commands)
+    train_on(
+        pairs,
+        plan,
+        out=out,
+        training=training,
+        seeds=seeds,
+        search=search,
+        writes=answer is not AnswerName.head,
+    )
