@@ -58,11 +58,24 @@ def test_questions_are_on_both_splits():
     assert "squad-qg-zhao" in text
 
 
+def test_scores_along_the_pre_training_have_a_row_and_a_point_each(tmp_path):
+    prophetnet.draw(SCALE, {}, tmp_path)
+    assert not (tmp_path / "along.png").exists()
+    results = {"plain-ProphetNet-2gram-0": scored(30, 10, 20), "tuned-2gram-0": scored(33, 12, 25)}
+    results |= {f"tuned-2gram-0.5-{seed}": scored(31, 11, 22 + seed) for seed in (0, 1)}
+    lines = prophetnet.table(SCALE, results).splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("| 2-gram, share"))
+    assert [line.split(" | ")[0] for line in lines[start + 2 : start + 5]] == ["| 0%", "| 50%", "| 100%"]
+    assert "22.0, 23.0" in lines[start + 3]
+    prophetnet.draw(SCALE, results, tmp_path)
+    assert (tmp_path / "along.png").stat().st_size > 10_000
+
+
 def test_every_step_comes_after_those_that_it_needs(tmp_path):
     study = Study(tmp_path / "out", SCALE, name="prophetnet", data=tmp_path)
     steps = list(prophetnet.steps(SCALE, Runner(study, tmp_path, print)))
     names = [step.name for step in steps]
-    assert len(names) == len(set(names)) == 1 + 3 + 9 + 9 + 1
+    assert len(names) == len(set(names)) == 1 + (3 + 2) + (9 + 6) + 9 + 1
     for place, step in enumerate(steps):
         assert set(step.needs) <= set(names[:place])
 

@@ -156,6 +156,7 @@ def test_another_model_is_tuned_with_the_settings_for_pre_trained_models(
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         (tmp_path / "samsum" / f"{split}.jsonl").write_text(lines)
     runner = Runner(Study(tmp_path / "out", scale, name="x", data=tmp_path), tmp_path, lambda _: None)
+    (tmp_path / "tuned").mkdir()
     found = tune_on(scale, runner, "samsum", tmp_path / "tuned", start=other, examples=10)
     assert set(found["rouge"]) == {"rouge1", "rouge2", "rougeL"}
     run = json.loads((tmp_path / "tuned" / "run" / "settings.json").read_text())["run"]

@@ -106,12 +106,14 @@ class ProphetScale(PreTrainedScale):
     Attributes:
         task: the task whose pairs compare the systems.
         pretraining_steps, task_steps, question_steps: optimizer steps of each run.
+        along: shares of `pretraining_steps` after which the 2-gram model is fine-tuned too (Figure 4).
         seeds: seeds of fine-tuning.
         task_tokens, question_tokens: tokens in a batch of fine-tuning.
     """
 
     task: str = "reuters21578"
     pretraining_steps: int
+    along: tuple[float, ...] = (0.25, 0.5)
     task_steps: int
     question_steps: int
     seeds: tuple[int, ...] = (0, 1, 2)

@@ -9,7 +9,8 @@ import pytest
 
 import precis
 from precis.evaluation.significance import OVER_RUNS
-from precis.phases.train.seed_runs import SeedRuns, runs_with_seeds, train_seeds
+from precis.generation.model_location import runs_with_seeds
+from precis.phases.train.seed_runs import SeedRuns, train_seeds
 from precis.training import Trained, TrainResult
 from precis_text.errors import UserError
 from tests.tiny_models import save

@@ -38,7 +38,7 @@ from precis.models.family import read_settings
 from precis.storage.model_files import CONFIG, check_sizes, plain_settings
 from precis.storage.seal import has_seal, sealed_digests
 from precis.tuning.adapter_folder import is_adapter
-from precis_text.bounded_io import check_inside
+from precis_text.bounded_io import check_inside, read_json
 from precis_text.errors import UserError, first_line
 
 _logger = logging.getLogger("precis.generation")
@@ -185,6 +185,25 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     has_own_use = given is not None and (given / USE_FILE).is_file()
     use = load_use(cast(Path, given) if has_own_use else place)
     return ModelLocation(str(model if adapter is None else adapter), base, place, given, use)
+
+
+def runs_with_seeds(model: str | Path) -> list[Path] | None:
+    """Return the run folders of a model that was trained with several seeds; None for any other model.
+
+    Raises:
+        UserError: the record is damaged, or a run is missing or not finished.
+    """
+    file = Path(model) / SEEDS_FILE
+    if not file.is_file():
+        return None
+    seeds = read_json(file).get("seeds")
+    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
+        raise UserError(f"{file}: lists no seeds; repeat the command that trained them")
+    runs = [file.parent / f"seed-{seed}" for seed in seeds]
+    for run in runs:
+        if not any((run / name).is_dir() for name in ("model", ADAPTER_FOLDER)):
+            raise UserError(f"{run}: this run is not finished; repeat the command that trains in {model}")
+    return runs
 
 
 def find_adapter(source: str | Path) -> Path | None:

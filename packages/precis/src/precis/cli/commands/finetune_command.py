@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.framework.command_class import described, words_of
-from precis.cli.framework.next_steps import named_pairs_of
+from precis.cli.framework.next_steps import named_pairs_of, train_on
 from precis.cli.framework.options import (
     ColumnOptions,
     Data,
@@ -25,7 +25,6 @@ from precis.cli.framework.options import (
     recipe_names,
     training_options,
 )
-from precis.cli.framework.planned_training import train_as_asked
 from precis_text.errors import UserError
 
 if TYPE_CHECKING:
@@ -202,14 +201,13 @@ def finetune(
     }
     if curve is not None:
         return _draw_curve(pairs, sizes, 3 if seeds is None else seeds, options)
-    train_as_asked(
-        lambda **each: plan_finetuning(pairs, search=search, **{**options, **each}),
+    train_on(
         pairs,
+        lambda **each: plan_finetuning(pairs, search=search, **{**options, **each}),
         out=out,
-        search=search,
+        training=training,
         seeds=seeds,
-        seed=training.seed,
-        restart=training.restart,
+        search=search,
         writes=answer is not AnswerName.head,
     )
 

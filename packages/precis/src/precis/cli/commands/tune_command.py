@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.framework.command_class import described, words_of
-from precis.cli.framework.next_steps import named_pairs_of
+from precis.cli.framework.next_steps import named_pairs_of, train_on
 from precis.cli.framework.options import (
     ColumnOptions,
     Data,
@@ -24,7 +24,59 @@ from precis.cli.framework.options import (
     begin,
     training_options,
 )
-from precis.cli.framework.planned_training import train_as_asked
+
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help=(
+            "The base model, which does not change: a run folder, a Hugging Face folder, a hub name, or default, "
+            "the model included with precis."
+        ),
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option("--out", help="Run folder; the finished adapter is in its adapter/.", show_default=False),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help=(
+            "How tokens attend to the prefix, and whether encoder attention is sparse: prefix, uniblock, "
+            "hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md)."
+        ),
+    ),
+]
+Patience = Annotated[
+    int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
+]
+Select = Annotated[
+    str | None,
+    typer.Option("--select", help="Metric that selects the best checkpoint: rougeL, loss, ..."),
+]
+Examples = Annotated[
+    int | None, typer.Option("--examples", help="Number of training pairs, drawn at random.")
+]
+Share = Annotated[
+    float | None,
+    typer.Option("--share", help="Share of the pairs to train on, drawn at random: 0.05, ..."),
+]
+Search = Annotated[
+    bool, typer.Option("--search", help="Search the settings that --method uses (the paper's Table 7).")
+]
+Space = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--space",
+        help=(
+            "Values for --search, such as encoder_segments=1,2 or learning_rate=0.001,0.003; temperature=none "
+            "omits a setting. Repeatable."
+        ),
+    ),
+]
 
 
 @described(
@@ -54,67 +106,22 @@ from precis.cli.framework.planned_training import train_as_asked
 def tune(
     context: typer.Context,
     *,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model",
-            help=(
-                "The base model, which does not change: a run folder, a Hugging Face folder, a hub name, or default, "
-                "the model included with precis."
-            ),
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", help="Run folder; the finished adapter is in its adapter/.", show_default=False
-        ),
-    ],
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            help=(
-                "How tokens attend to the prefix, and whether encoder attention is sparse: prefix, uniblock, "
-                "hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md)."
-            ),
-        ),
-    ] = "hierblock+softsa",
+    model: Model,
+    out: Out,
+    method: Method = "hierblock+softsa",
     task: TaskToTrain = None,
     data: Data = None,
     dev: Dev = None,
     training: PrefixTrainingSettings,
-    patience: Annotated[
-        int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
-    ] = None,
-    select: Annotated[
-        str | None,
-        typer.Option("--select", help="Metric that selects the best checkpoint: rougeL, loss, ..."),
-    ] = None,
-    examples: Annotated[
-        int | None, typer.Option("--examples", help="Number of training pairs, drawn at random.")
-    ] = None,
-    share: Annotated[
-        float | None,
-        typer.Option("--share", help="Share of the pairs to train on, drawn at random: 0.05, ..."),
-    ] = None,
+    patience: Patience = None,
+    select: Select = None,
+    examples: Examples = None,
+    share: Share = None,
     sampling_seed: SamplingSeed = None,
     seeds: Seeds = None,
-    search: Annotated[
-        bool, typer.Option("--search", help="Search the settings that --method uses (the paper's Table 7).")
-    ] = False,
+    search: Search = False,
     trials: Trials = None,
-    space: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--space",
-            help=(
-                "Values for --search, such as encoder_segments=1,2 or learning_rate=0.001,0.003; temperature=none "
-                "omits a setting. Repeatable."
-            ),
-        ),
-    ] = None,
+    space: Space = None,
     instruction: InstructionToTrain = None,
     columns: ColumnOptions,
     units_column: UnitsColumn = None,
@@ -148,13 +155,4 @@ def tune(
         command=words_of(context),
         **training_options(context),
     )
-    train_as_asked(
-        plan,
-        pairs,
-        out=out,
-        search=search,
-        seeds=seeds,
-        seed=training.seed,
-        restart=training.restart,
-        units_column=units_column,
-    )
+    train_on(pairs, plan, out=out, training=training, seeds=seeds, search=search, units_column=units_column)

@@ -1,16 +1,22 @@
-"""The pairs of a command's options, repeated in the commands that it prints."""
+"""The end of a training command: its planned runs, and the pairs of its options in the commands that it prints."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from precis_text.errors import UserError
+
 if TYPE_CHECKING:
+    from precis.cli.framework.options import TrainingSettings
     from precis.phases.data.run_pairs import NamedPairs
+    from precis.phases.plans.finetuning_plan import FineTuning
+    from precis.phases.plans.tuning_plan import PrefixTuning
 
 
 def named_pairs_of(context: typer.Context) -> NamedPairs:
@@ -38,3 +44,47 @@ def next_commands(
         f"precis evaluate --model {name} {test_pairs} --out {scores}",
         *([f"precis summarize FILE --model {name}{units}"] if writes else []),
     ]
+
+
+def train_on(
+    pairs: NamedPairs,
+    plan: Callable[..., FineTuning | PrefixTuning],
+    *,
+    out: Path,
+    training: TrainingSettings,
+    seeds: int | None,
+    search: bool,
+    units_column: str | None = None,
+    writes: bool = True,
+) -> None:
+    """Train what a command plans, once, with several seeds or as a search, and end the command.
+
+    Args:
+        plan: returns the plan of a run for `out`, `notify` and, with several seeds, `seed`.
+        units_column, writes: see `next_commands`.
+
+    Raises:
+        UserError: the command has both --seeds and --search.
+    """
+    from precis.cli.framework.console import finish, finish_search, finish_seeds, note
+    from precis.phases.train.seed_runs import train_seeds
+
+    restart = training.restart
+    if seeds is not None:
+        if search:
+            raise UserError(
+                "--seeds and --search exclude each other; search first, then train the best settings"
+            )
+        done = train_seeds(
+            lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
+        )
+        test_pairs = pairs.to_test(pairs.sources().train.source)
+        finish_seeds(done, restart=restart, commands=next_commands(out, test_pairs=test_pairs, writes=False))
+        return
+    planned = plan(out=out, notify=note)
+    test_pairs = pairs.to_test(planned.request.sources.train.source)
+    commands = next_commands(out, test_pairs=test_pairs, units_column=units_column, writes=writes)
+    if search:
+        finish_search(planned.search(), restart=restart, commands=commands)
+    else:
+        finish(planned.run(), restart=restart, commands=commands)

@@ -27,7 +27,7 @@ from precis.extract.passage_choice import passage_choice
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
 from precis.generation.input_plan import Long
-from precis.generation.model_location import ModelLocation, default_model, locate
+from precis.generation.model_location import ModelLocation, default_model, locate, runs_with_seeds
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.writers.opening import open_writer
@@ -45,7 +45,6 @@ from precis.phases.measure.evaluation_inputs import (
 from precis.phases.measure.support_models import load_judges, told_cut
 from precis.phases.measure.task_metrics import Scores, scores_for
 from precis.phases.output_folders import writing_to
-from precis.phases.train.seed_runs import runs_with_seeds
 from precis.recipes.prophetnet_recipes import prophetnet_decoding
 from precis.recipes.run_options import refuse_unknown
 from precis_text.bounded_io import read_json

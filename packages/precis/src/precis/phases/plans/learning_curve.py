@@ -275,7 +275,7 @@ def _keep_settings(folder: Path, split: _Split, options: FineTuningOptions) -> N
 
 
 def _write_parts(place: Path, split: _Split, sizes: Sequence[int], seeds: int, *, first: int) -> list[_Part]:
-    """Write the parts: of each seed's order of all pairs, the first ones."""
+    """Write the parts: the first pairs in each seed's order."""
     place.mkdir(exist_ok=True)
     parts = []
     for name, rows in (("dev", split.dev), ("test", split.test)):

@@ -1,6 +1,6 @@
 """Grid search for hyper-parameters, as in Z-Code++ (Table 8): by validation, first training, then decoding.
 
-A `Searchable` is trained at each point: a whole model, or a prefix (`prefix_search`), without the second stage.
+A `Searchable` is trained at each point: a whole model, or a prefix (`prefix_search`), without a second stage.
 
     OUT/search.sqlite3   both studies, kept by Optuna; a stopped search resumes from here
     OUT/search.json      every trial with its settings and score, best first; rewritten after each trial

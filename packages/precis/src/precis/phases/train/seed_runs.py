@@ -22,13 +22,10 @@ from precis.evaluation.significance import OVER_RUNS, Interval
 from precis.generation.model_location import SEEDS_FILE
 from precis.messages import Notify, silent
 from precis.phases.output_folders import writing_to
-from precis.phases.run_folder import has_checkpoints
-from precis.phases.search.grid_search import is_search
 from precis.recipes.run_options import check_seed
 from precis.storage.atomic import write_file
 from precis.table import Table
 from precis.training import Trained
-from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
 
 
@@ -126,30 +123,6 @@ def train_seeds(
             if run.result.interrupted:
                 break
     return done
-
-
-def is_seeds(folder: Path) -> bool:
-    """Return whether the folder holds runs with several seeds."""
-    return (folder / SEEDS_FILE).is_file()
-
-
-def runs_with_seeds(model: str | Path) -> list[Path] | None:
-    """Return the run folders of a model that was trained with several seeds; None for any other model.
-
-    Raises:
-        UserError: the record is damaged, or a run is missing or not finished.
-    """
-    folder = Path(model)
-    if not is_seeds(folder):
-        return None
-    seeds = read_json(folder / SEEDS_FILE).get("seeds")
-    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
-        raise UserError(f"{folder / SEEDS_FILE}: lists no seeds; repeat the command that trained them")
-    runs = [folder / f"seed-{seed}" for seed in seeds]
-    for run in runs:
-        if not any((run / name).is_dir() for name in ("model", "adapter")):
-            raise UserError(f"{run}: this run is not finished; repeat the command that trains in {folder}")
-    return runs
 
 
 def _refuse(folder: Path, seeds: int, *, last: int) -> None:
