@@ -112,7 +112,7 @@ def train_seeds(
     folder = Path(out)
     _refuse(folder, seeds, last=first + seeds - 1)
     done = SeedRuns(folder=folder, runs={})
-    with writing_to(folder, doing="training in"):
+    with writing_to(folder, doing="training in", is_ours=lambda place: (place / SEEDS_FILE).is_file()):
         write_file(folder / SEEDS_FILE, json.dumps({"seeds": [*wanted]}) + "\n")
         for number, each in enumerate(wanted):
             place = folder / f"seed-{each}"
