@@ -10,7 +10,10 @@ from tests.document_files import epub, lines_of, pdf, word
 from tests.fairseq_checkpoints import bert_like, save_released
 from tests.tiny_models import save, save_classifier, save_llama
 
-TASKS = ("samsum", "e2e", "dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578")
+TASKS = (
+    *("samsum", "e2e", "dialogsum", "cnndm", "aeslc", "scitldr", "reuters21578"),
+    *("mediasum", "multi_news", "newsroom", "wikihow"),
+)
 TEXTS = ("books", "more", "texts")
 _REPORT = "Ann sings in the hall on Monday. Bob listens to her. They go home late and sleep until noon. "
 _PASSAGE = "The mill in Arlen burned down in 1904. It was built in 1871. Ann of Arlen built another one."

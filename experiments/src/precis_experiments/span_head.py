@@ -56,7 +56,7 @@ def read_question(pair: Pair, tokenizer: PreTrainedTokenizerBase, *, most: int) 
     control = control_ids(tokenizer)
     asked = [token for token in tokenizer(question)["input_ids"] if token not in control]
     found = tokenizer(passage, return_offsets_mapping=True)
-    ids, offsets = found["input_ids"], [tuple(place) for place in found["offset_mapping"]]
+    ids, offsets = found["input_ids"], [(begin, end) for begin, end in found["offset_mapping"]]
     start = next((place for place, token in enumerate(ids) if token not in control), 0)
     lead = [*ids[:start], *asked, tokenizer.sep_token_id or tokenizer.eos_token_id]
     ids, places = [*lead, *ids[start:]][:most], [*[(0, 0)] * len(lead), *offsets[start:]][:most]

@@ -99,6 +99,7 @@ def ground(
     examples of a new task.
     """
     from precis.cli.framework.console import finish, finish_seeds, note
+    from precis.data.tasks.instructions import GENERAL
     from precis.data.tasks.tasks import instruction_of_first
     from precis.generation.model_metadata import load_use
     from precis.generation.model_names import refuse_missing
@@ -132,7 +133,9 @@ def ground(
         finish_seeds(runs, restart=training.restart, commands=[again])
         return
     done = train(out=out, notify=note)
-    asked = shlex.quote(instruction_of_first(load_use(done.folder / MODEL_FOLDER).grounded_on))
+    use = load_use(done.folder / MODEL_FOLDER)
+    known = use.instruction if use.instruction != GENERAL else instruction_of_first(use.grounded_on)
+    asked = shlex.quote(known)
     commands = [
         f"precis finetune --model {name} --task TASK{where} --examples 100 --out RUN",
         f"precis summarize FILE --model {name} --instruction {asked}",

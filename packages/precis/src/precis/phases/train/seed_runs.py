@@ -24,6 +24,7 @@ from precis.messages import Notify, silent
 from precis.phases.output_folders import writing_to
 from precis.recipes.run_options import check_seed
 from precis.storage.atomic import write_file
+from precis.storage.locks import LOCK_FILE, is_marked
 from precis.table import Table
 from precis.training import Trained
 from precis_text.errors import UserError
@@ -112,7 +113,7 @@ def train_seeds(
     folder = Path(out)
     _refuse(folder, seeds, last=first + seeds - 1)
     done = SeedRuns(folder=folder, runs={})
-    with writing_to(folder, doing="training in"):
+    with writing_to(folder, doing="training in", is_ours=lambda place: (place / SEEDS_FILE).is_file()):
         write_file(folder / SEEDS_FILE, json.dumps({"seeds": [*wanted]}) + "\n")
         for number, each in enumerate(wanted):
             place = folder / f"seed-{each}"
@@ -134,7 +135,8 @@ def _refuse(folder: Path, seeds: int, *, last: int) -> None:
         raise UserError(
             "--seeds runs in one process; under torchrun start one command for each --seed, with its own --out"
         )
-    if has_checkpoints(folder) or is_search(folder):
+    others = [path for path in folder.iterdir() if path.name != LOCK_FILE] if folder.is_dir() else []
+    if is_marked(folder) and others and not (folder / SEEDS_FILE).is_file():
         raise UserError(
             f"{folder}: contains a run or a search; use another --out for runs with several seeds"
         )
