@@ -85,7 +85,11 @@ def count(name: str, library: Path) -> None:
 
         def written(tokens: int, beams: int = beams) -> object:
             config = decode.exact_config(beams, tokens=tokens)
-            return loop(inputs, config) if kind == "zcodepp" else model.generate(**inputs, generation_config=config)
+            return (
+                loop(inputs, config)
+                if kind == "zcodepp"
+                else model.generate(**inputs, generation_config=config)
+            )
 
         regions, barriers = of_step(library, written)
         print(f"{name:<20}{beams:>6}{regions:>10.1f}{barriers:>10.1f}", flush=True)
@@ -93,7 +97,9 @@ def count(name: str, library: Path) -> None:
 
 def main() -> None:
     """Count each decoder in a process of its own, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", nargs=2, metavar=("NAME", "LIBRARY"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.count:
@@ -104,7 +110,12 @@ def main() -> None:
         library = build(Path(folder))
         for name in ("precis", "operators", "transformers BART"):
             setting = {"PRECIS_COMPILE": "0"} if name == "operators" else {}
-            environment = {**os.environ, **setting, "LD_PRELOAD": str(library), "OMP_NUM_THREADS": str(_THREADS)}
+            environment = {
+                **os.environ,
+                **setting,
+                "LD_PRELOAD": str(library),
+                "OMP_NUM_THREADS": str(_THREADS),
+            }
             command = [sys.executable, "-m", "benchmarks.regions", "--count", name, str(library)]
             subprocess.run(command, env=environment, check=True)
 

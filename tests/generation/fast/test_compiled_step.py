@@ -20,7 +20,11 @@ pytestmark = pytest.mark.skipif(not cpp_loader.is_ready("decoding"), reason="thi
 WORDS = 7
 SHAPES = [
     {"hidden_size": 48, "num_attention_heads": 1, "decoder_intermediate_size": 40},
-    {"hidden_size": 60, "num_attention_heads": 3, "decoder_intermediate_size": 37},  # heads of 20, and parts of 12 and 13
+    {
+        "hidden_size": 60,
+        "num_attention_heads": 3,
+        "decoder_intermediate_size": 37,
+    },  # heads of 20, and parts of 12 and 13
     {"hidden_size": 144, "num_attention_heads": 9, "decoder_intermediate_size": 96},  # more heads than parts
     {"hidden_size": 192, "num_attention_heads": 2, "decoder_intermediate_size": 64},  # heads of 96
 ]
@@ -40,7 +44,13 @@ def threads() -> Iterator[None]:
 
 
 def steps_of(
-    of: ZCodePPForConditionalGeneration, *, documents: int, beams: int, padded: bool, compiled: bool, steps: int
+    of: ZCodePPForConditionalGeneration,
+    *,
+    documents: int,
+    beams: int,
+    padded: bool,
+    compiled: bool,
+    steps: int,
 ) -> Steps:
     packed = PackedZCodePP(of, rows=documents * beams, weights=AsGiven())
     if not compiled:
@@ -67,7 +77,9 @@ def logits_of(steps: Steps, *, documents: int, beams: int, count: int) -> list[T
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("gated", [False, True])
-@pytest.mark.parametrize(("documents", "beams", "padded"), [(1, 1, False), (1, 3, True), (3, 1, True), (3, 4, False)])
+@pytest.mark.parametrize(
+    ("documents", "beams", "padded"), [(1, 1, False), (1, 3, True), (3, 1, True), (3, 4, False)]
+)
 @torch.inference_mode()
 def test_logits_are_those_of_the_operators(
     shape: dict[str, int], gated: bool, documents: int, beams: int, padded: bool
@@ -76,9 +88,7 @@ def test_logits_are_those_of_the_operators(
     given = {"documents": documents, "beams": beams}
     count = 70 if (documents, beams) == (1, 3) else 6  # caches grow after 64
     ours, operators = (
-        logits_of(
-            steps_of(of, **given, padded=padded, compiled=compiled, steps=count), **given, count=count
-        )
+        logits_of(steps_of(of, **given, padded=padded, compiled=compiled, steps=count), **given, count=count)
         for compiled in (True, False)
     )
     for mine, other in zip(ours, operators, strict=True):

@@ -32,15 +32,22 @@ class CompiledStep:
     def of(cls, model: ZCodePPForConditionalGeneration, weights: Weights) -> Self | None:
         """Return the step of this model; None if operators must compute it."""
         weight = model.lm_head.weight
-        serves = isinstance(weights, AsGiven) and weight.dtype is torch.float32 and weight.device.type == "cpu"
+        serves = (
+            isinstance(weights, AsGiven) and weight.dtype is torch.float32 and weight.device.type == "cpu"
+        )
         return cls(model) if serves and cpp_loader.is_ready(_KERNEL) else None
 
     def __init__(self, model: ZCodePPForConditionalGeneration) -> None:
         layers = [layer for layer in model.get_decoder().layers if isinstance(layer, DecoderLayer)]
-        self._embedding, self._scale = model.get_input_embeddings(), TOKEN_SIZE * model.config.hidden_size**0.5
+        self._embedding, self._scale = (
+            model.get_input_embeddings(),
+            TOKEN_SIZE * model.config.hidden_size**0.5,
+        )
         self._parts = min(layers[0].self_attention.heads, _MOST_PARTS)
         self._inner, self._eps = layers[0].feed_forward.down.weight.shape[1], layers[0].self_norm.eps
-        norms = [norm for layer in layers for norm in (layer.self_norm, layer.cross_norm, layer.feed_forward_norm)]
+        norms = [
+            norm for layer in layers for norm in (layer.self_norm, layer.cross_norm, layer.feed_forward_norm)
+        ]
         self._norms = torch.stack([norm.weight.detach() for norm in (*norms, model.get_decoder().final_norm)])
         self._matrices = [matrix for layer in layers for matrix in _matrices(layer, self._parts)]
         self._head, self._vocabulary = _packed(model.lm_head, parts=1), model.lm_head.weight.shape[0]
@@ -49,7 +56,11 @@ class CompiledStep:
         self, tokens: Int[Tensor, "b k"], source: Source, target: Target
     ) -> Float[Tensor, "b k v"] | None:
         """Read one token of each beam, after `Target.advance`; None for other caches and several tokens."""
-        if not isinstance(source, SourceCache) or not isinstance(target, TargetCache) or not target.reads_once:
+        if (
+            not isinstance(source, SourceCache)
+            or not isinstance(target, TargetCache)
+            or not target.reads_once
+        ):
             return None
         states = self._embedding(tokens.flatten()) * self._scale
         logits: Tensor = torch.ops.precis_decoding.step(

@@ -116,7 +116,6 @@ def _purpose(name: str) -> str:
     return KERNELS.get(name, name)
 
 
-
 def _load(name: str, *, again: bool) -> Path:
     """Load the kernel, or raise `KernelError`; `again` builds it even after an earlier failure."""
     if name not in _loaded:

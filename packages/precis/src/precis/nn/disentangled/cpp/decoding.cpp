@@ -15,6 +15,7 @@
 #include <omp.h>
 #include <torch/library.h>
 
+#include "barrier.h"
 #include "layer.h"
 
 namespace precis {
@@ -50,8 +51,8 @@ constexpr int64_t kMeetings = 3;
 
 // The work of one thread. Every thread keeps all hidden states; what parts add alternates between two places, so that
 // no thread writes what another still reads.
-void run(const Step& s, int64_t thread, int64_t threads, float* states, float* normed, float* parts, float* rooms,
-         float* logits) {
+void run(const Step& s, Barrier& barrier, int64_t thread, int64_t threads, float* states, float* normed, float* parts,
+         float* rooms, float* logits) {
   for (int64_t meeting = 0; meeting <= kMeetings * s.layers; ++meeting) {
     const float* before = parts + (meeting + 1) % 2 * s.parts * s.states();
     for (int64_t p = 0; meeting && p < s.parts; ++p)
@@ -63,7 +64,7 @@ void run(const Step& s, int64_t thread, int64_t threads, float* states, float* n
     for (int64_t p = thread; p < s.parts; p += threads)
       kWork[meeting % kMeetings](s, meeting / kMeetings, p, normed, s.room(rooms + p * s.part_room()),
                                  mine + p * s.states());
-#pragma omp barrier
+    barrier.meet(threads);
   }
   const int64_t panels = up(s.vocabulary, kPanel) / kPanel;
   const int64_t first = panels * thread / threads, last = panels * (thread + 1) / threads;
@@ -77,13 +78,14 @@ Tensor run_all(const Step& s, const Tensor& states) {
   Tensor logits = at::empty({s.rows(), up(s.vocabulary, kPanel)}, at::kFloat);
   float *own = memory.data_ptr<float>(), *parts = own + 2 * s.threads * all, *rooms = parts + 2 * s.parts * all;
   float *out = logits.data_ptr<float>(), *given = states.data_ptr<float>();
+  Barrier barrier;
 #pragma omp parallel num_threads(static_cast<int>(s.threads))
   {
     const int64_t thread = omp_get_thread_num();
     float* mine = own + 2 * thread * all;
     std::fill_n(mine, 2 * all, 0.0f);
     for (int64_t row = 0; row < s.rows(); ++row) std::copy_n(given + row * s.width, s.width, mine + row * s.wide());
-    run(s, thread, omp_get_num_threads(), mine, mine + all, parts, rooms, out);
+    run(s, barrier, thread, omp_get_num_threads(), mine, mine + all, parts, rooms, out);
   }
   logits = logits.narrow(1, 0, s.vocabulary);
   return logits.contiguous();
