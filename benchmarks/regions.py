@@ -1,7 +1,7 @@
 """Parallel regions of a decoding step: `python -m benchmarks.regions`.
 
-Threads wait for each other at the end of a region, and at barriers inside. A library between torch and GNU's OpenMP
-counts both. The models and searches are those of `benchmarks.compare.decode` at batch 1, with 2 threads. A step's
+Threads wait for each other at the end of a region. A library between torch and GNU's OpenMP counts the regions. Inside
+its one region our C++ step meets three times a layer more, by its own barrier (`cpp/barrier.h`). The models and searches are those of `benchmarks.compare.decode` at batch 1, with 2 threads. A step's
 number is the difference between 64 and 32 new tokens, divided by 32. "operators" is the lean loop without our C++
 kernels. It needs Linux and a C compiler. The numbers do not depend on what else the machine does.
 """
@@ -21,18 +21,12 @@ _COUNTER = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <omp.h>
-long precis_regions, precis_barriers;
+long precis_regions;
 void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags) {
   static void (*next)(void (*)(void *), void *, unsigned, unsigned);
   if (!next) *(void **)&next = dlsym(RTLD_NEXT, "GOMP_parallel");
   if ((threads ? threads : (unsigned)omp_get_max_threads()) > 1) ++precis_regions;
   next(work, data, threads, flags);
-}
-void GOMP_barrier(void) {
-  static void (*next)(void);
-  if (!next) *(void **)&next = dlsym(RTLD_NEXT, "GOMP_barrier");
-  if (omp_get_thread_num() == 0 && omp_get_num_threads() > 1) ++precis_barriers;
-  next();
 }
 """
 _THREADS = 2
@@ -54,19 +48,17 @@ def build(folder: Path) -> Path:
     return library
 
 
-def of_step(library: Path, decode: Callable[[int], object]) -> tuple[float, float]:
-    """Return regions and barriers of one step of a decoder that writes a number of tokens."""
-    counter = ctypes.CDLL(str(library))
-    places = [ctypes.c_long.in_dll(counter, f"precis_{name}") for name in ("regions", "barriers")]
+def of_step(library: Path, decode: Callable[[int], object]) -> float:
+    """Return the regions of one step of a decoder that writes a number of tokens."""
+    counter = ctypes.c_long.in_dll(ctypes.CDLL(str(library)), "precis_regions")
     decode(_FEW)  # packs and warms up
     found = []
     for tokens in (_FEW, _MANY):
-        before = [place.value for place in places]
+        before = counter.value
         decode(tokens)
-        found.append([place.value - first for place, first in zip(places, before, strict=True)])
+        found.append(counter.value - before)
     few, many = found
-    regions, barriers = ((more - less) / (_MANY - _FEW) for less, more in zip(few, many, strict=True))
-    return regions, barriers
+    return (many - few) / (_MANY - _FEW)
 
 
 def count(name: str, library: Path) -> None:
@@ -91,8 +83,7 @@ def count(name: str, library: Path) -> None:
                 else model.generate(**inputs, generation_config=config)
             )
 
-        regions, barriers = of_step(library, written)
-        print(f"{name:<20}{beams:>6}{regions:>10.1f}{barriers:>10.1f}", flush=True)
+        print(f"{name:<20}{beams:>6}{of_step(library, written):>10.1f}", flush=True)
 
 
 def main() -> None:
@@ -105,7 +96,7 @@ def main() -> None:
     if asked.count:
         name, library = asked.count
         return count(name, Path(library))
-    print(f"{'decoder':<20}{'beams':>6}{'regions':>10}{'barriers':>10}", flush=True)
+    print(f"{'decoder':<20}{'beams':>6}{'regions':>10}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         library = build(Path(folder))
         for name in ("precis", "operators", "transformers BART"):

@@ -10,8 +10,8 @@ from typing import Any
 from precis_text.errors import UserError
 
 # The types of devices that torch names; an extension of torch may add another.
-_TYPES = frozenset(
-    [
+_TYPES = (
+    *(
         "cpu",
         "cuda",
         "ipu",
@@ -26,13 +26,8 @@ _TYPES = frozenset(
         "maia",
         "xla",
         "lazy",
-        "vulkan",
-        "mps",
-        "meta",
-        "hpu",
-        "mtia",
-        "privateuseone",
-    ]
+    ),
+    *("vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
 )
 
 

@@ -101,8 +101,8 @@ def load(name: str) -> Path:
         return _load(name, again=True)
     except KernelError as problem:
         raise UserError(
-            f"{COMPILE}: the C++ kernel of {_purpose(name)} cannot be built here ({problem}); install GCC 10 or newer (CXX "
-            f"names it), or set {COMPILE}=0"
+            f"{COMPILE}: the C++ kernel of {_purpose(name)} cannot be built here ({problem}); install GCC 10 or newer "
+            f"(CXX names it), or set {COMPILE}=0"
         ) from None
 
 
