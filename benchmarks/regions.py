@@ -82,7 +82,7 @@ def decoder(name: str) -> Callable[[int, int], object]:
 
 
 def serve(name: str, library: str) -> None:
-    """Print the regions of a step for each search, then decode with each number of beams read, and print the seconds."""
+    """Print the regions of a step for each search, then decode with each number of beams read, and print seconds."""
     import torch
 
     torch.set_num_threads(_THREADS)
