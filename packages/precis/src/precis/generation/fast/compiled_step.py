@@ -1,8 +1,9 @@
 """Z-Code++'s decoding step as one call of our C++ kernel: one parallel region, instead of one for each operator.
 
-Threads of a region wait for each other at its end. Beside other work each wait may last as long as another process
-holds a core, so a step should have few. It serves fp32 on a CPU, one token of each beam, and caches that grow.
-`PRECIS_COMPILE=0`, another dtype or device, drafts and fixed shapes leave the step to torch's operators.
+Threads of a region wait for each other at its end. If another process uses a core, each wait may last until the
+process leaves it. So a step should have few regions. The kernel serves fp32 on a CPU, one token of each beam, and
+caches that grow. `PRECIS_COMPILE=0`, another dtype or device, drafts and fixed shapes leave the step to torch's
+operators.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class TargetCache(Target):
 
     @property
     def reads_once(self) -> bool:
-        """Whether the current read has one token of each beam."""
+        """Return whether the current read has one token of each beam."""
         return self._read == 1
 
     def advance(self, tokens: int, parents: Int[Tensor, "b k"] | None) -> None:
