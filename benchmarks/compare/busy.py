@@ -4,6 +4,7 @@ The decoders, sizes and searches are those of `benchmarks.compare.decode` at bat
 beside each number of neighbours, so what else the machine does changes all of them alike. A slowdown is the time beside
 neighbours over the time alone in the same round. "precis fp32, 300000 spins" and its like are ours with threads that
 wait awake for another time than `precis.threads.bound_waiting` sets: 300,000 is that of GNU's OpenMP by itself.
+"precis fp32, operators" is ours without C++ kernels: a parallel region for each operator of a decoding step.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from dataclasses import replace
 from benchmarks.compare import decode
 from benchmarks.compare.comparisons import Bench, Comparison, Figure
 from benchmarks.compare.contenders import BenchSettings, Cell
+from precis.nn.disentangled.cpp_loader import COMPILE
 
 NEIGHBOURS = (0, 1, 2, 4)
 SLOWDOWN = 1 / 1.3
 """The goal: our slowdown beside two neighbours is at most 1.3 times the peer's."""
 
-SPINS = (1_000, 10_000, 300_000)
+SPINS = (1_000, 300_000)
 """How often a thread without work looks for some before it sleeps, for the contenders that show the choice."""
 
 _BITS = ("fp32", "int8")
@@ -32,15 +34,17 @@ def bench(*, quick: bool = False) -> Bench:
     cells = [replace(cell, neighbours=NEIGHBOURS[:3] if quick else NEIGHBOURS) for cell in of_decode.cells]
     playing = {f"{who} {each}" for who in ("precis", "CTranslate2 BART") for each in bits}
     contenders = [each for each in of_decode.contenders if each.name in playing | {"transformers BART"}]
-    spinning = [
-        replace(each, name=f"{each.name}, {spins} spins", environment={"GOMP_SPINCOUNT": str(spins)})
+    settings = {f"{spins} spins": {"GOMP_SPINCOUNT": str(spins)} for spins in SPINS}
+    settings["operators"] = {COMPILE: "0"}
+    variants = [
+        replace(each, name=f"{each.name}, {how}", environment=environment)
         for each in contenders
         if each.name == "precis fp32"
-        for spins in SPINS
+        for how, environment in settings.items()
     ]
     return Bench(
         name="busy",
-        contenders=[*(each for each in contenders if each.name in playing or not quick), *spinning],
+        contenders=[*(each for each in contenders if each.name in playing or not quick), *variants],
         cells=cells,
         comparisons=[comparison for cell in cells for comparison in _comparisons(cell, bits)],
         settings=BenchSettings(rounds=3 if quick else 5, memory=not quick),

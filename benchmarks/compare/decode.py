@@ -153,7 +153,7 @@ def lean(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[
     if bits not in _WEIGHTS:
         raise UserError(f"unknown precision {bits!r}{nearest(bits, _WEIGHTS)}")
     loop = FastDecoder(model_of("zcodepp", encoder_layers), _WEIGHTS[bits])
-    inputs, config = _inputs(batch), exact_config(beams)
+    inputs, config = inputs_of(batch), exact_config(beams)
 
     def one_pass() -> Rows:
         loop.check()
@@ -165,14 +165,14 @@ def lean(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[
 def by_generate(*, kind: Kind, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
     """transformers' loop, over our model or theirs."""
     model: Any = model_of(kind, encoder_layers)
-    inputs, config = _inputs(batch), exact_config(beams)
+    inputs, config = inputs_of(batch), exact_config(beams)
     return lambda: model.generate(**inputs, generation_config=config).tolist()
 
 
 def ctranslate2(*, kind: Kind, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
     """CTranslate2 over weights of transformers' model, with as many threads as torch has."""
     names, translator = _names(), _translator(kind, bits, encoder_layers)
-    sources = [[names[token] for token in row] for row in _inputs(batch)["input_ids"].tolist()]
+    sources = [[names[token] for token in row] for row in inputs_of(batch)["input_ids"].tolist()]
 
     def one_pass() -> Rows:
         found = translator.translate_batch(
@@ -225,7 +225,7 @@ def _convert(model: PreTrainedModel, names: Sequence[str], folder: str) -> None:
     spec.save(folder)
 
 
-def _inputs(batch: int) -> dict[str, Tensor]:
+def inputs_of(batch: int) -> dict[str, Tensor]:
     draw = torch.Generator().manual_seed(1)
     ids = torch.randint(10, _VOCABULARY, (batch, _SOURCE), generator=draw)
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}

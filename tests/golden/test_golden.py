@@ -3,6 +3,9 @@
 Where something moved on purpose: `python -m tests.golden --write NAME`, and the commit says why.
 """
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +46,24 @@ def test_the_default_model_chooses_all_golden_sentences() -> None:
     recorded = records.read("extracts")
     assert len(recorded) == runs.MADE
     assert records.moved(recorded, runs.extracts()) == []
+
+
+CPUS = {
+    "two threads": {"OMP_NUM_THREADS": "2"},
+    "AVX2": {"OMP_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    "no vectors": {"OMP_NUM_THREADS": "2", "ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+    "no kernel": {"OMP_NUM_THREADS": "1", "PRECIS_COMPILE": "0"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cpu", CPUS)
+def test_the_default_model_chooses_the_same_on_every_cpu(cpu: str) -> None:
+    command = [sys.executable, "-m", "tests.golden", "extracts"]
+    done = subprocess.run(
+        command, env={**os.environ, **CPUS[cpu]}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "nothing moved\n"), done.stdout + done.stderr
 
 
 def test_what_is_drawn_and_counted_has_the_golden_digests(shelf: Path) -> None:

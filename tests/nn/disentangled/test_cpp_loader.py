@@ -32,6 +32,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(cpp_loader, "_loaded", {})
     cpp_loader._is_ready.cache_clear()
+    cpp_loader._tell_once.cache_clear()
     yield tmp_path / "cache" / "precis" / "kernels"
     cpp_loader._is_ready.cache_clear()
 
@@ -128,7 +129,7 @@ def test_a_cache_that_cannot_be_written_to(cache, monkeypatch, capsys):
 def test_a_damaged_library_is_named(cache, monkeypatch, capsys):
     monkeypatch.setattr(cpp_build, "check_compiler", lambda: None)
     monkeypatch.setattr(cpp_build, "build", lambda command, library: library.write_bytes(b"no library"))
-    monkeypatch.setattr(cpp_loader, "_tell_building", lambda folder: None)
+    monkeypatch.setattr(cpp_loader, "_tell_building", lambda library: None)
     assert refused(capsys).count("start again") == 2
 
 
@@ -171,6 +172,18 @@ def test_what_failed_is_not_tried_again_until_the_compiler_changes_or_somebody_i
     assert not another_process()
     assert tries() == 3
     assert not list(cache.glob("*.so"))
+
+
+@needs_processor
+def test_a_reason_that_two_kernels_share_is_printed_once(cache, monkeypatch, capsys):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert not any(cpp_loader.is_ready(name, cpp_loader.Wish.where_possible) for name in cpp_loader.KERNELS)
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_every_source_of_a_kernel_is_known():
+    sources = (Path(cpp_loader.__file__).parent / "cpp").glob("*.cpp")
+    assert {source.stem for source in sources} == set(cpp_loader.KERNELS)
 
 
 @needs_processor
@@ -301,7 +314,7 @@ def test_a_wheel_brings_kernels_for_every_level_and_needs_no_compiler_where_it_i
     ]
     subprocess.run([*install, str(wheel)], check=True, capture_output=True, timeout=300)
     libraries = list((tmp_path / "site" / "precis" / "nn" / "disentangled" / "cpp" / "prebuilt").glob("*.so"))
-    assert len(libraries) == len(cpp_build.LEVELS)
+    assert len(libraries) == len(cpp_build.LEVELS) * len(cpp_loader.KERNELS)
     code = ATTEND + "\nfrom precis.nn.disentangled import cpp_loader; print(cpp_loader.load('disentangled'))"
     environment = {"PYTHONPATH": str(tmp_path / "site"), "CXX": "/bin/false"}
     process = start(code, tmp_path / "empty", **environment)

@@ -30,6 +30,7 @@ from transformers.utils import GENERATION_CONFIG_NAME
 
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.text.unigram_tokenizer import load_tokenizer
+from precis.generation.early_checks import unknown_device
 from precis.generation.generation_settings import limit_decoding
 from precis.generation.model_folder import (
     ModelFolder,
@@ -82,7 +83,7 @@ def named_device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         if "Expected one of" in str(error) or "Invalid device string" in str(error):
-            raise UserError(f"device {name!r} is unknown; use cpu, cuda or cuda:1") from None
+            raise unknown_device(name) from None
         raise UserError(f"device {name!r} is not available: {first_line(error)}") from None
     if device.type == "meta":
         raise UserError("device 'meta' stores no numbers; use cpu or cuda")

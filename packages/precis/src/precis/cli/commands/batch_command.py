@@ -102,7 +102,7 @@ def batch(
 
     if find_spec("ray") is None:
         raise missing_extra("batch", wanted_by="precis batch")
-    asked.check()
+    asked.check(device)
     from precis.batch.document_source import files_of
     from precis.phases.use.input_documents import Reading, read_documents, with_first
 

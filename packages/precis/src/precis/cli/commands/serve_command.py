@@ -191,9 +191,11 @@ def serve(
     names = _names(model or ["default"], name or [])
     _refuse_missing(model or [])
     from precis.cli.framework.console import note
+    from precis.generation.early_checks import refuse_unknown_device
     from precis.server.client_keys import Keys
     from precis.server.connections import ConnectionLimits
 
+    refuse_unknown_device(device)
     found = None if keys is None else Keys.read(keys)  # before the libraries, which take seconds
     models = model or [model_to_use(None, adapter)]
     from precis.generation.model_loader import named_device

@@ -240,12 +240,14 @@ class MakingOptions(OptionGroup):
     free: Free = False
     allow_remote: AllowRemote = False
 
-    def check(self) -> Length:
+    def check(self, device: str | None, *, draft: bool = False) -> Length:
         """Check what needs no library, and return the requested length.
 
         Raises:
-            UserError: a length, the beam width, or the name of the model is invalid.
+            UserError: a length, the beam width, the device or the name of the model is invalid, or the model included
+                with precis cannot use an option.
         """
+        from precis.generation.early_checks import refuse_unknown_device, refuse_writing_options
         from precis.generation.model_names import refuse_missing
         from precis_text.decoding_settings import GenerationSettings
         from precis_text.length import make_length
@@ -259,23 +261,16 @@ class MakingOptions(OptionGroup):
                 short=self.short.value,
             )
             GenerationSettings(beams=1 if self.beams is None else self.beams)
+        refuse_unknown_device(device)
         if self.model is not None:
             refuse_missing(self.model)
+        elif self.adapter is None and self.mode is None:
+            refuse_writing_options(self._writing(draft=draft))
         return length
 
-    def making(self, device: str | None, *, draft: bool = False) -> SummaryJob:
-        """Return the summarization job, without loading anything.
-
-        Raises:
-            UserError: a length, the question or the beam width is invalid.
-        """
-        length = self.check()
-        from precis.phases.use.summary_job import SummaryJob
-        from precis_text.forms.form_choice import make_form
-
-        form = make_form(type=self.type.value, about=self.about)
-        model = model_to_use(self.model, self.adapter)
-        writing = {
+    def _writing(self, *, draft: bool) -> dict[str, Any]:
+        """Return the options of a model that writes, as `SummaryJob.writing`."""
+        return {
             "draft": draft,
             "instruction": self.instruction,
             "long": None if self.long is None else self.long.value,
@@ -285,6 +280,19 @@ class MakingOptions(OptionGroup):
             "free": self.free,
             "allow_remote": self.allow_remote,
         }
+
+    def making(self, device: str | None, *, draft: bool = False) -> SummaryJob:
+        """Return the summarization job, without loading anything.
+
+        Raises:
+            UserError: a length, the question or the beam width is invalid.
+        """
+        length = self.check(device, draft=draft)
+        from precis.phases.use.summary_job import SummaryJob
+        from precis_text.forms.form_choice import make_form
+
+        form = make_form(type=self.type.value, about=self.about)
+        model = model_to_use(self.model, self.adapter)
         return SummaryJob(
             model=model,
             adapter=self.adapter,
@@ -292,7 +300,7 @@ class MakingOptions(OptionGroup):
             mode=None if self.mode is None else ModeName(self.mode).value,
             length=length,
             form=form,
-            writing=writing,
+            writing=self._writing(draft=draft),
         )
 
 
@@ -349,7 +357,7 @@ def summarize(
         keep_going=keep_going,
         whole_tables=whole_tables,
     )
-    asked.check()
+    asked.check(device, draft=draft)
     if out is not None:
         refuse_existing(out, sources)
     with ProgressLine() as opening:

@@ -3,7 +3,8 @@
     source once   ->   packed decoder, one read of all rows   ->   rules   ->   greedy or beam search, or drafting
     (encoder)          (zcodepp, prophetnet; linear, cache)        (rules)      (search, drafting)
 
-On CUDA, each step is one graph, replayed (`static`). Caches and graphs of the last shapes, at most 4 GiB of caches,
+On a CPU, a step of Z-Code++ in fp32 is one call of a C++ kernel (`compiled_step`). On CUDA, each step is one graph,
+replayed (`static`). Caches and graphs of the last shapes, at most 4 GiB of caches,
 stay for the next batch, as long as the packed weights.
 
 In fp32 the tokens equal those of `generate` (`tests/generation/fast/test_fast_decoder.py`,

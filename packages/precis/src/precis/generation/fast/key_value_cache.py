@@ -151,10 +151,12 @@ class SourceCache:
 
     Attributes:
         bias: scores that hide padding; None without padding.
+        flat: keys and values of layer 0, then those of layer 1, and so on.
     """
 
     def __init__(self, keys: Keys, valid: Bool[Tensor, "b s"] | None) -> None:
         self._keys = keys
+        self.flat = [tensor for pair in keys for tensor in pair]
         self.bias: Float[Tensor, "b 1 1 s"] | None = None
         if valid is not None and not bool(valid.all()):
             self.bias = ready_for_mix(padding_bias(valid, keys[0][0].dtype))
@@ -168,6 +170,7 @@ class SourceCache:
             (keys.index_select(0, documents), values.index_select(0, documents))
             for keys, values in self._keys
         ]
+        self.flat = [tensor for pair in self._keys for tensor in pair]
         if self.bias is not None:
             self.bias = ready_for_mix(self.bias.index_select(0, documents))
 
@@ -187,38 +190,48 @@ class TargetCache(Target):
         source: keys of the batch's documents, for the number of layers and heads and the head width.
         beams: with more than one, each reads one token at a time.
         steps: maximum number of steps; the initial capacity is smaller.
+
+    Attributes:
+        length: steps stored, including the current ones.
+        kept: keys and values of all layers, with room for more steps.
+        foreign: minus infinity at slots that are not a beam's ancestors; None without beams.
     """
 
     def __init__(self, source: Keys, entries: Shaped[Tensor, "*n r"], *, beams: int, steps: int) -> None:
         keys = source[0][0]
         self.documents, heads, _, width = keys.shape
         self.entries = entries
-        self.length = 0  # steps stored, including the current ones
+        self.length = 0
         self._beams, self._steps, self._read = beams, steps, 1
         room = min(steps, _FIRST_ROOM)
         slots = (heads, room * beams, width)
-        self._kept = keys.new_empty(len(source), 2, self.documents, *slots)  # (l 2 b h j e)
-        self._foreign: Float[Tensor, "b k t k"] | None = None  # -inf at slots that are not a beam's ancestors
+        self.kept = keys.new_empty(len(source), 2, self.documents, *slots)  # (l 2 b h j e)
+        self.foreign: Float[Tensor, "b k t k"] | None = None
         self._own: Float[Tensor, "k k"] | None = None
         if beams > 1:
             self._own = keys.new_full((beams, beams), -torch.inf).fill_diagonal_(0.0)
-            self._foreign = keys.new_empty(self.documents, beams, room, beams)
+            self.foreign = keys.new_empty(self.documents, beams, room, beams)
+
+    @property
+    def reads_once(self) -> bool:
+        """Return whether the current read has one token of each beam."""
+        return self._read == 1
 
     def advance(self, tokens: int, parents: Int[Tensor, "b k"] | None) -> None:
         self._read = tokens // self._beams
-        if (self.length + self._read) * self._beams > self._kept.shape[4]:
+        if (self.length + self._read) * self._beams > self.kept.shape[4]:
             self._make_room()
-        if self._foreign is not None and self._own is not None:
-            past = self._foreign[:, :, : self.length]
+        if self.foreign is not None and self._own is not None:
+            past = self.foreign[:, :, : self.length]
             if parents is not None and self.length:
                 past.copy_(past.take_along_dim(parents[:, :, None, None], dim=1))
-            self._foreign[:, :, self.length] = self._own
+            self.foreign[:, :, self.length] = self._own
         self.length += self._read
 
     def extend(
         self, layer: int, keys: Float[Tensor, "b h m e"], values: Float[Tensor, "b h m e"]
     ) -> tuple[Float[Tensor, "b h j e"], Float[Tensor, "b h j e"]]:
-        kept, after = self._kept[layer], self.length * self._beams
+        kept, after = self.kept[layer], self.length * self._beams
         before = after - keys.shape[2]
         kept[0, :, :, before:after] = keys
         kept[1, :, :, before:after] = values
@@ -242,8 +255,8 @@ class TargetCache(Target):
         return table[places.clamp_(max=len(table) - 1)]  # drafts past the end of the table are discarded
 
     def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h s*m j"]:
-        if self._foreign is not None:
-            foreign = self._foreign[:, None, None, :, : self.length]  # (b 1 1 k t k)
+        if self.foreign is not None:
+            foreign = self.foreign[:, None, None, :, : self.length]  # (b 1 1 k t k)
             return (positions[..., None] + foreign).flatten(-2).flatten(2, 3)
         if self._read > 1:
             shape = (self._read, self.length)
@@ -254,16 +267,16 @@ class TargetCache(Target):
     def keep(self, documents: Int[Tensor, " m"]) -> None:
         """Keep only these documents."""
         self.documents = documents.shape[0]
-        self._kept = self._kept.index_select(2, documents)
-        if self._foreign is not None:
-            self._foreign = self._foreign.index_select(0, documents)
+        self.kept = self.kept.index_select(2, documents)
+        if self.foreign is not None:
+            self.foreign = self.foreign.index_select(0, documents)
 
     def _make_room(self) -> None:
-        room = self._kept.shape[4] // self._beams
+        room = self.kept.shape[4] // self._beams
         more = max(min(self._steps, 2 * room), self.length + self._read) - room
-        self._kept = F.pad(self._kept, (0, 0, 0, more * self._beams))  # (l 2 b h j e)
-        if self._foreign is not None:
-            self._foreign = F.pad(self._foreign, (0, 0, 0, more))  # (b k t k)
+        self.kept = F.pad(self.kept, (0, 0, 0, more * self._beams))  # (l 2 b h j e)
+        if self.foreign is not None:
+            self.foreign = F.pad(self.foreign, (0, 0, 0, more))  # (b k t k)
 
 
 @final

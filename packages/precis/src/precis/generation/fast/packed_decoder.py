@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, final
 
 import torch
@@ -48,7 +49,12 @@ class PackedDecoder(ABC):
     def __init__(self, model: Any, *, rows: int, weights: Weights) -> None:
         self.dtype: torch.dtype = states_dtype(weights, model.lm_head.weight.dtype)
         self.embedding = model.get_input_embeddings()
-        self.head = pack(model.lm_head.weight, None, rows=rows, weights=weights)
+        self._model, self._rows, self._weights = model, rows, weights
+
+    @cached_property
+    def head(self) -> Linear:
+        """The product with the vocabulary's matrix."""
+        return pack(self._model.lm_head.weight, None, rows=self._rows, weights=self._weights)
 
     @abstractmethod
     def check(self, steps: int) -> None:
@@ -63,6 +69,12 @@ class PackedDecoder(ABC):
         self, tokens: Int[Tensor, "b m"], source: Source, target: Target, *, drafts: int
     ) -> Float[Tensor, "s*b*m d"]:
         """Compute last hidden states: those that predict the next token, then those of each drafting stream."""
+
+    def _compiled(
+        self, tokens: Int[Tensor, "b m"], source: Source, target: Target
+    ) -> Float[Tensor, "b m v"] | None:
+        """Compute logits without drafts in one call; None if this decoder or these caches need operators."""
+        return None
 
     def read(
         self,
@@ -84,6 +96,8 @@ class PackedDecoder(ABC):
             that predict 1 to `drafts` tokens farther.
         """
         target.advance(tokens.shape[1], parents)
+        if not drafts and (logits := self._compiled(tokens, source, target)) is not None:
+            return logits, logits.new_empty(0, logits.shape[0] * logits.shape[1], 0)
         states = self._states(tokens, source, target, drafts=drafts).unflatten(0, (drafts + 1, -1))
         logits = self.head(states[0]).float().unflatten(0, (-1, tokens.shape[1]))
         return logits, states[1:]

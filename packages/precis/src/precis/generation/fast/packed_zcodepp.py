@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import final
 
 import torch
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from precis.generation.fast.compiled_step import CompiledStep
 from precis.generation.fast.key_value_cache import Source, Target, mix, mix_with_own, ready_for_mix
 from precis.generation.fast.packed_decoder import Apply, Pack, PackedDecoder, heads_of, rows_of
 from precis.generation.fast.packed_linear import Linear, Weights, pack
@@ -44,6 +46,17 @@ class PackedZCodePP(PackedDecoder):
     def __init__(self, model: ZCodePPForConditionalGeneration, *, rows: int, weights: Weights) -> None:
         super().__init__(model, rows=rows, weights=weights)
         decoder = model.get_decoder()
+        self._step = CompiledStep.of(model, weights)
+        self.tables = [self.embedding]
+        self.scale = TOKEN_SIZE * model.config.hidden_size**0.5
+        self.buckets, self.position_bias = decoder.buckets, decoder.position_bias
+        self.source_attentions = [layer.cross_attention for layer in decoder.layers]
+        self.streams = decoder.streams.weight.detach() if decoder.streams is not None else None
+        self.final_norm = _norm(decoder.final_norm, self.dtype)
+
+    @cached_property
+    def layers(self) -> list[_Layer]:
+        """The layers for operators: packed at first use, since the compiled step has its own copies."""
 
         def ready(*linears: nn.Linear) -> Linear:
             """Concatenate the outputs of several matrices."""
@@ -52,15 +65,9 @@ class PackedZCodePP(PackedDecoder):
                 if linears[1:]
                 else linears[0].weight
             )
-            return pack(weight, linears[0].bias, rows=rows, weights=weights)
+            return pack(weight, linears[0].bias, rows=self._rows, weights=self._weights)
 
-        self.tables = [self.embedding]
-        self.scale = TOKEN_SIZE * model.config.hidden_size**0.5
-        self.buckets, self.position_bias = decoder.buckets, decoder.position_bias
-        self.layers = [_Layer(layer, ready, self.dtype) for layer in decoder.layers]
-        self.source_attentions = [layer.source_attention for layer in self.layers]
-        self.streams = decoder.streams.weight.detach() if decoder.streams is not None else None
-        self.final_norm = _norm(decoder.final_norm, self.dtype)
+        return [_Layer(layer, ready, self.dtype) for layer in self._model.get_decoder().layers]
 
     def check(self, steps: int) -> None:
         """Accept any number, since positions are relative."""
@@ -69,6 +76,11 @@ class PackedZCodePP(PackedDecoder):
         """Return the scores that all layers add."""
         distances = torch.arange(furthest, -1, -1, device=self.position_bias.weight.device)
         return self.position_bias(self.buckets(distances)).to(self.dtype).T.contiguous()
+
+    def _compiled(
+        self, tokens: Int[Tensor, "b m"], source: Source, target: Target
+    ) -> Float[Tensor, "b m v"] | None:
+        return None if self._step is None else self._step(tokens, source, target)
 
     def _states(
         self, tokens: Int[Tensor, "b m"], source: Source, target: Target, *, drafts: int
@@ -110,7 +122,6 @@ class _Layer:
         self.self_output = ready(own.output)
         self.source_norm = _norm(layer.cross_norm, dtype)
         self.source_query = ready(source.query)
-        self.source_attention = source
         self.source_output = ready(source.output)
         self.feed_forward_norm = _norm(layer.feed_forward_norm, dtype)
         self.feed_forward = _feed_forward(layer.feed_forward, ready)

@@ -9,7 +9,7 @@
 A process decides once, at its first use, and keeps the choice: the paths differ by rounding. If several processes start
 at once, one builds and the others wait for it. A failed build is not repeated until the source, torch or the
 compiler changes, or on request: `python -m precis.nn.disentangled.cpp_loader`, which `make install` calls,
-builds the kernel now and prints its path.
+builds the kernels now and prints their paths.
 
 torch's own `cpp_extension.load` needs ninja on the path, and a process killed during a build leaves a
 lock on which all later ones wait forever. Here the system releases the lock when its process ends.
@@ -83,7 +83,7 @@ def _is_ready(name: str, wanted: Wish) -> bool:
         _load(name, again=False)
     except KernelError as problem:
         if not problem.known and not isinstance(problem, _UnknownMachineError):
-            _tell(
+            _tell_once(
                 f"attention uses only torch, which is slower: no C++ kernel ({problem}); try again with "
                 f"`python -m precis.nn.disentangled.cpp_loader`, or set {COMPILE}=0 to use torch"
             )
@@ -101,12 +101,19 @@ def load(name: str) -> Path:
         return _load(name, again=True)
     except KernelError as problem:
         raise UserError(
-            f"{COMPILE}: the C++ kernel of attention cannot be built here ({problem}); install GCC 10 or newer (CXX "
-            f"names it), or set {COMPILE}=0"
+            f"{COMPILE}: the C++ kernel of {_purpose(name)} cannot be built here ({problem}); install GCC 10 or newer "
+            f"(CXX names it), or set {COMPILE}=0"
         ) from None
 
 
+KERNELS = {"disentangled": "attention", "decoding": "decoding steps"}
+"""The name of each kernel's source -> what it computes."""
+
 _loaded: dict[str, Path] = {}
+
+
+def _purpose(name: str) -> str:
+    return KERNELS.get(name, name)
 
 
 def _load(name: str, *, again: bool) -> Path:
@@ -208,7 +215,7 @@ def _build(command: list[str], library: Path, *, again: bool) -> None:
         refusal.heed(since=came if again else 0.0)
         try:
             cpp_build.check_compiler()
-            _tell_building(folder)
+            _tell_building(library)
             cpp_build.build(command, library)
             library.chmod(0o755)
         except KernelError as problem:
@@ -289,11 +296,18 @@ def _wait_for(lock: IO[bytes]) -> None:
     raise KernelError(f"another process has been building it for {BUILD_SECONDS} seconds")
 
 
-def _tell_building(folder: Path) -> None:
+def _tell_building(library: Path) -> None:
+    name = library.name.partition("-")[0]
     _tell(
-        f"building the C++ kernel of attention, once, about half a minute; stored in {folder} ({COMPILE}=0 disables "
-        "it)"
+        f"building the C++ kernel of {_purpose(name)}, once, about half a minute; stored in {library.parent} "
+        f"({COMPILE}=0 disables it)"
     )
+
+
+@cache
+def _tell_once(line: str) -> None:
+    """Print a line that several kernels have in common."""
+    _tell(line)
 
 
 def _tell(line: str) -> None:
@@ -301,12 +315,13 @@ def _tell(line: str) -> None:
 
 
 def main() -> int:
-    """Build the kernel and return the exit status. Without a compiler it is 0, unless the kernel is required."""
+    """Build the kernels and return the exit status. Without a compiler it is 0, unless the kernel is required."""
     if wish() is Wish.never:
         print(f"precis: {COMPILE} disables the C++ kernel")
         return 0
     try:
-        print(f"precis: the C++ kernel of attention is {load('disentangled')}")
+        for name in KERNELS:
+            print(f"precis: the C++ kernel of {_purpose(name)} is {load(name)}")
     except UserError as problem:
         print(f"precis: {problem}", file=sys.stderr)
         return 2 if wish() is Wish.always else 0

@@ -13,6 +13,7 @@ from precis.data.text.prompts import prompts_digest
 from precis.extract.extractor import Extractor
 from precis.extract.passage_choice import passage_choice
 from precis.generation.decoder_batches import AUTOMATIC, Drafting
+from precis.generation.early_checks import refuse_writing_options
 from precis.generation.model_loader import named_device
 from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import DEFAULT, Mode
@@ -70,12 +71,7 @@ class SummaryJob:
         model = locate(self.model, self.adapter)
         mode = model.use.mode_for(self.mode)
         if mode == "extract":
-            for name, value in {**self.writing, "adapter": self.adapter}.items():
-                if value is not None and value is not False:
-                    option = f"--{name.replace('_', '-')}"
-                    raise UserError(
-                        f"{option} does not apply to --mode extract, which writes nothing; omit it"
-                    )
+            refuse_writing_options({**self.writing, "adapter": self.adapter})
         elif model.is_writer:
             self._refuse(
                 ("beams", "draft"), "a causal language model or an endpoint, which writes by greedy search"

@@ -1,0 +1,150 @@
+// A decoding step of a T5-like decoder (Z-Code++'s) in one call and one parallel region: the logits of the next tokens.
+//
+// A layer is split into parts: some of its heads, and some inner columns of its feed-forward network. A part computes
+// its own queries, keys and values, attends, and multiplies the result by its own inputs of the output matrix. The sum
+// over the parts is the layer's output (Megatron-LM's split, Shoeybi et al. 2019), so threads meet three times a layer.
+// The number of parts depends on the model only, and they are added in order: results do not depend on the threads.
+//
+// With few rows a step takes the time to read the weights, so each part reads its panels from start to end.
+
+#if !defined(__GNUC__) || defined(__clang__)
+#error "only GCC's OpenMP is known to share torch's threads"
+#endif
+
+#include <ATen/Parallel.h>
+#include <omp.h>
+#include <torch/library.h>
+
+#include "barrier.h"
+#include "layer.h"
+
+namespace precis {
+namespace {
+
+Matrix readable(const Tensor& x) {
+  TORCH_CHECK(x.dim() == 2 && x.is_contiguous() && x.scalar_type() == at::kFloat && x.is_cpu(),
+              "matrices: dense, fp32, on the CPU");
+  return {x.data_ptr<float>(), x.size(0), x.size(1), x.size(1)};
+}
+
+// Packs a matrix (outputs, inputs) into the panels of each part; `unit` outputs or inputs belong together.
+Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs) {
+  const Matrix x = readable(weight);
+  const Split split{by_outputs ? x.rows : x.columns, unit, parts};
+  TORCH_CHECK(unit > 0 && parts > 0 && split.total % unit == 0, "parts: whole units");
+  const int64_t numbers = by_outputs ? split.of_outputs(parts, x.columns) : up(x.rows, kPanel) * x.columns;
+  Tensor packed = at::empty({numbers}, at::kFloat);
+  for (int64_t p = 0; p < parts; ++p) {
+    const auto [start, count] = split.of(p);
+    float* to = packed.data_ptr<float>() + (by_outputs ? split.of_outputs(p, x.columns) : split.of_inputs(p, x.rows));
+    if (by_outputs)
+      pack_columns({x.row(start), count, x.columns, x.stride}, 0, count, to);
+    else
+      pack_columns({x.data + start, x.rows, count, x.stride}, 0, x.rows, to);
+  }
+  return packed;
+}
+
+using Work = void (*)(const Step&, int64_t layer, int64_t part, const float* states, const PartRoom&, float* out);
+constexpr Work kWork[] = {attend_to_past, attend_to_source, feed_forward};
+constexpr int64_t kMeetings = 3;
+
+// The work of one thread. Every thread keeps all hidden states; what parts add alternates between two places, so that
+// no thread writes what another still reads.
+void run(const Step& s, Barrier& barrier, int64_t thread, int64_t threads, float* states, float* normed, float* parts,
+         float* rooms, float* logits) {
+  for (int64_t meeting = 0; meeting <= kMeetings * s.layers; ++meeting) {
+    const float* before = parts + (meeting + 1) % 2 * s.parts * s.states();
+    for (int64_t p = 0; meeting && p < s.parts; ++p)
+      for (int64_t i = 0; i < s.states(); ++i) states[i] += before[p * s.states() + i];
+    for (int64_t row = 0; row < s.rows(); ++row)
+      rms_norm(states + row * s.wide(), s.norm(meeting), s.width, s.eps, normed + row * s.wide());
+    if (meeting == kMeetings * s.layers) break;
+    float* mine = parts + meeting % 2 * s.parts * s.states();
+    for (int64_t p = thread; p < s.parts; p += threads)
+      kWork[meeting % kMeetings](s, meeting / kMeetings, p, normed, s.room(rooms + p * s.part_room()),
+                                 mine + p * s.states());
+    barrier.meet(threads);
+  }
+  const int64_t panels = up(s.vocabulary, kPanel) / kPanel;
+  const int64_t first = panels * thread / threads, last = panels * (thread + 1) / threads;
+  multiply(s.rows(), s.width, normed, s.wide(), s.head + first * kPanel * s.width, (last - first) * kPanel,
+           logits + first * kPanel, up(s.vocabulary, kPanel));
+}
+
+Tensor run_all(const Step& s, const Tensor& states) {
+  const int64_t all = s.states();
+  Tensor memory = at::empty({2 * s.threads * all + 2 * s.parts * all + s.parts * s.part_room()}, at::kFloat);
+  Tensor logits = at::empty({s.rows(), up(s.vocabulary, kPanel)}, at::kFloat);
+  float *own = memory.data_ptr<float>(), *parts = own + 2 * s.threads * all, *rooms = parts + 2 * s.parts * all;
+  float *out = logits.data_ptr<float>(), *given = states.data_ptr<float>();
+  Barrier barrier;
+#pragma omp parallel num_threads(static_cast<int>(s.threads))
+  {
+    const int64_t thread = omp_get_thread_num();
+    float* mine = own + 2 * thread * all;
+    std::fill_n(mine, 2 * all, 0.0f);
+    for (int64_t row = 0; row < s.rows(); ++row) std::copy_n(given + row * s.width, s.width, mine + row * s.wide());
+    run(s, barrier, thread, omp_get_num_threads(), mine, mine + all, parts, rooms, out);
+  }
+  logits = logits.narrow(1, 0, s.vocabulary);
+  return logits.contiguous();
+}
+
+std::vector<const float*> places(at::TensorList all, const char* what) {
+  std::vector<const float*> found;
+  for (const Tensor& x : all) {
+    TORCH_CHECK(x.is_contiguous() && x.scalar_type() == at::kFloat && x.is_cpu(), what, ": dense, fp32, on the CPU");
+    found.push_back(x.data_ptr<float>());
+  }
+  return found;
+}
+
+void add_caches(Step& s, const Tensor& kept, at::TensorList source, const std::optional<Tensor>& source_bias,
+                const Tensor& entries, const std::optional<Tensor>& foreign, int64_t length) {
+  s.kept = kept.data_ptr<float>(), s.slots = kept.size(4), s.length = length;
+  s.source = places(source, "source"), s.words = source[0].size(2);
+  s.entries = places({entries}, "entries")[0], s.distances = entries.size(1);
+  s.source_bias = source_bias ? places({*source_bias}, "source_bias")[0] : nullptr;
+  s.foreign = foreign ? places({*foreign}, "foreign")[0] : nullptr;
+  s.foreign_room = foreign ? foreign->size(2) : 0;
+  TORCH_CHECK(length > 0 && length * s.beams <= s.slots && length <= s.distances, "length: beyond the caches");
+  TORCH_CHECK(static_cast<int64_t>(source.size()) == 2 * s.layers, "source: keys and values of each layer");
+  for (const Tensor& x : source)
+    TORCH_CHECK(x.sizes() == at::IntArrayRef({s.documents, s.heads, s.words, s.each}), "source: (b h s e)");
+  TORCH_CHECK(!source_bias || source_bias->numel() == s.documents * s.words, "source_bias: (b 1 1 s)");
+  TORCH_CHECK(entries.size(0) == s.heads && (foreign || s.beams == 1), "entries: (h r), and beams need `foreign`");
+  TORCH_CHECK(!foreign || (foreign->sizes() == at::IntArrayRef({s.documents, s.beams, s.foreign_room, s.beams}) &&
+                           length <= s.foreign_room), "foreign: (b k t k)");
+}
+
+// Reads one more token of each beam; stores its keys and values in `kept` (l 2 b h slots e), at step `length` - 1.
+Tensor step(const Tensor& states, at::TensorList matrices, const Tensor& norms, const Tensor& head, int64_t vocabulary,
+            int64_t inner, int64_t parts, double eps, const Tensor& kept, at::TensorList source,
+            const std::optional<Tensor>& source_bias, const Tensor& entries, const std::optional<Tensor>& foreign,
+            int64_t length) {
+  TORCH_CHECK(kept.dim() == 6 && kept.size(1) == 2, "kept: (l 2 b h slots e)");
+  TORCH_CHECK(states.dim() == 2 && states.size(0) % kept.size(2) == 0, "states: (b*k d)");
+  Step s{};
+  s.documents = kept.size(2), s.heads = kept.size(3), s.each = kept.size(5), s.layers = kept.size(0);
+  s.beams = states.size(0) / s.documents, s.width = states.size(1), s.parts = parts;
+  s.threads = omp_in_parallel() ? 1 : std::min<int64_t>(at::get_num_threads(), parts);
+  s.columns = {s.heads * s.each, s.each, parts}, s.inner = {inner, 1, parts};
+  s.matrices = places(matrices, "matrices"), s.names = static_cast<int64_t>(matrices.size()) / s.layers;
+  TORCH_CHECK(s.names == kNames || s.names == kGate, "matrices: 8 or 9 of each layer");
+  s.norms = places({norms}, "norms")[0], s.head = places({head}, "head")[0], s.vocabulary = vocabulary;
+  s.eps = static_cast<float>(eps);
+  TORCH_CHECK(norms.sizes() == at::IntArrayRef({kMeetings * s.layers + 1, s.width}), "norms: three a layer, and one");
+  TORCH_CHECK(head.numel() == up(vocabulary, kPanel) * s.width, "head: the panels of the vocabulary");
+  places({states, kept}, "states and kept");
+  add_caches(s, kept, source, source_bias, entries, foreign, length);
+  return run_all(s, states);
+}
+
+}  // namespace
+}  // namespace precis
+
+TORCH_LIBRARY(precis_decoding, m) {
+  m.def("pack", &precis::pack);
+  m.def("step", &precis::step);
+}

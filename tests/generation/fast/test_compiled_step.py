@@ -1,0 +1,130 @@
+"""The C++ step computes the logits of torch's operators, in every shape, and the same bits on any number of threads."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from precis.generation.fast.compiled_step import CompiledStep
+from precis.generation.fast.packed_decoder import Steps
+from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8
+from precis.generation.fast.packed_zcodepp import PackedZCodePP
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from precis.nn.disentangled import cpp_loader
+from tests.tiny_models import tiny
+
+pytestmark = pytest.mark.skipif(not cpp_loader.is_ready("decoding"), reason="this machine has no kernel")
+
+WORDS = 7
+SHAPES = [
+    {"hidden_size": 48, "num_attention_heads": 1, "decoder_intermediate_size": 40},
+    {
+        "hidden_size": 60,
+        "num_attention_heads": 3,
+        "decoder_intermediate_size": 37,
+    },  # heads of 20, and parts of 12 and 13
+    {"hidden_size": 144, "num_attention_heads": 9, "decoder_intermediate_size": 96},  # more heads than parts
+    {"hidden_size": 192, "num_attention_heads": 2, "decoder_intermediate_size": 64},  # heads of 96
+]
+
+
+def model(**shape: object) -> ZCodePPForConditionalGeneration:
+    torch.manual_seed(2)
+    of = tiny("zcodepp", seed=3)[0].config.to_diff_dict()
+    return ZCodePPForConditionalGeneration(ZCodePPConfig(**{**of, "vocab_size": 333, **shape})).eval()
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def steps_of(
+    of: ZCodePPForConditionalGeneration,
+    *,
+    documents: int,
+    beams: int,
+    padded: bool,
+    compiled: bool,
+    steps: int,
+) -> Steps:
+    packed = PackedZCodePP(of, rows=documents * beams, weights=AsGiven())
+    if not compiled:
+        packed._step = None
+    torch.manual_seed(5)
+    source = torch.randn(documents, WORDS, of.config.hidden_size)
+    valid = torch.ones(documents, WORDS, dtype=torch.bool)
+    valid[-1, 4:] = not padded
+    return Steps(packed, source, valid, beams=beams, steps=steps, drafts=1)
+
+
+def logits_of(steps: Steps, *, documents: int, beams: int, count: int) -> list[Tensor]:
+    """Logits of some steps, in which beams change places; after half of them only the last document is kept."""
+    torch.manual_seed(6)
+    found = []
+    for index in range(count):
+        if index == count // 2 and documents > 1:
+            steps.keep(torch.tensor([documents - 1]))
+            documents = 1
+        tokens = torch.randint(4, 300, (documents, beams))
+        found.append(steps(tokens, torch.randint(0, beams, (documents, beams)) if index else None))
+    return found
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize(
+    ("documents", "beams", "padded"), [(1, 1, False), (1, 3, True), (3, 1, True), (3, 4, False)]
+)
+@torch.inference_mode()
+def test_logits_are_those_of_the_operators(
+    shape: dict[str, int], gated: bool, documents: int, beams: int, padded: bool
+) -> None:
+    of = model(**shape, decoder_feed_forward="gated-gelu" if gated else "relu")
+    given = {"documents": documents, "beams": beams}
+    count = 70 if (documents, beams) == (1, 3) else 6  # caches grow after 64
+    ours, operators = (
+        logits_of(steps_of(of, **given, padded=padded, compiled=compiled, steps=count), **given, count=count)
+        for compiled in (True, False)
+    )
+    for mine, other in zip(ours, operators, strict=True):
+        assert mine.shape == other.shape
+        torch.testing.assert_close(mine, other, atol=2e-4, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_logits_are_the_same_bits_on_any_number_of_threads(threads: None) -> None:
+    of, found = model(**SHAPES[2]), []
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        steps = steps_of(of, documents=2, beams=2, padded=True, compiled=True, steps=5)
+        found.append(torch.cat(logits_of(steps, documents=2, beams=2, count=2)))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+@torch.inference_mode()
+def test_drafts_continue_what_the_step_has_read() -> None:
+    of = model(future_tokens=2)
+    given = {"documents": 1, "beams": 1, "padded": False, "steps": 6}
+    ours, operators = (steps_of(of, **given, compiled=compiled) for compiled in (True, False))
+    for token in (5, 9, 30):
+        ours(torch.tensor([[token]]), None)
+        operators(torch.tensor([[token]]), None)
+    tokens = torch.tensor([[7, 8, 11]])
+    for mine, other in zip(ours.look_ahead(tokens, 1), operators.look_ahead(tokens, 1), strict=True):
+        torch.testing.assert_close(mine, other, atol=2e-4, rtol=1e-4)
+
+
+def test_it_serves_fp32_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = model()
+    assert CompiledStep.of(of, AsGiven()) is not None
+    assert CompiledStep.of(of, BFloat16()) is None
+    assert CompiledStep.of(of, Int8()) is None
+    assert CompiledStep.of(model().to(torch.bfloat16), AsGiven()) is None
+    monkeypatch.setattr(cpp_loader, "is_ready", lambda name: False)
+    assert CompiledStep.of(of, AsGiven()) is None
