@@ -29,6 +29,7 @@ from precis.generation.classifier import Classifier
 from precis.generation.input_plan import Long
 from precis.generation.model_location import ModelLocation, default_model, locate
 from precis.generation.model_metadata import DEFAULT, Mode
+from precis.generation.model_names import is_endpoint
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
@@ -180,7 +181,7 @@ def evaluate_models(
                 asked = {"instruction": before, "long": long}
                 ways = _ways_to_write(summarizer, ways_of, batch_size=batch_size, asked=asked)
             for way in ways:
-                file = out / "predictions" / f"{_slug(way.system)}.jsonl"
+                file = out / "predictions" / f"{slug(way.system)}.jsonl"
                 made_by = {**way.made_by, **model.fingerprint}
                 with PredictionWriter(file, pairs, made_by=made_by) as writer:
                     if writer.done:
@@ -322,7 +323,10 @@ def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Sc
 
 
 def _steps(model: str | Path) -> tuple[str, ...]:
-    """Return the parts of a model's path; a run folder stands for the model in it."""
+    """Return the parts of a model's path; a run folder stands for the model in it, and an endpoint for its model."""
+    if is_endpoint(str(model)):
+        address, _, name = str(model).partition("#")
+        return (address, name) if name else (address,)
     path = Path(model)
     if not path.name and path.is_dir():
         path = path.resolve()  # "." has no name
@@ -348,7 +352,7 @@ def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> lis
         last,
         *(["/".join(way[-count:]) for way in ways] for count in range(2, max(map(len, ways)))),
     ]:
-        if len(set(map(_slug, names))) == len(names):
+        if len(set(map(slug, names))) == len(names):
             return names
     return list(map(str, models))
 
@@ -362,7 +366,8 @@ def _place(model: str | Path) -> Path:
     return path if (path / "config.json").is_file() else inside
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """Return a name as part of a file name."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-")
 
 
