@@ -18,7 +18,7 @@ from pathlib import Path
 from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.evaluation.comparison import ComparedSummary, Comparison
 from precis.evaluation.comparison_page import comparison_page
-from precis.evaluation.predictions import Prediction, read_predictions
+from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
 from precis.generation.model_location import locate
 from precis.messages import Notify, silent
 from precis.phases.measure.evaluation_inputs import Progress
@@ -87,9 +87,8 @@ def compare(
     documents, pairs = _read(files, options, notify)
     with writing_to(out, doing="comparing into") as folder:
         _write_documents(folder / DOCUMENTS, pairs)
-        summaries = {}
-        for name, job in jobs.items():
-            task = ModelTask(
+        tasks = [
+            ModelTask(
                 name=name,
                 job=job,
                 documents=documents,
@@ -98,14 +97,28 @@ def compare(
                 made_by={**located[name].made_by(), "threads": options.threads},
                 set_up=options.set_up,
             )
+            for name, job in jobs.items()
+        ]
+        left = [task for task in tasks if _done(task) < len(pairs)]  # all are checked before any runs
+        for task in left:
             for done in summarize_in_process(task):
-                progress(name, done, len(pairs))
-            summaries[name] = [_summary(each) for each in read_predictions(task.file, pairs)]
+                progress(task.name, done, len(pairs))
+        summaries = {task.name: [*map(_summary, read_predictions(task.file, pairs))] for task in tasks}
         found = Comparison(
             pairs=pairs, summaries=summaries, cap=options.length.cap, machine=[*_machine(options)]
         )
         _write(folder, found)
     return found
+
+
+def _done(task: ModelTask) -> int:
+    """Return the summaries of a task that are there.
+
+    Raises:
+        UserError: they were made with other options or of other documents.
+    """
+    with PredictionWriter(task.file, task.pairs, made_by=task.made_by) as writer:
+        return writer.done
 
 
 def _job(model: str, options: ComparisonOptions) -> SummaryJob:

@@ -94,8 +94,7 @@ def _work(task: ModelTask, answers: Connection) -> None:
     task.set_up()
     try:
         with PredictionWriter(task.file, task.pairs, made_by=task.made_by) as writer:
-            if writer.done < len(task.documents):
-                _write(task, writer, answers)
+            _write(task, writer, answers)
         answers.send(None)
     except (UserError, RunError) as error:
         answers.send(type(error)(str(error)) if type(error) in (UserError, RunError) else UserError(str(error)))
