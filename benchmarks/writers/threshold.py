@@ -38,6 +38,7 @@ SETS = (
     "open_pairs/optech_talk",
     "scitldr",
 )
+KINDS = ("right", *PLANT, "elsewhere")
 THRESHOLDS = tuple(round(0.3 + 0.05 * step, 2) for step in range(13))
 Shares = dict[str, list[float]]
 """Kind -> the share of content of each sentence; -1 for one that is replaced at any threshold."""
@@ -115,13 +116,13 @@ def main() -> int:
         pairs = read_pairs(asked.data / name, seed=asked.seed, split="dev")[: asked.documents]
         halves = measured([*map(one_sentence, pairs)], random.Random(asked.seed))
         for whole, part in zip((learning, test), halves, strict=True):
-            for kind, found in part.items():
-                whole[kind] += found
+            for kind in KINDS:
+                whole[kind] += part[kind]
         rights = halves[0]["right"] + halves[1]["right"]
         print(f"{name}: {len(pairs)} documents, {100 * kept(rights, 0) / len(rights):.0f}% without a mark")
     others = learning["elsewhere"]
     fit = [each for each in THRESHOLDS if upper(kept(others, each), len(others)) <= asked.most]
-    print(f"\nLearning, in order of thresholds:\n\n{table(learning)}\n\nTest:\n\n{table(test)}\n")
+    print(f"\nLearning:\n\n{table(learning)}\n\nTest:\n\n{table(test)}\n")
     print(f"chosen: {fit[0] if fit else 'none'} (at most {asked.most:.0%} from elsewhere, upper end of 95%)")
     return 0
 

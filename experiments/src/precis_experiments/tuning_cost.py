@@ -15,7 +15,6 @@ import sys
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
@@ -95,7 +94,9 @@ def measure(asked: StepAsked) -> dict[str, float]:
         if device.type == "cuda":
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - began)
-    peak = torch.cuda.max_memory_allocated() / 2**20 if device.type == "cuda" else (peak_mib() or 0.0) - before
+    peak = (
+        torch.cuda.max_memory_allocated() / 2**20 if device.type == "cuda" else (peak_mib() or 0.0) - before
+    )
     sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
     return {
         "seconds": statistics.median(seconds[1:]),

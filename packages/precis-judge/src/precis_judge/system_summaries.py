@@ -69,7 +69,9 @@ def compared_pairs(places: Sequence[Path]) -> list[Pair] | None:
     Raises:
         UserError: a row is damaged.
     """
-    file = next((place / _DOCUMENTS for place in places if stat_or_none(place / _DOCUMENTS) is not None), None)
+    file = next(
+        (place / _DOCUMENTS for place in places if stat_or_none(place / _DOCUMENTS) is not None), None
+    )
     if file is None:
         return None
     found = []

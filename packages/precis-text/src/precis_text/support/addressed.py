@@ -26,9 +26,12 @@ _ROLE = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(
-    r"\W*(?:this is the )?end of (?:the )?(?:document|input|text|prompt|article)\b|[\W_]*\bend\b[\W_]{4,}", re.IGNORECASE
+    r"\W*(?:this is the )?end of (?:the )?(?:document|input|text|prompt|article)\b|[\W_]*\bend\b[\W_]{4,}",
+    re.IGNORECASE,
 )
-_DISGUISED = re.compile(r"[a-z][\u0370-\u03ff]?[\u0400-\u04ff]|[\u0400-\u04ff][a-z]", re.IGNORECASE)  # Latin and Cyrillic
+_DISGUISED = re.compile(
+    r"[a-z][\u0370-\u03ff]?[\u0400-\u04ff]|[\u0400-\u04ff][a-z]", re.IGNORECASE
+)  # Latin and Cyrillic
 _POLITE = frozenset(("now", "then", "please", "kindly", "thanks", "so"))  # words before a command
 
 

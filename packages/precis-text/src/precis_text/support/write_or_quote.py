@@ -19,10 +19,15 @@ from precis_text.words import unicode_words
 
 Origin = Literal["written", "quoted"]
 
-LEAST_SHARE = 0.6
-"""The least share of a written sentence's content words in its source sentences."""
+LEAST_SHARE = 0.55
+"""The least share of a written sentence's content words in its source sentences.
 
-_FEWEST = 2  # distinct words of a sentence; a single word supports itself, whatever the document says about it
+`python -m benchmarks.writers.threshold` learns it; its error rates are in `docs/experiments/marks.md`.
+"""
+
+_FEWEST = (
+    2  # distinct words of a sentence; a single word supports itself, whatever the document says about it
+)
 _LOOP = 12  # words from which a sentence may be a loop
 _DISTINCT = 0.6  # least share of distinct word pairs in one that is none
 _SAME = 0.8  # share of words that two sentences have in common if one repeats the other

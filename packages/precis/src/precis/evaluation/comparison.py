@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,12 +17,13 @@ from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap, Interval
 from precis.table import Table
 from precis_text.length import Cap
+from precis_text.row import counted
 from precis_text.support.marks import Support
 from precis_text.words import length_in_words
 
 MODEL = "model"
 _AGREEMENT = "rouge1"
-_EACH = "each document by itself, one after the other; with 95% bootstrap intervals over documents"
+_EACH = "One document at a time, with 95% bootstrap intervals over documents."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class Comparison:
     summaries: Mapping[str, Sequence[ComparedSummary]]
     cap: Cap | None = None
     machine: Sequence[str] = ()
-    intervals: Bootstrap = Bootstrap()
+    intervals: Bootstrap = field(default_factory=Bootstrap)
 
     @cached_property
     def marks(self) -> Report:
@@ -109,7 +110,7 @@ class Comparison:
                 ]
             )
         heads = ["seconds a document", "words a second", "seconds to open", "memory MiB", "read whole %"]
-        caption = f"{_EACH}. Memory: the most of the model's process, with its libraries; - for a server."
+        caption = f"{_EACH} Memory: the most of the model's process, with its libraries; - for a server."
         return Table(
             header=[MODEL, *heads], rows=rows, title="Speed and memory", texts=(MODEL,), caption=caption
         )
@@ -153,10 +154,18 @@ class Comparison:
     def _rouge(self, report: Report) -> list[Table]:
         """Return ROUGE of each model, and the differences to the first."""
         titles = [title_of(measure) for measure in report.systems[0].metrics]
-        rows = [[system.name, *map(str, system.metrics.values())] for system in report.systems]
-        caption = f"On the {len(report.pairs):,} documents with a reference. {report.signatures['rouge']}"
+        rows = [
+            [
+                system.name,
+                *(str(i) if report.has_intervals else f"{i.mean:.1f}" for i in system.metrics.values()),
+            ]
+            for system in report.systems
+        ]
+        scored = counted(len(report.pairs), "document")
+        caption = f"On {scored} with a reference. {report.signatures['rouge']}"
         table = Table(header=[MODEL, *titles], rows=rows, title="ROUGE", texts=(MODEL,), caption=caption)
-        return [table, report.differences_table()] if report.differences else [table]
+        differences = replace(report.differences_table(), title="Differences")
+        return [table, differences] if report.differences else [table]
 
     def _agreement(self) -> Table:
         """Return how much the models' summaries have in common, pair by pair."""
@@ -175,7 +184,7 @@ class Comparison:
             ]
             for one in names
         ]
-        caption = f"{title_of(_AGREEMENT)} of one model's summaries against another's; 100: the same words"
+        caption = f"{title_of(_AGREEMENT)} of one model's summaries and another's; 100: the same words."
         return Table(header=[MODEL, *names], rows=rows, title="Agreement", texts=(MODEL,), caption=caption)
 
     def _interval(self, values: NDArray[np.float64], *, decimals: int) -> str:
@@ -189,7 +198,7 @@ class Comparison:
             "documents": len(self.pairs),
             "machine": [*self.machine],
             "tables": {
-                table.title or "Differences": [dict(zip(table.header, row, strict=True)) for row in table.rows]
+                table.title: [dict(zip(table.header, row, strict=True)) for row in table.rows]
                 for table in self.tables()
             },
             "marks": self.marks.to_dict(),

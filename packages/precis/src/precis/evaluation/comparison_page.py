@@ -11,6 +11,7 @@ from html import escape
 from precis.evaluation.comparison import ComparedSummary, Comparison
 from precis.evaluation.offline_page import offline_page, table_of
 from precis_text.control_characters import readable
+from precis_text.row import counted
 from precis_text.support.marks import SentenceSupport, Support
 
 _STYLE = """
@@ -23,7 +24,7 @@ summary { cursor: pointer; overflow-wrap: anywhere; }
 def comparison_page(comparison: Comparison) -> str:
     """Return the page of a comparison."""
     count = len(comparison.pairs)
-    title = f"{len(comparison.summaries)} models, {count:,} {'document' if count == 1 else 'documents'}"
+    title = f"{counted(len(comparison.summaries), 'model')}, {counted(count, 'document')}"
     machine = "".join(f'<p class="soft">{escape(line)}</p>' for line in comparison.machine)
     tables = "".join(map(table_of, comparison.tables()))
     documents = "".join(_document(comparison, row) for row in range(count))

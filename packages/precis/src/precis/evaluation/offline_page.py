@@ -20,8 +20,9 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1rem; }
 .pair p { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; } td, th { padding: .25rem .6rem; text-align: left; }
-td, th { border-bottom: 1px solid var(--line); vertical-align: top; } .number { text-align: right; white-space: nowrap; }
-.soft { color: var(--soft); } mark { background: var(--mark); color: inherit; }
+td, th { border-bottom: 1px solid var(--line); vertical-align: top; } .number { text-align: right; }
+td.number { white-space: nowrap; }
+.soft { color: var(--soft); overflow-wrap: anywhere; } mark { background: var(--mark); color: inherit; }
 """
 
 

@@ -28,9 +28,9 @@ from precis.data.packs.packed_text import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE,
 from precis.data.packs.text_sources import falls_below, text_digest
 from precis.data.text.encoding import one_thread, panics_in_one_line, portions
 from precis.data.text.unigram_tokenizer import digest_of, load_tokenizer
+from precis.process import follow_parent
 from precis.storage.atomic import write_file
 from precis.version import __version__
-from precis.process import follow_parent
 from precis_text.errors import RunError, UserError
 from precis_text.sentences import split_sentences
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class ComparisonOptions:
     length: Length = ANY_LENGTH
     free: bool = False
     allow_remote: bool = False
-    reading: Reading = Reading()
+    reading: Reading = field(default_factory=Reading)
     summary_column: str | None = None
     limit: int | None = None
     threads: int = 1

@@ -97,7 +97,9 @@ def _work(task: ModelTask, answers: Connection) -> None:
             _write(task, writer, answers)
         answers.send(None)
     except (UserError, RunError) as error:
-        answers.send(type(error)(str(error)) if type(error) in (UserError, RunError) else UserError(str(error)))
+        answers.send(
+            type(error)(str(error)) if type(error) in (UserError, RunError) else UserError(str(error))
+        )
 
 
 def _write(task: ModelTask, writer: PredictionWriter, answers: Connection) -> None:
