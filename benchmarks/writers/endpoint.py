@@ -4,9 +4,9 @@
 
 DIR holds sets of pairs, a folder each with a dev file; the documents are drawn from SETS in equal parts with `--seed`.
 `precis summarize --out` summarizes them. After a third of them the server is killed: the command must end with one line
-and exit code 1. With a new server on another port the settings differ, so the kill happens in a run of its own, whose
-file is then finished by the same command with a server on the same port. Then one document is summarized through a
-proxy that answers 429 twice, breaks the first stream, breaks every stream, or passes a byte at a time.
+and exit code 1. A new server gets the same port, and the repeated command finishes the file. Then one document is
+summarized through a proxy that answers 429 twice, breaks the first stream, breaks all streams, or sends a byte at a
+time.
 
 A cut is silent if the server says that it truncated a prompt, or precis says that it read all of a document of which
 it sent a part.
@@ -28,8 +28,7 @@ from typing import Any
 from benchmarks.faithfulness.planted import read_pairs
 from benchmarks.writers.faulty_proxy import FAULTS, FaultyProxy
 from benchmarks.writers.llama_server import LlamaServer
-from precis_text.support.marks import SourceText
-from precis_text.words import length_in_words
+from benchmarks.writers.promises import counted
 
 SETS = ("usgov_posts_cc0", "ccby_docs", "openstax", "proposals", "optech_talk")
 
@@ -58,28 +57,17 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, list[str]]:
 
 def checked(rows: list[dict[str, str]], records: list[dict[str, Any]], *, words: int) -> dict[str, str]:
     """Return the figures of all summaries."""
-    total = len(records)
-    names = numbers = over = silent = 0
-    origins: list[str] = []
-    for row, record in zip(rows, records, strict=True):
-        support = SourceText(row["document"]).support(record["summary"])
-        names += support.count("name")
-        numbers += support.count("number")
-        over += length_in_words(record["summary"]) > words
-        silent += record["read"] == "whole" and record["tokens_read"] < 0.5 * record["document_tokens"]
-        origins += [each["origin"] for each in record.get("sentences", ())]
-    read = sum(record["read"] == "whole" for record in records)
-    written = origins.count("written")
+    whole = [record for record in records if record["read"] == "whole"]
+    silent = sum(record["tokens_read"] < 0.5 * record["document_tokens"] for record in whole)
+    origins = [each["origin"] for record in records for each in record.get("sentences", ())]
+    broken = counted(rows, [record["summary"] for record in records], words=words)
     return {
-        "documents": str(total),
-        "without a summary": str(sum(not record["summary"] for record in records)),
-        "read whole": str(read),
-        "read in passages, and said so": str(total - read),
+        "documents": str(len(records)),
+        "read whole": str(len(whole)),
+        "read in passages, and said so": str(len(records) - len(whole)),
         "silent cuts by precis": str(silent),
-        f"over {words} words": str(over),
-        "names without support": str(names),
-        "numbers without support": str(numbers),
-        "sentences": f"{written} written, {len(origins) - written} quoted",
+        **{what: str(count) for what, count in broken.items()},
+        "sentences": f"{origins.count('written')} written, {origins.count('quoted')} quoted",
     }
 
 

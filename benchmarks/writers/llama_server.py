@@ -14,9 +14,11 @@ from pathlib import Path
 _SERVE = """
 import sys
 import xllamacpp
+path, context, threads, port = sys.argv[1], *map(int, sys.argv[2:])
 asked = xllamacpp.CommonParams()
-asked.model.path, asked.n_ctx, asked.n_parallel, asked.port, asked.hostnames = sys.argv[1], int(sys.argv[2]), 1, int(sys.argv[4]), ["127.0.0.1"]
-asked.cpuparams.n_threads = asked.cpuparams_batch.n_threads = int(sys.argv[3])
+asked.model.path, asked.n_ctx, asked.n_parallel = path, context, 1
+asked.port, asked.hostnames = port, ["127.0.0.1"]
+asked.cpuparams.n_threads = asked.cpuparams_batch.n_threads = threads
 asked.verbosity = 4
 server = xllamacpp.Server(asked)
 print(server.listening_address, flush=True)

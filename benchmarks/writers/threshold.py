@@ -2,8 +2,8 @@
 
     python -m benchmarks.writers.threshold --data DIR [--documents 100] [--seed 0] [--most 0.05]
 
-DIR holds sets of pairs with a dev file. From each of SETS, `--documents` pairs are drawn with the seed; every second one
-is for learning, the others for the test. Each gives these sentences, all as if a model had written them:
+DIR holds sets of pairs with a dev file. From each of SETS, `--documents` pairs are drawn with the seed; every second
+one is for learning, the others for the test. Each gives these sentences, as if a model had written them:
 
     right       the first sentence of the summary that a person wrote
     name        the same with another document's name in place of one
@@ -12,8 +12,8 @@ is for learning, the others for the test. Each gives these sentences, all as if 
     elsewhere   the first sentence of another document's summary
 
 A sentence is kept if `write_or_quote` keeps it: without a mark, and with the share of content or more. The rule: the
-least threshold at which at most `--most` of the sentences from elsewhere are kept, by the upper end of the 95% interval.
-A lower one keeps more right sentences; no threshold finds planted words, which the marks are for.
+least threshold at which at most `--most` of the sentences from elsewhere are kept, by the upper end of the 95%
+interval. A lower one keeps more right sentences. No threshold finds planted words, which the marks are for.
 """
 
 from __future__ import annotations
