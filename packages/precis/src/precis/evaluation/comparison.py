@@ -36,8 +36,8 @@ class ComparedSummary:
         opening: seconds to open the model, in the first summary of a process; else None.
         memory: the most MiB of the model's process so far; None for a server.
         is_whole: whether the model read the whole document; finished: whether the text ends with a sentence.
-        error: why there is no summary, or "".
-        reasons: written sentence that was replaced by a quotation -> why; by the quotation's text.
+        error: the reason for a missing summary, or "".
+        reasons: the text of each quotation that replaced a written sentence -> why.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""`precis compare`: several models on documents of one's own."""
+"""`precis compare`: several models on your own documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare models on documents of one's own: `precis compare`.
+"""Compare models on your own documents: `precis compare`.
 
 OUT/documents.jsonl      the documents as they were read, with their references
 OUT/predictions/*.jsonl  the summaries of each model, written as they come; a repeated command resumes from them
@@ -156,7 +156,7 @@ def _with_reference(document: Document, column: str | None) -> Pair:
     """Return a document with the references of its row.
 
     Raises:
-        UserError: they are no texts.
+        UserError: one is not a text.
     """
     columns = Columns() if column is None else Columns(summary=column)
     values = {**document.row, columns.document: document.text}
