@@ -31,7 +31,7 @@ def test_more_documents_only_add_rows_and_long_ones_are_left_out(tmp_path: Path)
 
 def test_broken_promises_are_counted() -> None:
     rows = [{"document": BOATS}] * 3
-    found = counted(rows, ["Carl paid Bob 7 pounds.", "Ann sold 3 boats to Bob in March.", " "], words=5)
+    found = counted(rows, ["Bob paid Carl 7 pounds.", "Ann sold 3 boats to Bob in March.", " "], words=5)
     assert found == {
         "without a summary": 1,
         "over 5 words": 1,

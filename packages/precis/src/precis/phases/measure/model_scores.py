@@ -29,7 +29,6 @@ from precis.generation.classifier import Classifier
 from precis.generation.input_plan import Long
 from precis.generation.model_location import ModelLocation, default_model, locate
 from precis.generation.model_metadata import DEFAULT, Mode
-from precis.generation.model_names import is_endpoint
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
@@ -324,8 +323,8 @@ def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Sc
 
 def _steps(model: str | Path) -> tuple[str, ...]:
     """Return the parts of a model's path; a run folder stands for the model in it, and an endpoint for its model."""
-    if is_endpoint(str(model)):
-        address, _, name = str(model).partition("#")
+    address, _, name = str(model).partition("#")
+    if "://" in address:
         return (address, name) if name else (address,)
     path = Path(model)
     if not path.name and path.is_dir():
