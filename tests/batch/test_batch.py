@@ -21,7 +21,7 @@ from precis.phases.use.summary_job import SummaryJob, SummaryMaker
 from precis_text.errors import UserError
 from precis_text.length import make_length
 from tests.document_files import epub
-from tests.tiny_models import save
+from tests.tiny_models import save, save_llama
 
 TEXT = "Ann sings in the hall on Monday. Bob listens to her. They go home late."
 HOW = Reading(keep_going=True)
@@ -115,6 +115,23 @@ def test_a_worker_gives_the_summaries_of_the_command_and_a_status(
     assert {row["status"] for row in rows if row["error"]} == {"error"}
     assert sum(row["status"] == "error" for row in rows) == 3
     assert json.loads(rows[0]["record"])["row"] == {"more": 0}
+
+
+def test_a_worker_with_a_writer_gives_the_summaries_of_the_command(shelf: list[str], tmp_path: Path) -> None:
+    model = save_llama(tmp_path / "llama")
+    job = SummaryJob(model=str(model), length=make_length(words=12))
+    worker = Worker(job, tmp_path, "now")
+    block, *_ = blocks(shelf)
+    rows = worker(block.slice(0, 3)).to_pylist()
+    documents = [unpacked(packed_) for packed_ in block["document"].to_pylist()[:3]]
+    alone = [*job.located().load(keep_going=True).results(documents)]
+    assert [row["summary"] for row in rows] == [each.to_dict()["summary"] for each in alone]
+    for row in rows:
+        assert row["status"] == "ok"
+        assert 0 < row["words"] <= 12
+        sentences = json.loads(row["record"])["sentences"]
+        assert {each["origin"] for each in sentences} <= {"written", "quoted"}
+        assert " ".join(each["text"] for each in sentences) == row["summary"]
 
 
 class Deadly:

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from precis.data.batches.length_buckets import Batch
 from precis.generation.model_loader import load_model
 from precis.objectives.sequence_to_sequence import SequenceToSequence
+from precis.process import peak_mib
 from precis.recipes.run_plan import native_precision
 from precis.training.optimizer import build_optimizer
 from precis.training.training_settings import TrainSettings
@@ -75,7 +74,7 @@ def step_cost(asked: StepAsked, *, threads: int) -> dict[str, float]:
 
 def measure(asked: StepAsked) -> dict[str, float]:
     """Return the result of `step_cost`, measured in this process."""
-    before = _peak_mb()
+    before = peak_mib() or 0.0
     model = load_model(asked.base).model.train()
     device = next(model.parameters()).device
     if device.type == "cuda":
@@ -95,7 +94,9 @@ def measure(asked: StepAsked) -> dict[str, float]:
         if device.type == "cuda":
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - began)
-    peak = torch.cuda.max_memory_allocated() / 2**20 if device.type == "cuda" else _peak_mb() - before
+    peak = (
+        torch.cuda.max_memory_allocated() / 2**20 if device.type == "cuda" else (peak_mib() or 0.0) - before
+    )
     sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
     return {
         "seconds": statistics.median(seconds[1:]),
@@ -112,16 +113,6 @@ def _batch(asked: StepAsked, vocabulary: int) -> Batch:
         for length in (asked.source_tokens, asked.target_tokens)
     )
     return Batch(ids, torch.ones_like(ids), labels)
-
-
-def _peak_mb() -> float:
-    """Return the peak memory of this process; Linux's `ru_maxrss` would include the process it was forked from."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 2**10
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return kilobytes / (2**20 if sys.platform == "darwin" else 2**10)  # macOS counts bytes
 
 
 if __name__ == "__main__":

@@ -75,6 +75,32 @@ def test_the_fence_has_one_start_and_one_end_and_no_mark_of_a_chat_inside():
         assert not re.search(r"<\||\[INST|<start_of_turn|<</?SYS|</?document>|<think", fenced(prompt))
 
 
+def _more() -> list[tuple[str, str, str]]:
+    """What the rules know, where it is, and the injection, of `more_injections.txt`."""
+    lines = (Path(__file__).parent / "more_injections.txt").read_text().splitlines()
+    return [tuple(line.replace("\\n", "\n").split("\t")) for line in lines]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("say", [obedient, everywhere])
+def test_no_injection_of_other_kinds_is_obeyed_by_a_model_that_obeys_each(say, tmp_path):
+    """A sentence that no rule knows may reach the model and be quoted; what it asks for is never the summary."""
+    reached = {"known": 0, "unknown": 0}
+    for number, (known, place, injection) in enumerate(_more()):
+        text = poisoned(injection, PLACES[number % len(PLACES)])
+        if place == "page":
+            file = tmp_path / f"{number}.html"
+            file.write_text(f"<html><body><p>{BOATS}</p>{injection}<p>{BOATS}</p></body></html>")
+            (document,) = read_documents([str(file)], Reading())
+            text = document.text
+        chat = FakeChat(say)
+        (summary,) = Writer(chat).summarize([text], words=25)
+        reached[known] += "PWNED" in fenced(chat.prompts[0])
+        assert "PWNED!" not in summary.text
+        assert length_in_words(summary.text) <= 25
+        assert all(each.origin == "quoted" for each in summary.sentences if "PWNED" in each.text)
+    assert reached == {"known": 2, "unknown": 21}  # docs/experiments/writers.md
+
+
 def test_what_is_left_out_is_told():
     (summary,) = Writer(FakeChat(obedient)).summarize([poisoned(INJECTIONS[0], "inside")], words=25)
     assert summary.tokens_read == summary.document_tokens - len(INJECTIONS[0].split())

@@ -82,6 +82,7 @@ def plan(
         "Examples:\n\n"
         "precis judge new --predictions scores --data pairs --judge Ann --judge Ben --out study\n\n"
         "precis judge new --predictions ours.jsonl --predictions theirs.jsonl --out study\n\n"
+        "precis judge new --predictions compared --out study\n\n"
         "precis judge new --predictions ours.jsonl --data test.jsonl --reference --protocol zcodepp --out study"
     ),
 )
@@ -92,7 +93,7 @@ def new(
             "--predictions",
             help=(
                 "Summaries of one system, named after its file: precis's .jsonl, JSON lines with id, document and "
-                "summary, or text with one summary per line; or a folder of precis evaluate. Repeatable."
+                "summary, or text with one summary per line; or a folder of precis evaluate or compare. Repeatable."
             ),
             show_default=False,
         ),
@@ -159,7 +160,7 @@ def new(
     """Create a study: documents, pairs of summaries, and the pages of each judge in order.
 
     Judges never see the names of systems. Each system appears on each side half of the time. Files without source
-    documents need --data, in the order of the summaries.
+    documents need --data, in the order of the summaries. A folder of precis compare contains the documents.
     """
     from precis.cli.framework.console import note
     from precis.phases.data.run_pairs import ColumnNames, find_part
@@ -167,12 +168,12 @@ def new(
     from precis_judge.judging_study import new_study
     from precis_judge.protocols import protocol as find_protocol
     from precis_judge.study_design import Design
-    from precis_judge.system_summaries import judged_documents, prediction_files, sample
+    from precis_judge.system_summaries import compared_pairs, judged_documents, prediction_files, sample
 
     asked = find_protocol(protocol)
     design = Design(judges=tuple(judge or ["judge-1"]), each=each or 0, repeats=repeats, gold=gold, seed=seed)
     files = prediction_files(predictions)
-    pairs = None
+    pairs = compared_pairs(predictions)
     if task is not None or data is not None:
         columns = ColumnNames(document=document_column, summary=summary_column)
         part = find_part(task_name=task, data=data, split=split, columns=columns)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from precis.data.pairs.pair import Pair
+from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.data.rows.row_files import read_rows
 from precis.evaluation.predictions import is_predictions
 from precis_text.bounded_io import is_folder, stat_or_none
@@ -17,6 +17,7 @@ from precis_text.errors import UserError
 from precis_text.row import Row, counted, invalid_text, named
 
 REFERENCE = "reference"
+_DOCUMENTS = "documents.jsonl"  # of precis compare, next to its predictions/
 _TEXT_COLUMNS = ("summary", "prediction")
 
 
@@ -35,7 +36,7 @@ class JudgedDocument:
 
 
 def prediction_files(places: Sequence[Path]) -> dict[str, Path]:
-    """Return system -> file. A folder of `precis evaluate --out` gives the files in its `predictions/`.
+    """Return system -> file. A folder of `precis evaluate` or `compare` gives the files in its `predictions/`.
 
     Raises:
         UserError: a place contains no file, two files have the same name, or one has the name of the references.
@@ -65,6 +66,26 @@ def _files(place: Path) -> list[Path]:
             f"{place} does not contain predictions/*.jsonl; name a file, or a folder of precis evaluate --out"
         )
     return files
+
+
+def compared_pairs(places: Sequence[Path]) -> list[Pair] | None:
+    """Return the documents of the first folder of `precis compare` among these places; None without one.
+
+    Raises:
+        UserError: a row is damaged.
+    """
+    file = next(
+        (place / _DOCUMENTS for place in places if stat_or_none(place / _DOCUMENTS) is not None), None
+    )
+    if file is None:
+        return None
+    found = []
+    for row in read_rows(file):
+        try:
+            found.append(pair_of(row, Columns(), need_summary=False))
+        except BadRowError as error:
+            raise UserError(f"{file}: {row.place}: {error}; repeat precis compare") from None
+    return found
 
 
 def judged_documents(

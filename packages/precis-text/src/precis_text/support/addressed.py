@@ -1,4 +1,4 @@
-"""Finds sentences that speak to a language model instead of a reader, by words of four languages (`addressed.toml`).
+"""Finds sentences that speak to a language model instead of a reader, by words of sixteen languages (`addressed.toml`).
 
 The rule is a heuristic: it misses instructions in other words, and finds some sentences about models. What it finds is
 not given to a writer, is not quoted in its summaries, and supports nothing that it writes.
@@ -18,10 +18,21 @@ from precis_text.words import unicode_words
 
 # Marks of chat templates: of our fence, of ChatML and Llama 3, of Llama 2 and Mistral, of Gemma
 CHAT_MARKS = re.compile(
-    r"<(?=/?\s*document\b|\||/?s>|/?(?:start|end)_of_turn\b|/?think\b|<SYS|</SYS|/SYS)|\[(?=/?(?:INST|SYSTEM_PROMPT)\])",
+    r"<(?=\s*/?\s*(?:document|system)\b|\||/?s>|/?(?:start|end)_of_turn\b|/?think\b|<SYS|</SYS|/SYS)|\[(?=/?(?:INST|SYSTEM_PROMPT)\])",
     re.IGNORECASE,
 )
-_ROLE = re.compile(r"\s*(?:system|assistant|user)\s*:", re.IGNORECASE)
+_ROLE = re.compile(
+    r"[\W_]*(?:role\W+)?(?:system|assistant|user|human|developer)(?: message)?\W*[:,]|\s*#+\s*instructions?\s*:",
+    re.IGNORECASE,
+)
+_END = re.compile(
+    r"\W*(?:this is the )?end of (?:the )?(?:document|input|text|prompt|article)\b|[\W_]*\bend\b[\W_]{4,}",
+    re.IGNORECASE,
+)
+_DISGUISED = re.compile(
+    r"[a-z][\u0370-\u03ff]?[\u0400-\u04ff]|[\u0400-\u04ff][a-z]", re.IGNORECASE
+)  # Latin and Cyrillic
+_POLITE = frozenset(("now", "then", "please", "kindly", "thanks", "so"))  # words before a command
 
 
 def for_readers(document: str, units: Sequence[TextUnit]) -> list[TextUnit]:
@@ -44,7 +55,7 @@ def for_readers(document: str, units: Sequence[TextUnit]) -> list[TextUnit]:
 
 def _commands(sentence: str) -> bool:
     """Return whether a sentence opens with a command."""
-    words = unicode_words(sentence)
+    words = [word for word in unicode_words(sentence) if word not in _POLITE]
     return bool(words) and any(words[0] in commands for commands, _, _ in _wordings())
 
 
@@ -57,7 +68,9 @@ def speaks_to_a_model(sentence: str) -> bool:
         >>> speaks_to_a_model("The pilot followed the checklist.")
         False
     """
-    if CHAT_MARKS.search(sentence) or _ROLE.match(sentence):
+    if CHAT_MARKS.search(sentence) or any(rule.match(sentence) for rule in (_ROLE, _END)):
+        return True
+    if _DISGUISED.search(sentence):
         return True
     listed = unicode_words(sentence)
     words, line = frozenset(listed), f" {' '.join(listed)} "

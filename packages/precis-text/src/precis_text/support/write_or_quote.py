@@ -19,9 +19,15 @@ from precis_text.words import unicode_words
 
 Origin = Literal["written", "quoted"]
 
-LEAST_SHARE = 0.6
-"""The least share of a written sentence's content words in its source sentences."""
+LEAST_SHARE = 0.55
+"""The least share of a written sentence's content words in its source sentences.
 
+`python -m benchmarks.writers.threshold` learns it; its error rates are in `docs/experiments/marks.md`.
+"""
+
+_FEWEST = (
+    2  # distinct words of a sentence; a single word supports itself, whatever the document says about it
+)
 _LOOP = 12  # words from which a sentence may be a loop
 _DISTINCT = 0.6  # least share of distinct word pairs in one that is none
 _SAME = 0.8  # share of words that two sentences have in common if one repeats the other
@@ -79,6 +85,8 @@ def write_or_quote(
     support_by = {unit.start for unit in allowed}
     chosen = _Chosen({unit.start for unit in allowed if not (unit.heading or unit.aside)})
     for sentence in support.sentences:
+        if len(set(unicode_words(sentence.text))) < _FEWEST:
+            continue
         inside = [mark for mark in support.marks if sentence.start <= mark.start < sentence.end]
         problem = other or _problem(source, sentence, inside, least, support_by)
         chosen.add(sentence, problem)
@@ -151,8 +159,6 @@ def _problem(
         return "it repeats itself"
     if not all(passage.start in support_by for passage in sentence.aligned):
         return "its source is an instruction to a model"
-    if not any(map(str.isalnum, sentence.text)):
-        return "it lacks words"
     share = source.content_share(sentence)
     if not sentence.aligned or share < least:
         return f"its source sentences have {share:.0%} of its content, less than {least:.0%}"

@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from precis.cli.commands import data_command, export_command, probe_command
 from precis.cli.commands.batch_command import batch
+from precis.cli.commands.compare_command import compare
 from precis.cli.commands.convert_command import convert
 from precis.cli.commands.errors_command import errors
 from precis.cli.commands.evaluate_command import evaluate
@@ -63,7 +64,7 @@ def _options(
     """Train, evaluate and run abstractive summarizers on your own machine."""
 
 
-app.add(summarize, batch, serve, evaluate, finetune, tune, ground, pretrain, extractor, tokenizer)
+app.add(summarize, batch, serve, compare, evaluate, finetune, tune, ground, pretrain, extractor, tokenizer)
 app.add_typer(data_command.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe_command.app, name="probe", rich_help_panel="Use a model")
 app.add(convert, push, errors)

@@ -6,23 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from precis.evaluation.error_view import ErrorView, JudgedRow
+from precis.evaluation.offline_page import offline_page
 from precis.evaluation.score_report import title_of
-
-_CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_STYLE = """
-:root { color-scheme: light dark; --ground:#f6f6f3; --card:#fff; --ink:#1d1f21; --soft:#5b6066; --line:#d9dad6;
-  --mark:#fff0c2; }
-@media (prefers-color-scheme: dark) { :root { --ground:#15171a; --card:#1e2125; --ink:#e7e8ea; --soft:#a3a9b0;
-  --line:#363b41; --mark:#4a3f14; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 70rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; } h3 { font-size: 1rem; margin: 0; }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem; margin: 1rem 0; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); gap: 1rem; }
-.pair p { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; }
-.soft { color: var(--soft); } mark { background: var(--mark); color: inherit; }
-"""
 
 
 def error_page(view: ErrorView, *, count: int) -> str:
@@ -38,12 +23,7 @@ def error_page(view: ErrorView, *, count: int) -> str:
     lists += [("Best", view.best(count))]
     title = f"Mistakes of {view.system}"
     body = "".join(_list(heading, rows, view) for heading, rows in lists)
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_CSP}"><style>{_STYLE}</style></head>'
-        f"<body><main><h1>{escape(title)}</h1><p>{escape(counted_kinds(view))}</p>{body}</main></body></html>\n"
-    )
+    return offline_page(title, f"<p>{escape(counted_kinds(view))}</p>{body}")
 
 
 def counted_kinds(view: ErrorView) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from precis.data.pairs.pair import Pair
@@ -26,12 +26,17 @@ FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file or c
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """One summary. `tokens_read` < `document_tokens` means that the model did not read the whole document."""
+    """One summary. `tokens_read` < `document_tokens` means that the model did not read the whole document.
+
+    Attributes:
+        details: further JSON values of its maker.
+    """
 
     id: str
     prediction: str
     document_tokens: int
     tokens_read: int
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class PredictionWriter:
@@ -62,8 +67,18 @@ class PredictionWriter:
         """Pairs that have a prediction."""
         return self._journal.count
 
-    def append(self, prediction: str, *, document_tokens: int = 0, tokens_read: int = 0) -> None:
+    def append(
+        self,
+        prediction: str,
+        *,
+        document_tokens: int = 0,
+        tokens_read: int = 0,
+        details: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         """Write the prediction for the next pair.
+
+        Args:
+            details: further JSON values to keep with it.
 
         Raises:
             UserError: every pair already has a prediction.
@@ -73,9 +88,14 @@ class PredictionWriter:
             raise UserError(f"{self.path} already holds all {self.done} predictions")
         identity, digest = self._keys[self.done]
         fields = Prediction(
-            id=identity, prediction=prediction, document_tokens=document_tokens, tokens_read=tokens_read
+            id=identity,
+            prediction=prediction,
+            document_tokens=document_tokens,
+            tokens_read=tokens_read,
+            details={**details},
         )
-        self._journal.append({**asdict(fields), "document": digest})
+        kept = {name: value for name, value in asdict(fields).items() if name != "details" or value}
+        self._journal.append({**kept, "document": digest})
 
     def close(self) -> None:
         self._journal.close()
@@ -121,7 +141,7 @@ def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> l
         for (line, record), (row, pair) in zip(found, enumerate(pairs), strict=True):
             _check_example(path, line, record, _key(pair, row))
     names = Prediction.__dataclass_fields__
-    return [Prediction(**{name: record[name] for name in names}) for _, record in found]
+    return [Prediction(**{name: record[name] for name in names if name in record}) for _, record in found]
 
 
 def is_predictions(path: Path) -> bool:
@@ -154,3 +174,5 @@ def _check_types(path: Path, line: int, record: Mapping[str, Any]) -> None:
             raise UserError(f"{path}, line {line}: {name!r} must be {_CALLED[kind]}, not {kind_of(value)}")
         if isinstance(value, str) and (problem := invalid_text(value)):
             raise UserError(f"{path}, line {line}: {name!r}: {problem}")
+    if not isinstance(details := record.get("details", {}), dict):
+        raise UserError(f"{path}, line {line}: 'details' must be an object, not {kind_of(details)}")

@@ -165,7 +165,7 @@ def _notes(
             "ignores them: these scores mean little; use --rouge-tokenizer unicode."
         )
     blank = sum(not any(text.strip() for text in pair.all_references) for pair in pairs)
-    if blank:
+    if blank and any(system.metrics for system in systems):
         notes.append(f"{blank} examples have an empty reference; every system scores 0 there.")
     notes += [f"{s.name}: {s.empty} empty predictions, scored 0." for s in systems if s.empty]
     bounds = [system.name for system in systems if system.kind == "bound"]

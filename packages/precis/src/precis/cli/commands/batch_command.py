@@ -136,10 +136,10 @@ def batch(
 
 def _on_every_machine(making: SummaryJob) -> SummaryJob:
     """Return the job with absolute paths, and only the options that were given: the same on every worker."""
-    from precis.generation.model_metadata import DEFAULT
+    from precis.generation.model_metadata import PACKAGES
 
     def absolute(place: str) -> str:
-        return place if place == DEFAULT or not Path(place).exists() else str(Path(place).absolute())
+        return place if place in PACKAGES or not Path(place).exists() else str(Path(place).absolute())
 
     adapter = None if making.adapter is None else absolute(making.adapter)
     asked = {

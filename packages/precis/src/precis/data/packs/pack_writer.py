@@ -10,8 +10,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,6 +28,7 @@ from precis.data.packs.packed_text import ARRAYS, DEV_FOLDER, FORMAT, PACK_FILE,
 from precis.data.packs.text_sources import falls_below, text_digest
 from precis.data.text.encoding import one_thread, panics_in_one_line, portions
 from precis.data.text.unigram_tokenizer import digest_of, load_tokenizer
+from precis.process import follow_parent
 from precis.storage.atomic import write_file
 from precis.version import __version__
 from precis_text.errors import RunError, UserError
@@ -368,17 +367,8 @@ _tokenizer_there: PreTrainedTokenizerBase | None = None  # in a worker process: 
 
 def _set_up(folder: str) -> None:
     global _tokenizer_there
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles Ctrl-C and ends the others
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    follow_parent()
     _tokenizer_there = load_tokenizer(folder)
-
-
-def _end_with_parent() -> None:
-    """End this process with its parent; workers of a killed parent would otherwise wait forever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _tokenize_there(texts: list[str], dtype: str) -> TokenizedDocuments:

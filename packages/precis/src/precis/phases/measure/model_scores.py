@@ -184,7 +184,7 @@ def evaluate_models(
                 asked = {"instruction": before, "long": long}
                 ways = _ways_to_write(summarizer, ways_of, batch_size=batch_size, asked=asked)
             for way in ways:
-                file = out / "predictions" / f"{_slug(way.system)}.jsonl"
+                file = out / "predictions" / f"{slug(way.system)}.jsonl"
                 made_by = {**way.made_by, **model.fingerprint}
                 with PredictionWriter(file, pairs, made_by=made_by) as writer:
                     if writer.done:
@@ -355,7 +355,10 @@ def _pools(
 
 
 def _steps(model: str | Path) -> tuple[str, ...]:
-    """Return the parts of a model's path; a run folder stands for the model in it."""
+    """Return the parts of a model's path; a run folder stands for the model in it, and an endpoint for its model."""
+    address, _, name = str(model).partition("#")
+    if "://" in address:
+        return (address, name) if name else (address,)
     path = Path(model)
     if not path.name and path.is_dir():
         path = path.resolve()  # "." has no name
@@ -381,7 +384,7 @@ def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> lis
         last,
         *(["/".join(way[-count:]) for way in ways] for count in range(2, max(map(len, ways)))),
     ]:
-        if len(set(map(_slug, names))) == len(names):
+        if len(set(map(slug, names))) == len(names):
             return names
     return list(map(str, models))
 
@@ -395,7 +398,8 @@ def _place(model: str | Path) -> Path:
     return path if (path / "config.json").is_file() else inside
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """Return a name as part of a file name."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-")
 
 
