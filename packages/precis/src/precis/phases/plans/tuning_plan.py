@@ -1,4 +1,7 @@
-"""Plan the training of a prefix: apply the user's settings to the paper's, and check all before training."""
+"""Plan the training of an adapter: apply the user's settings to the paper's, and check all before training.
+
+An encoder-decoder gets a prefix, a causal language model a low-rank adapter.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
+from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import NamedPairs, PairSources, examples_in_share, named_pairs
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune_as
 from precis.phases.train.training_session import RunOptions
+from precis.phases.train.writer_training import train_writer
 from precis.recipes.prefix_recipes import (
     TunePlan,
     resolve_prefix,
@@ -19,7 +24,9 @@ from precis.recipes.prefix_recipes import (
 )
 from precis.recipes.run_options import PairTrainingOptions, option_changes, refuse_unknown
 from precis.recipes.run_plan import RunPlan
+from precis.recipes.writer_recipe import LORA, resolve_low_rank
 from precis.training import Callback, Trained
+from precis.tuning.low_rank import LowRank
 from precis_text.errors import UserError
 
 DEFAULT_METHOD = "hierblock+softsa"
@@ -30,7 +37,8 @@ class TuningOptions(RunOptions, PairTrainingOptions, total=False):
 
     Attributes:
         settings: settings of the prefix, such as `prefix.length=20`, and of the training.
-        method: how tokens attend to the prefix; one of `precis.tuning.discourse.METHODS`.
+        method: how tokens attend to the prefix, one of `precis.tuning.discourse.METHODS`; or "lora" for a causal
+            language model. If None, hierblock+softsa, or lora for such a model.
         instruction: text before each document; if None, the task's for a grounded model, else none.
         examples: number of training pairs, drawn at random; if None, all.
         share: share of the training pairs to draw instead, in (0, 1].
@@ -38,7 +46,7 @@ class TuningOptions(RunOptions, PairTrainingOptions, total=False):
         callbacks: callbacks of the loop; if None, the standard ones.
     """
 
-    method: str
+    method: str | None
     instruction: str | None
     examples: int | None
     share: float | None
@@ -81,7 +89,22 @@ class PrefixTuning:
         return tune_as(self.prefix, self.plan, self.request)
 
 
-def plan_tuning(base: str | Path, pairs: NamedPairs, **options: Unpack[TuningOptions]) -> PrefixTuning:
+@dataclass(frozen=True, kw_only=True)
+class LowRankTuning:
+    """A planned training of a low-rank adapter; see `PrefixTuning`."""
+
+    low_rank: LowRank
+    plan: RunPlan
+    request: PairRequest
+
+    def run(self) -> Trained:
+        """Train in the run folder, or resume that run, and export the best adapter; see `PrefixTuning.run`."""
+        return train_writer(self.plan, self.request, low_rank=self.low_rank)
+
+
+def plan_tuning(
+    base: str | Path, pairs: NamedPairs, **options: Unpack[TuningOptions]
+) -> PrefixTuning | LowRankTuning:
     """Apply the options to the paper's settings, and check all before training.
 
     Args:
@@ -93,8 +116,11 @@ def plan_tuning(base: str | Path, pairs: NamedPairs, **options: Unpack[TuningOpt
         UserError: options exclude each other, the pairs are not found, or a method, task or setting is unknown.
     """
     refuse_unknown(options, TuningOptions, of="tune")
+    method = _method(str(base), options.get("method"))
+    if method == LORA:
+        return _plan_low_rank(base, pairs, options)
     of_prefix, of_run = split_assignments(options.get("settings") or ())
-    prefix = resolve_prefix(pairs.task, options.get("method", DEFAULT_METHOD), of_prefix)
+    prefix = resolve_prefix(pairs.task, method, of_prefix)
     changes = option_changes(options)
     plan = resolve_tuning(pairs.task, changes=changes, assignments=of_run, select=options.get("select"))
     set_rate = "train.learning_rate" in changes or any("train.learning_rate" in each for each in of_run)
@@ -106,16 +132,52 @@ def plan_tuning(base: str | Path, pairs: NamedPairs, **options: Unpack[TuningOpt
     units = pairs.units_column
     if units is not None and "units=marked" not in [each.replace(" ", "") for each in of_prefix]:
         raise UserError(f"--units-column {units} is for --set units=marked; add that, or omit it")
+    return PrefixTuning(
+        prefix=prefix, plan=plan, request=_request(base, pairs, options, seed=plan.train.seed)
+    )
+
+
+def _method(base: str, method: str | None) -> str:
+    """Return the method for a base: the given one, or the usual one for its kind of model.
+
+    Raises:
+        UserError: the method is for the other kind of model.
+    """
+    if method not in (None, LORA):
+        return method
+    is_writer = locate(base).is_writer
+    if method == LORA and not is_writer:
+        raise UserError(
+            f"--method {LORA} is for causal language models, and {base} is an encoder-decoder; use "
+            f"--method {DEFAULT_METHOD}, or another prefix"
+        )
+    return LORA if is_writer else DEFAULT_METHOD
+
+
+def _plan_low_rank(base: str | Path, pairs: NamedPairs, options: TuningOptions) -> LowRankTuning:
+    """Plan the training of a low-rank adapter."""
+    if pairs.units_column is not None:
+        raise UserError(f"--units-column {pairs.units_column} is for a prefix with blocks; omit it")
+    low_rank, plan = resolve_low_rank(
+        pairs.task,
+        changes=option_changes(options),
+        assignments=options.get("settings") or (),
+        select=options.get("select"),
+    )
+    request = _request(base, pairs, options, seed=plan.train.seed)
+    return LowRankTuning(low_rank=low_rank, plan=plan, request=request)
+
+
+def _request(base: str | Path, pairs: NamedPairs, options: TuningOptions, *, seed: int) -> PairRequest:
     sources = pairs.sources()
-    examples = _examples(sources, options, seed=plan.train.seed)
+    examples = _examples(sources, options, seed=seed)
     names = PairRequest.__dataclass_fields__.keys() - {"sources", "start", "examples"}
     given = {name: value for name, value in options.items() if name in names}
-    request = PairRequest(sources=sources, start=str(base), examples=examples, **given)  # type: ignore[arg-type]
-    return PrefixTuning(prefix=prefix, plan=plan, request=request)
+    return PairRequest(sources=sources, start=str(base), examples=examples, **given)  # type: ignore[arg-type]
 
 
 def tune(base: str | Path, data: str | Path | None = None, **options: Unpack[NamedTuningOptions]) -> Trained:
-    """Train a prefix on a frozen model, as `precis tune` does; a repeated call resumes the run.
+    """Train a prefix, or a causal language model's low-rank adapter, on a frozen model, as `precis tune` does; a repeated call resumes the run.
 
     Args:
         base: the model to attach to, which does not change: a run folder, a Hugging Face folder or a hub name.
