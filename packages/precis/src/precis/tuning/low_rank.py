@@ -147,18 +147,13 @@ def merge_low_rank(model: PreTrainedModel, folder: Path, *, base: BaseRecord | N
     rounded = base is None and in_float16(model)
     own.check(base or base_record(model), name=f"the adapter {folder}", rounded=rounded)
     weights = dict(model.named_parameters())
-    for layer, (a, b) in _products(read_adapter_tensors(folder / TENSORS), folder / TENSORS).items():
-        weight = weights.get(f"{layer}.weight")
-        if (
-            weight is None
-            or a.shape != (settings.rank, weight.shape[-1])
-            or b.shape
-            != (
-                weight.shape[0],
-                settings.rank,
-            )
-        ):
+    products = _products(read_adapter_tensors(folder / TENSORS), folder / TENSORS)
+    for layer, (a, b) in products.items():
+        rows, columns = getattr(weights.get(f"{layer}.weight"), "shape", (0, 0))
+        if a.shape != (settings.rank, columns) or b.shape != (rows, settings.rank):
             raise UserError(f"{folder / TENSORS}: {layer!r} does not fit the base; copy the adapter again")
+    for layer, (a, b) in products.items():
+        weight = weights[f"{layer}.weight"]
         product = b.to(weight.device) @ a.to(weight.device) * (settings.alpha / settings.rank)
         weight += product.to(weight.dtype)
 

@@ -111,7 +111,7 @@ class CausalModel:
         return cast(list[int], self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def closing(self) -> int:
-        """Return the id that ends a reply: the first end mark after a reply in the chat template.
+        """Return the id that ends a reply: the first end mark after a reply in the chat template, else the tokenizer's.
 
         Raises:
             UserError: if there is neither a chat template nor an end mark.
@@ -125,7 +125,7 @@ class CausalModel:
         chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _REPLY}]
         text = cast(str, self.tokenizer.apply_chat_template(chat, tokenize=False))
         after = self.tokenizer(text.rpartition(_REPLY)[2], add_special_tokens=False)["input_ids"]
-        return next((token for token in after if token in ends), ends[0])
+        return next((token for token in after if token in ends), ends[-1])
 
     def _ends(self) -> list[int]:
         """Return the ids that end a reply."""

@@ -227,7 +227,7 @@ class Writer:
         if not fits("word " * _LEAST_ROOM):
             raise UserError(
                 f"a prompt of {turn.size('')} tokens and a reply of {turn.most} leave no room for a document in a "
-                f"context of {self.chat.context}; ask for a shorter summary, or use a longer context"
+                f"context of {self.chat.context}; ask for a shorter summary, or use a longer context (--max-source)"
             )
         count = self.chat.count
         if fits(whole):

@@ -140,16 +140,23 @@ def plan_tuning(
 def _method(base: str, method: str | None) -> str:
     """Return the method for a base: the given one, or the usual one for its kind of model.
 
+    A missing base is not an error here: without it, settings that contradict each other are refused first.
+
     Raises:
-        UserError: the method is for the other kind of model.
+        UserError: the method is lora, and the base is missing or an encoder-decoder.
     """
     if method not in (None, LORA):
         return method
-    is_writer = locate(base).is_writer
+    try:
+        is_writer = locate(base).is_writer
+    except UserError:
+        if method == LORA:
+            raise
+        return DEFAULT_METHOD
     if method == LORA and not is_writer:
         raise UserError(
-            f"--method {LORA} is for causal language models, and {base} is an encoder-decoder; use "
-            f"--method {DEFAULT_METHOD}, or another prefix"
+            f"--method {LORA} is for causal language models, and {base} is none; use --method {DEFAULT_METHOD}, or "
+            "another prefix"
         )
     return LORA if is_writer else DEFAULT_METHOD
 
@@ -177,7 +184,7 @@ def _request(base: str | Path, pairs: NamedPairs, options: TuningOptions, *, see
 
 
 def tune(base: str | Path, data: str | Path | None = None, **options: Unpack[NamedTuningOptions]) -> Trained:
-    """Train a prefix, or a causal language model's low-rank adapter, on a frozen model, as `precis tune` does; a repeated call resumes the run.
+    """Train a prefix, or a low-rank adapter of a causal language model, as `precis tune` does; a repeated call resumes it.
 
     Args:
         base: the model to attach to, which does not change: a run folder, a Hugging Face folder or a hub name.

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM
 
 from precis.data.batches.token_arrays import Ragged, TokenizedPairs, pair_name
 from precis.data.pairs.pair import Pair
-from precis.data.text.prompts import prompts_digest
+from precis.data.text.prompts import disarmed, prompts_digest
 from precis.data.text.segments import UnitSegmenter
 from precis.extract.passage_choice import passage_choice
 from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
@@ -135,7 +135,8 @@ class Prompts:
         for index, pair in enumerate(pairs):
             count += 1
             prompt = self.writer.prompt_for(pair.document)
-            summary = self.chat.tokenizer(pair.summary.strip(), add_special_tokens=False)["input_ids"]
+            text = disarmed(pair.summary.strip(), self.chat.control)
+            summary = self.chat.tokenizer(text, add_special_tokens=False)["input_ids"]
             if not (prompt.has_words and summary):
                 problem = f"the {'summary' if prompt.has_words else 'document'} gives no tokens"
                 if skip is None:
@@ -146,7 +147,7 @@ class Prompts:
                 continue
             kept.append(index)
             parts += not prompt.is_whole
-            cut += len(summary) >= plan.max_target
+            cut += len(summary) >= plan.max_target  # its end mark needs a place
             prompts.append(self.chat.ids(prompt.messages, prompt.answer))
             summaries.append([*summary[: plan.max_target - 1], self.end])
         if not kept:
