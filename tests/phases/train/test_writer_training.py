@@ -291,7 +291,7 @@ def test_a_model_without_a_chat_template_is_refused(base: Path, data: Path, tmp_
     model, _ = llama()
     model.save_pretrained(tmp_path / "plain")
     our_tokenizer().save_pretrained(tmp_path / "plain")
-    with pytest.raises(UserError, match=r"no chat template .* use an instruct model") as refused:
+    with pytest.raises(UserError, match=r"lacks a chat template .* use an instruct model") as refused:
         trained(tmp_path / "plain", data, tmp_path / "out", low_rank=_RANK)
     assert "\n" not in str(refused.value)
 

@@ -1,10 +1,10 @@
-"""Teacher-forced training of a causal language model on pairs, with the loss on the summary alone.
+"""Teacher-forced training of a causal language model on pairs, with the loss on the summary only.
 
 A row of a batch is a prompt, which contains the document, and its summary. Both are joined without padding between
 them, so that the positions of the summary equal those at generation:
 
     prompt   p1 p2 p3 _      input   p1 p2 p3 s1 s2      labels   _ _ s1 s2 _
-    summary  s1 s2           (the state of p3 predicts s1; `_` has no loss)
+    summary  s1 s2           (the state of p3 predicts s1; `_` has loss 0)
 
 The head scores only the states that predict the summary, since most positions belong to the prompt.
 """

@@ -3,7 +3,7 @@
     y = W x + (alpha / r) B A x      A (r i) starts random, B (o r) starts at zero: an untrained adapter changes nothing
 
 PEFT (extra `peft`) puts them on all linear layers but the head, and trains them on the frozen model. The saved folder
-is PEFT's, so other programs read it too, with our record of the base beside it:
+is PEFT's, so other programs read it too, with our record of the base next to them:
 
     adapter_model.safetensors  adapter_config.json    PEFT's files
     adapter.json                                      rank, alpha, and the record of the base
@@ -99,7 +99,7 @@ def add_low_rank(model: PreTrainedModel, settings: LowRank, *, seed: int) -> Low
         seed: random seed of the matrices A.
 
     Raises:
-        UserError: if PEFT is not installed, or the model has no linear layer.
+        UserError: if PEFT is not installed, or the model lacks linear layers.
     """
     try:
         from peft import LoraConfig

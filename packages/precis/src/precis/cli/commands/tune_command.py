@@ -75,7 +75,7 @@ def tune(
             help=(
                 "How tokens attend to the prefix, and whether encoder attention is sparse: prefix, uniblock, "
                 "hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md); or lora, "
-                "low-rank adapters of a causal language model. Default: hierblock+softsa, or lora for such a model."
+                "low-rank adapters. Default: lora for a causal language model, else hierblock+softsa."
             ),
         ),
     ] = None,

@@ -119,7 +119,7 @@ class CausalModel:
         ends = self._ends()
         if self.tokenizer.chat_template is None or not ends:
             raise UserError(
-                "the tokenizer has no chat template or no end mark, so it does not say how a reply ends; use an "
+                "the tokenizer lacks a chat template or an end mark, so it does not say how a reply ends; use an "
                 "instruct model, or add chat_template to its tokenizer_config.json"
             )
         chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _REPLY}]

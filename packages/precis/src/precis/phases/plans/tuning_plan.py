@@ -38,7 +38,7 @@ class TuningOptions(RunOptions, PairTrainingOptions, total=False):
     Attributes:
         settings: settings of the prefix, such as `prefix.length=20`, and of the training.
         method: how tokens attend to the prefix, one of `precis.tuning.discourse.METHODS`; or "lora" for a causal
-            language model. If None, hierblock+softsa, or lora for such a model.
+            language model. If None, lora for a causal language model, else hierblock+softsa.
         instruction: text before each document; if None, the task's for a grounded model, else none.
         examples: number of training pairs, drawn at random; if None, all.
         share: share of the training pairs to draw instead, in (0, 1].
@@ -184,7 +184,7 @@ def _request(base: str | Path, pairs: NamedPairs, options: TuningOptions, *, see
 
 
 def tune(base: str | Path, data: str | Path | None = None, **options: Unpack[NamedTuningOptions]) -> Trained:
-    """Train a prefix, or a low-rank adapter of a causal language model, as `precis tune` does; a repeated call resumes it.
+    """Train a prefix, or a causal language model's low-rank adapter, as `precis tune` does; a repeated call resumes.
 
     Args:
         base: the model to attach to, which does not change: a run folder, a Hugging Face folder or a hub name.

@@ -4,7 +4,7 @@
     -> the best to OUT/model, or OUT/adapter, which names its base
 
 It is `precis.phases.train.finetuning` with prompts for documents: the same loop, checkpoints and resuming. A document
-that does not fit is read by its best passages, as at generation. The loss is on the summary alone.
+that does not fit is read by its best passages, as at generation. Only the summary counts in the loss.
 """
 
 from __future__ import annotations
