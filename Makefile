@@ -11,7 +11,7 @@ TEST   := 400
 # Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
 TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
-.PHONY: install writer wheel demo demo-train test test-tools mutants simulate sbom advisories test-modes test-slow browser guide docs gpu bench faults check format lock clean
+.PHONY: install writer wheel demo demo-train test test-tools mutants simulate sbom advisories test-modes test-slow browser pictures guide docs gpu bench faults check format lock clean
 
 install: $(VENV)/.installed
 
@@ -109,6 +109,10 @@ test-slow: install
 # The pages in a real Chromium: apt-get install chromium
 browser: install
 	$(PYTHON) -m pytest -q -m browser tests/browser
+
+# The pictures of README and docs, ten minutes; CHECK=1 names the stale ones; ONLY=service makes one
+pictures: install
+	$(PYTHON) docs/gallery.py $(if $(CHECK),--check) $(ONLY:%=--only %)
 
 # The site of the documentation, in build/site
 docs: install

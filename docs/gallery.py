@@ -1,14 +1,17 @@
-"""Make the pictures of the gallery with the commands that its page shows: `python docs/gallery.py [--only NAME]`.
+"""Make the pictures of the gallery with the commands that its page shows: `make pictures`.
 
     commands of PICTURES, in a temporary folder, at toy size -> docs/gallery/NAME.png -> docs/gallery.md
 
 Pictures of pages need playwright and Chromium (CHROMIUM names its path). It takes ten minutes on two cores, and the
-result is committed. `--keep FOLDER` keeps the commands' output; finished commands are not repeated there.
+result is committed. `--check` (`make pictures CHECK=1`) writes nothing. It names the pictures that look different when
+they are made again (`docs/likeness.py`). `--only NAME` makes one picture and runs only the commands that it needs.
+`--keep FOLDER` keeps the commands' output; finished commands are not repeated there.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import os
 import random
 import shlex
@@ -23,6 +26,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from docs.likeness import difference  # noqa: E402  the repository is no package
+
 PLACE = ROOT / "docs" / "gallery"
 _REPORT = ROOT / "examples" / "documents" / "report.txt"
 _FLAGS = [
@@ -50,6 +56,8 @@ class Picture:
         about: its subject, and the page of the guide about it.
         commands: the commands that make it, after `SETUP`.
         made: the file that the commands write; empty for a page in the browser.
+        after: the pictures whose commands come before.
+        trains: whether the commands of `SETUP` come before.
     """
 
     name: str
@@ -57,6 +65,8 @@ class Picture:
     about: str
     commands: tuple[str, ...] = ()
     made: str = ""
+    after: tuple[str, ...] = ()
+    trains: bool = True
 
 
 def _scored(share: int) -> tuple[str, str]:
@@ -114,6 +124,7 @@ PICTURES = (
         "How much attention a prefix gets",
         "From the same command, for each layer and each of the three attentions.",
         made="probe/prefix-share.png",
+        after=("prefix",),
     ),
     Picture(
         "spectrum",
@@ -141,6 +152,7 @@ PICTURES = (
         "service",
         "The page of `precis serve`",
         "A summary next to its source; each sentence shows its source passages. See [serve.md](guide/serve.md).",
+        trains=False,
     ),
     Picture(
         "judging",
@@ -156,6 +168,7 @@ PICTURES = (
         "verdicts",
         "The report of a study",
         "From `precis judge report study`. The verdicts are random; no person judged these summaries.",
+        after=("judging",),
     ),
 )
 
@@ -165,7 +178,7 @@ def page() -> str:
     parts = [
         "# Gallery",
         "Plots and pages that precis makes, each with its commands, from tiny models and invented texts. "
-        "`python docs/gallery.py` makes all of them again. These commands come first:",
+        "`make pictures` makes all of them again. These commands come first:",
         _block(SETUP),
     ]
     for one in PICTURES:
@@ -191,6 +204,27 @@ def run(command: str, folder: Path) -> None:
         file.write(command + "\n")
 
 
+def _letters() -> str:
+    """Return style sheets with the letters that matplotlib brings, so that machines draw the same pages."""
+    from matplotlib import font_manager
+
+    faces = []
+    for name, kind in (("Serif", "serif"), ("Sans", "sans")):
+        for weight in ("normal", "bold"):
+            file = Path(font_manager.findfont(f"DejaVu {name}:weight={weight}", fallback_to_default=False))
+            data = base64.b64encode(file.read_bytes()).decode()
+            source = f"src: url(data:font/ttf;base64,{data})"
+            faces.append(f"@font-face {{ font-family: gallery-{kind}; font-weight: {weight}; {source} }}")
+    ours = ":root { --text: gallery-serif !important; --ui: gallery-sans !important }"
+    return "\n".join([*faces, ours, "body { font-family: gallery-sans !important }"])
+
+
+def visit(shown: Any, address: str) -> None:
+    """Open an address with our letters."""
+    shown.goto(address)
+    shown.add_style_tag(content=_letters())
+
+
 @contextmanager
 def browser() -> Iterator[Any]:
     """Open a page of Chromium, in the size of the pictures."""
@@ -199,7 +233,8 @@ def browser() -> Iterator[Any]:
     with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
         opened = playwright.chromium.launch(executable_path=path, args=_FLAGS)
-        yield opened.new_page(viewport={"width": 1200, "height": 800}, color_scheme="light")
+        size = {"width": 1200, "height": 800}
+        yield opened.new_page(viewport=size, color_scheme="light", bypass_csp=True)
         opened.close()
 
 
@@ -229,7 +264,7 @@ def served(command: str, folder: Path) -> Iterator[str]:
 def service(folder: Path, image: Path) -> None:
     """Draw the page of `precis serve` with a summary and the passage of its second sentence."""
     with served("precis serve --port 8931", folder) as address, browser() as shown:
-        shown.goto(address)
+        visit(shown, address)
         shown.fill("#text", _REPORT.read_text(encoding="utf-8"))
         shown.click("#go")
         shown.wait_for_selector("#source mark", timeout=120_000)
@@ -241,7 +276,7 @@ def service(folder: Path, image: Path) -> None:
 def judging(folder: Path, image: Path) -> None:
     """Draw a judge's first page."""
     with served("precis judge serve study --port 8932", folder) as address, browser() as shown:
-        shown.goto(address)
+        visit(shown, address)
         shown.wait_for_timeout(1500)
         shown.screenshot(path=image)
 
@@ -260,7 +295,7 @@ def verdicts(folder: Path, image: Path) -> None:
                 store.add({"judge": judge, "page": number, "choices": choices, "reasons": {}, "seconds": 30})
     run("precis judge report study", folder)
     with browser() as shown:
-        shown.goto((folder / "study" / "report.html").as_uri())
+        visit(shown, (folder / "study" / "report.html").as_uri())
         shown.screenshot(path=image)
 
 
@@ -271,39 +306,67 @@ _PAGES: dict[str, Callable[[Path, Path], None]] = {
 }
 
 
-def make(folder: Path, only: set[str]) -> None:
-    """Run the commands and keep the pictures."""
+def make(folder: Path, only: set[str]) -> dict[str, Path]:
+    """Run the commands of all pictures, or of these; return the file of each picture."""
     from precis.data.synthetic.corpus import make_pairs
 
-    PLACE.mkdir(exist_ok=True)
+    wanted = [one for one in PICTURES if not only or one.name in only]
+    needed = {one.name for one in wanted} | {name for one in wanted for name in one.after}
     (folder / "texts").mkdir(exist_ok=True)
     for number, pair in enumerate(make_pairs(1500, seed=2)):
         (folder / "texts" / f"{number}.txt").write_text(pair.document, encoding="utf-8")
-    for command in SETUP:
+    for command in SETUP if any(one.trains for one in wanted) else ():
         run(command, folder)
+    files = {}
     for one in PICTURES:
-        for command in one.commands:
+        for command in one.commands if one.name in needed else ():
             run(command, folder)
-        if only and one.name not in only:
-            continue
-        image = folder / (one.made or f"{one.name}.png")
-        if one.name in _PAGES:
-            _PAGES[one.name](folder, image)
-        shutil.copyfile(image, PLACE / f"{one.name}.png")
+        if one in wanted:
+            files[one.name] = folder / (one.made or f"{one.name}.png")
+            if one.name in _PAGES:
+                _PAGES[one.name](folder, files[one.name])
+    return files
+
+
+def check(files: dict[str, Path]) -> int:
+    """Print the pictures that look different from those in the repository; the exit code is 1 if there are any."""
+    found = {name: difference(file, PLACE / f"{name}.png") for name, file in files.items()}
+    for name, what in found.items():
+        print(f"{name}: {what or 'as in the repository'}")
+    stale = [name for name, what in found.items() if what]
+    if stale:
+        print("make pictures draws them again; look at them, and commit them")
+    if page() != (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8"):
+        print("docs/gallery.md: differs from docs/gallery.py; make pictures writes it")
+        return 1
+    return int(bool(stale))
 
 
 def main() -> int:
-    """Make the pictures and the page."""
+    """Make the pictures and the page, or check them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="one picture; repeatable")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        choices=[one.name for one in PICTURES],
+        metavar="NAME",
+        help="one picture; repeatable",
+    )
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing to the repository")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the commands run")
     given = parser.parse_args()
     folder = given.keep or Path(tempfile.mkdtemp())
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        make(folder.resolve(), set(given.only))
+        files = make(folder.resolve(), set(given.only))
+        if given.check:
+            return check(files)
+        PLACE.mkdir(exist_ok=True)
+        for name, file in files.items():
+            shutil.copyfile(file, PLACE / f"{name}.png")
     finally:
         if given.keep is None:
             shutil.rmtree(folder)

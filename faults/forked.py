@@ -51,6 +51,11 @@ class Ended:
     count: int
     seconds: float
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the child had to be killed because it took longer than `PATIENCE`."""
+        return self.code == -signal.SIGKILL and self.seconds >= PATIENCE
+
 
 def run(
     line: Sequence[str],

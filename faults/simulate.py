@@ -37,6 +37,7 @@ from faults.report import Tally, header, verdict
 from faults.writers import build_shelf, command_lines
 
 _STARTS = 4
+_TOLD_EVERY = 100  # seeds
 _FINISHED = "already exists, so nothing was summarized"
 _KEPT = ".kept-"
 
@@ -70,6 +71,10 @@ def subjects(shelf: Path) -> dict[str, Subject]:
     }
 
 
+class LateError(Exception):
+    """The error of a start that took too long: it hangs, or the machine is busy with other work."""
+
+
 class World:
     """A folder with data, a model and the results of undisturbed runs."""
 
@@ -85,7 +90,10 @@ class World:
         command = _batch_without_ray if name == "batch" else None
         out.parent.mkdir(parents=True, exist_ok=True)
         line = self.subjects[name].line(out)
-        return forked.run(line, self.place / "log", prepare=fault.prepare(out), command=command)
+        ended = forked.run(line, self.place / "log", prepare=fault.prepare(out), command=command)
+        if ended.is_late:
+            raise LateError(f"{name}, {fault}: killed after {ended.seconds:.0f} s")
+        return ended
 
     def alone(self, name: str) -> tuple[dict[str, Any], int]:
         """Return the files of an undisturbed run, and its number of events."""
@@ -265,10 +273,16 @@ def _try(seeds: Sequence[int], only: str | None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         world = World(Path(temporary))
         with suppress(KeyboardInterrupt):  # ends with the figure so far
-            for seed in seeds:
-                name, wrong = try_seed(world, seed, only=only)
-                met[name] += 1
+            for number, seed in enumerate(seeds):
+                if number and number % _TOLD_EVERY == 0:
+                    print(f"  {number} of {len(seeds)} seeds", flush=True)
                 again = f"python -m faults.simulate --seed {seed}{f' --subject {only}' if only else ''}"
+                try:
+                    name, wrong = try_seed(world, seed, only=only)
+                except LateError as late:
+                    print(f"  not tried: {late} (again: {again})", flush=True)
+                    continue
+                met[name] += 1
                 tally.hold(not wrong, f"{name}: {'; '.join(wrong)} (again: {again})")
     print(", ".join(f"{name} {count}" for name, count in sorted(met.items())), flush=True)
     whole = verdict(f"seeds {seeds[0]} to {seeds[-1]}", tally)

@@ -1,6 +1,8 @@
 """The simulated faults find what they should find, and the same seed finds it again."""
 
+import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +64,28 @@ def test_a_failure_names_the_command_that_repeats_it(
     monkeypatch.setattr(simulate, "try_seed", lambda *_, **__: ("evaluate", ["a line is lost"]))
     assert simulate._try(range(7, 8), None) == 1
     assert "evaluate: a line is lost (again: python -m faults.simulate --seed 7)" in capsys.readouterr().out
+
+
+def test_a_start_that_takes_too_long_was_not_tried(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On a busy machine a start may be slow: that is neither held nor failed, and the exit code is not 0."""
+
+    def late(world: simulate.World, seed: int, *, only: str | None) -> tuple[str, list[str]]:
+        if seed == 8:
+            raise simulate.LateError("evaluate: killed after 300 s")
+        return "evaluate", []
+
+    monkeypatch.setattr(simulate, "World", lambda _: None)
+    monkeypatch.setattr(simulate, "try_seed", late)
+    assert simulate._try(range(7, 10), None) == 1
+    told = capsys.readouterr().out
+    assert "not tried: evaluate: killed after 300 s (again: python -m faults.simulate --seed 8)" in told
+    assert told.endswith("2 tried, 0 failed\n")
+
+
+def test_a_child_that_outlasts_the_patience_is_late(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(forked, "PATIENCE", 0.2)
+    ended = forked.run([], tmp_path / "log", prepare=lambda: lambda: 0, command=lambda _: time.sleep(30) or 0)
+    assert ended.is_late
+    assert not forked.run([], tmp_path / "log", prepare=lambda: lambda: 0, command=lambda _: 0).is_late

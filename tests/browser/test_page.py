@@ -243,6 +243,69 @@ def test_two_settings_stand_side_by_side_and_doubts_are_in_words(page, service) 
     assert any("731" in doubt for doubt in doubts)
 
 
+def test_the_second_setting_begins_as_another_one(page, service) -> None:
+    opened(page, service)
+    page.select_option(".type >> nth=0", "key-points")
+    page.check("#compare")
+    assert page.locator(".type >> nth=1").input_value() == "key-points"
+    modes = [page.locator(f".mode >> nth={number}").input_value() for number in (0, 1)]
+    assert sorted(modes) == ["abstract", "extract"]
+    summarize(page)
+    titles = page.locator("article h3").all_inner_texts()
+    assert len(titles) == 2
+    assert {title.partition(", length")[0] for title in titles} == {
+        "Key points, chosen sentences",
+        "Key points, written summary",
+    }
+
+
+def test_the_second_length_is_another_one_where_the_server_has_one_method(page, service) -> None:
+    opened(page, service)
+    page.evaluate("state.facts.modes = ['extract']; first.offer(); second.offer()")
+    page.check("#compare")
+    assert page.locator("output").all_inner_texts() == ["80 words", "40 words"]
+
+
+def test_control_and_enter_summarize_what_is_typed(page, service) -> None:
+    opened(page, service)
+    page.fill("#text", TEXT)
+    page.focus("#text")
+    page.keyboard.press("Control+Enter")
+    until(page, DONE)
+    assert page.locator("article h3").inner_text() == "Chosen sentences, at most 80 words"
+
+
+def test_a_text_pasted_beside_a_summary_is_the_next_document(page, service) -> None:
+    opened(page, service)
+    summarize(page)
+    paste = """(text) => {
+      const data = new DataTransfer();
+      data.setData("text/plain", text);
+      document.body.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true}));
+    }"""
+    page.evaluate(paste, "Another text. It is short.")
+    assert page.input_value("#text") == "Another text. It is short."
+    assert page.is_visible("#text")
+    assert page.is_visible("#stale")
+
+
+def test_fields_of_text_look_like_the_other_fields(page, service) -> None:
+    opened(page, service)
+    style = "e => [getComputedStyle(e).borderRadius, getComputedStyle(e).backgroundColor, e.offsetHeight]"
+    assert page.locator(".about").first.evaluate(style) == page.locator(".unit").first.evaluate(style)
+
+
+def test_long_words_wrap_on_a_small_screen(page, service) -> None:
+    page.set_viewport_size({"width": 320, "height": 900})
+    opened(page, service)
+    page.fill(".about >> nth=0", "")
+    summarize(
+        page, f"The file {'x' * 300} was lost. {'https://example.org/' + 'y' * 200} tells more. Ann found it."
+    )
+    assert page.locator(".sentence").count() >= 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
 def test_a_file_is_opened_and_a_broken_one_is_refused(page, service, tmp_path: Path) -> None:
     opened(page, service)
     (tmp_path / "a.txt").write_text(TEXT)

@@ -1,4 +1,4 @@
-"""`precis finetune --search` and `--examples` as a user meets them."""
+"""`precis finetune --search`, `--curve` and `--examples` as a user meets them."""
 
 import json
 from collections.abc import Callable
@@ -37,6 +37,26 @@ def test_a_search_ends_with_a_table_and_a_model_that_can_be_used(
     assert (without.code, "contains a search" in without.error) == (2, True)
 
 
+@pytest.mark.slow
+def test_a_curve_ends_with_a_table_and_advice_against_the_model_in_the_box(
+    precis: Precis, pairs: Path, tmp_path: Path
+) -> None:
+    command = ["finetune", "--data", pairs, "--out", tmp_path / "curve", *SMALL_RUN, "--steps", 2]
+    outcome = precis(*command, "--curve", "10,20", "--seeds", 2)
+    assert outcome.code == 0, outcome.err
+    rows = [line.split() for line in outcome.out.splitlines()]
+    assert [row[:2] for row in rows if row[:1] in (["10"], ["20"])] == [["10", "2"], ["20", "2"]]
+    assert {"default", "LEAD-3"} <= {row[0] for row in rows if row}
+    assert "advice: choose, do not write: after 20 pairs" in outcome.out
+    assert "precis extractor --model default --tasks" in outcome.out
+    own = (tmp_path / "curve" / "runs" / "10-1" / "run.toml").read_text()
+    assert "curve = " not in own
+    again = precis(
+        "finetune", "--config", tmp_path / "curve" / "runs" / "10-1" / "run.toml", "--out", tmp_path / "x"
+    )
+    assert again.code == 0, again.err
+
+
 def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_path: Path) -> None:
     small = [option for option in SMALL_RUN if option not in ("--batch-tokens", "2000")]
     brief = ["--steps", 2, "--set", "train.warmup_steps=1"]
@@ -62,6 +82,10 @@ def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_p
         (["--trials", "3"], "--trials is for a search"),
         (["--trials", "0"], "--trials is for a search"),
         (["--space", "beams=1"], "--space is for a search"),
+        (["--curve", "30", "--search"], "give one of them"),
+        (["--curve", "many"], "--curve many: give numbers of pairs, such as --curve 30,100,300"),
+        (["--curve", "30,30"], "--curve: give different numbers of pairs"),
+        (["--curve", "41"], "--curve 41: 40 pairs are left to train on; use up to that number"),
         (["--search", "--lr", "1e-3", "--space", "learning_rate=1"], "train.learning_rate was also given"),
     ],
 )

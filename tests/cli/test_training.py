@@ -138,3 +138,30 @@ def test_data_that_changed_are_named_in_words(pairs: Path, precis: Precis, tmp_p
     outcome = precis(*command, *SHORT, "--batch-size", 4)
     assert outcome.code == 2
     assert "was started with other validation pairs; use the original ones" in outcome.error
+
+
+@pytest.mark.parametrize("command", ["finetune", "tune", "ground"])
+def test_several_seeds_end_with_one_table_and_the_command_that_pools_them(
+    command: str, pairs: Path, precis: Precis, tmp_path: Path
+) -> None:
+    out, base = tmp_path / "run", save("bart", tmp_path / "base", positions=128)
+    data = ["--tasks", pairs] if command == "ground" else ["--data", pairs]
+    start = (
+        [*SMALL_RUN] if command == "finetune" else ["--model", base, "--batch-size", 4, "--max-source", 64]
+    )
+    short = [*SHORT[:4], *(SHORT[4:6] if command != "ground" else ()), "--precision", "fp32"]
+    words = once(command, *data, *start, *short, "--out", out, "--seeds", 2)
+    made = precis(*words)
+    assert made.code == 0, made.err
+    assert "seed 1 (2 of 2): " in made.err
+    assert made.out.count("mean") == 1
+    assert f" precis evaluate --model {out} " in made.out
+    assert {"seed-0", "seed-1", "seeds.json"} <= {path.name for path in out.iterdir()}
+    assert "seeds = " not in (out / "seed-1" / "run.toml").read_text()
+    assert '"train.seed" = "1"' in (out / "seed-1" / "run.toml").read_text()
+
+
+def test_several_seeds_and_a_search_exclude_each_other(pairs: Path, precis: Precis, tmp_path: Path) -> None:
+    outcome = precis("finetune", "--data", pairs, "--seeds", 2, "--search", "--out", tmp_path / "run")
+    assert outcome.code == 2
+    assert "--seeds and --search exclude each other" in outcome.error

@@ -153,3 +153,17 @@ def test_the_interval_over_few_runs_has_the_width_of_students_distribution() -> 
     # 4.303: the 97.5% point of Student's t with two degrees of freedom
     width = 2 * 4.303 * runs.std(ddof=1) / np.sqrt(3)
     assert interval.high - interval.low == pytest.approx(width, rel=0.06)
+
+
+def test_a_test_over_runs_counts_seeds_that_disagree() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(1, 1, size=300)
+    agree, disagree = np.array([rows, rows, rows]), np.array([rows - 4, rows, rows + 4])
+    assert OVER_RUNS.runs_paired(agree).p_value < 0.001
+    assert OVER_RUNS.runs_paired(disagree).p_value > 0.3
+    assert OVER_RUNS.runs_paired(disagree).difference == OVER_RUNS.runs_interval(disagree)
+    resampled = np.array([Bootstrap().resampled(lambda r: float(rows[r].mean()), 300)] * 3)
+    figures = np.array([0.0, 4.0, 8.0])
+    found = Bootstrap().corpus_runs_paired([*figures], resampled + figures[:, None] - 4)
+    assert found.p_value > 0.1
+    assert found.difference.mean == pytest.approx(4.0)

@@ -9,22 +9,34 @@ import pytest
 
 from precis.recipes.run_plan import PRECISION
 from precis.tuning import Prefix, method
-from precis.tuning.prefix import LowLayers, TopLayers
+from precis.tuning.prefix import LowLayers, NoPrefix, SingleLayer, TopLayers
 from precis_experiments.experiment import Runner
 from precis_experiments.prefix_study import Trials, discourse_prefix
 from precis_experiments.prefix_tables import (
     LOW_SYSTEMS,
     PAPER,
+    SPARSE,
     SYSTEMS,
     UNTUNED,
     cell,
+    draw_all,
     draw_low_resource,
+    mean_over_tasks,
     rate_step,
     tables,
     temperature_step,
 )
 from precis_experiments.resumable_steps import Study
-from precis_experiments.scales import DIALOGUES, FACTS, FINE_TUNING, LOW, PREFIX_SCALES, TOP, PrefixScale
+from precis_experiments.scales import (
+    DIALOGUES,
+    FACTS,
+    FINE_TUNING,
+    LOW,
+    PREFIX_SCALES,
+    TOP,
+    WHOLE,
+    PrefixScale,
+)
 from precis_experiments.tuning_cost import StepAsked, measure, step_cost
 from precis_text.errors import RunError
 from tests.tiny_models import save
@@ -45,11 +57,11 @@ def test_scales_survive_the_trip_through_json_and_have_the_papers_shares(name: s
 
 
 def test_on_few_pairs_pairs_are_scarce_and_not_steps() -> None:
-    assert MICRO.low_pairs == (200, 400, 1000, 2000, 4000)
-    assert {MICRO.steps_on(FACTS, pairs) for pairs in MICRO.low_pairs} == {MICRO.low_steps}
+    assert MICRO.low_pairs() == (200, 400, 1000, 2000, 4000)
+    assert {MICRO.steps_on(FACTS, pairs) for pairs in MICRO.low_pairs()} == {MICRO.low_steps}
     shortest_pair = 100  # tokens, more than a pair of E2E has on average
     read = MICRO.low_steps * MICRO.batch_tokens / shortest_pair
-    assert read > 2 * MICRO.low_pairs[2]  # a quarter of the pool is read more than twice
+    assert read > 2 * MICRO.low_pairs()[2]  # a quarter of the pool is read more than twice
     assert MICRO.steps_on(DIALOGUES) == MICRO.dialogues_steps
 
 
@@ -151,13 +163,19 @@ def test_low_resource_curves_are_drawn_of_what_is_there(tmp_path: Path) -> None:
     draw_low_resource(MICRO, {}, tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()
     results = {cell(FACTS, "prefix", 0, pairs): found(40.0) for pairs in (200, 400)}
+    draw_low_resource(MICRO, results, tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()  # a point is the mean of both tasks
+    results |= {cell(DIALOGUES, "prefix", 0, 200): found(20.0)}
     draw_low_resource(MICRO, results, tmp_path / "some.png")
     assert (tmp_path / "some.png").stat().st_size > 10_000
+    single = {cell(DIALOGUES, MICRO.single_layers[n], 0): found(20.0 + n) for n in range(3)}
+    draw_all(MICRO, {**results, **single}, tmp_path)
+    assert (tmp_path / "single-layers.png").stat().st_size > 10_000
 
 
 def test_the_papers_figures_are_three_scores_each_and_name_known_systems() -> None:
     for figures in PAPER.values():
-        assert set(figures) <= set(SYSTEMS)
+        assert set(figures) <= {*SYSTEMS, *SPARSE, *WHOLE}
         for scores in figures.values():
             assert all(0.0 < float(score) < 100.0 for score in scores.split("/", 2))
     assert PAPER["dart"]["hierblock+softsa"] == "74.62/48.60/57.03"  # Table 5
@@ -250,3 +268,57 @@ def test_prefixes_of_a_part_of_the_layers_are_cut_where_the_paper_cuts() -> None
     (row,) = (line for line in tables(MICRO, results).splitlines() if line.startswith(f"| {TOP}"))
     assert "-5.0 [-5.0, -5.0]" in row
     assert f"| {TOP}" not in tables(MICRO, {cell("webnlg", TOP, 0): found(15.0)}).split("| webnlg")[0]
+
+
+@pytest.mark.parametrize("name", PREFIX_SCALES)
+def test_the_rest_of_table_4_and_figure_3_are_steps_at_every_scale(name: str, tmp_path: Path) -> None:
+    (tmp_path / "dart").mkdir()
+    rows = '{"document": "name[Oak]", "summary": "Oak."}\n'
+    (tmp_path / "dart" / "test.jsonl").write_text(rows)
+    scale = PREFIX_SCALES[name]
+    study = Study(tmp_path / "study", scale, name="test")
+    steps = {step.name for step in discourse_prefix.steps(scale, Runner(study, tmp_path, lambda _: None))}
+    layers = len(scale.single_layers)
+    assert {cell(DIALOGUES, system, 0) for system in (*SPARSE, *WHOLE)} <= steps
+    assert {cell(DIALOGUES, f"prefix, layer {n}", 0) for n in range(1, layers + 1)} <= steps
+    assert {cell("dart", "prefix", 0), cell(DIALOGUES, TOP, 0), cell(FACTS, LOW, 0)} <= steps
+    for task_name in (FACTS, DIALOGUES):
+        assert {cell(task_name, s, 0, scale.low_pairs(task_name)[0]) for s in LOW_SYSTEMS} <= steps
+
+
+def test_sparse_systems_and_single_layers_are_the_methods_of_the_paper() -> None:
+    for system in SPARSE:
+        plan = MICRO.plan(system, DIALOGUES, temperature=0.1)
+        assert plan is not None
+        assert (plan.method, plan.attention.temperature) == (system, 0.1 if "softsa" in system else 1.0)
+    for system, name in WHOLE.items():
+        plan = MICRO.plan(system, DIALOGUES)
+        assert plan is not None
+        assert (plan.method, plan.prefix) == (name, NoPrefix())
+    for index, system in enumerate(MICRO.single_layers):
+        plan = MICRO.plan(system, DIALOGUES)
+        assert plan is not None
+        assert plan.prefix.layers == SingleLayer(index=index)  # type: ignore[union-attr]
+    assert len(MICRO.single_layers) == 3
+
+
+def test_tables_of_single_layers_and_of_the_mean_over_two_tasks() -> None:
+    scale = replace(MICRO, sampling_seeds=(0, 1), shares=(0.05,))
+    results = {
+        cell(DIALOGUES, "prefix", 0): found(30.0),
+        cell(DIALOGUES, "prefix, layer 3", 0): found(28.0),
+        cell(DIALOGUES, "fine-tuning, softsa", 0): found(33.0),
+        **{cell(FACTS, "prefix", seed, 200): found(50.0) for seed in (0, 1)},
+        **{cell(DIALOGUES, "prefix", seed, 200): found(20.0) for seed in (0, 1)},
+    }
+    lines = tables(scale, results).splitlines()
+    assert "| 3 | 29.0 [28.0, 30.0] | -2.0 [-2.0, -2.0] |" in lines
+    assert "| 5% |  | 36.0 [35.0, 37.0] |  |  |" in lines  # the mean of 51 and 21
+    sparse = next(line for line in lines if line.startswith("| fine-tuning, softsa |"))
+    assert sparse.endswith("| 50.51/25.71/41.42 |")
+
+
+def test_a_mean_over_tasks_weighs_tasks_and_not_texts() -> None:
+    one, many = found(50.0), found(0.0)
+    many["examples"]["rougeL"] = [10.0] * 50
+    assert mean_over_tasks([{0: one}, {0: many}], [0]).startswith("30.5 [30.0, 31.0]")

@@ -11,7 +11,7 @@ from precis.recipes.run_plan import PRECISION
 from precis_experiments.experiment import Runner
 from precis_experiments.resumable_steps import Study
 from precis_experiments.scales import SCALES
-from precis_experiments.zcodepp_steps import tune_on
+from precis_experiments.zcodepp_steps import head_on, is_by_head, tune_on
 from precis_experiments.zcodepp_studies import (
     STARTS,
     VARIANTS,
@@ -128,6 +128,40 @@ def test_each_task_of_table_11_has_rows_beside_the_papers() -> None:
     assert "cnndm" not in fewshot.table(SCALES["micro"], results).split("Phase 2")[0]
 
 
+def test_other_models_have_rows_of_their_own_beside_the_papers(tmp_path: Path) -> None:
+    scale = replace(SCALES["micro"], beside=("google/pegasus-large",))
+    runner = Runner(Study(tmp_path / "out", scale, name="x", data=tmp_path), tmp_path, lambda _: None)
+    for split in ("train", "dev", "test"):
+        (tmp_path / "samsum").mkdir(exist_ok=True)
+        (tmp_path / "samsum" / f"{split}.jsonl").write_text('{"document": "Ann sings.", "summary": "Ann."}\n')
+    steps = {step.name: step for step in fewshot.steps(scale, runner)}
+    assert steps["google-pegasus-large-10-0"].needs == ()
+    assert steps["google-pegasus-large-0"].needs == ()
+    assert len(steps) == 3 + 3 + 4 * (3 * 3 + 1)
+    results = {"google-pegasus-large-100-0": result(20), "phase1+2-100-0": result(15)}
+    row = next(line for line in fewshot.table(scale, results).splitlines() if "pegasus-large |" in line)
+    assert row.startswith("| 100 | google/pegasus-large |")
+    assert row.endswith("| 45.0/19.8/36.1 |")
+
+
+def test_another_model_is_tuned_with_the_settings_for_pre_trained_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PRECISION, "fp32")
+    other = str(save("bart", tmp_path / "bart", positions=512))
+    scale = replace(SCALES["smoke"], beside=(other,), few_shot_steps=1, test_rows=2, dev_rows=2)
+    rows = [{"document": f"Ann sings song {n}.", "summary": f"Song {n}."} for n in range(12)]
+    for split in ("train", "dev", "test"):
+        (tmp_path / "samsum").mkdir(exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "samsum" / f"{split}.jsonl").write_text(lines)
+    runner = Runner(Study(tmp_path / "out", scale, name="x", data=tmp_path), tmp_path, lambda _: None)
+    found = tune_on(scale, runner, "samsum", tmp_path / "tuned", start=other, examples=10)
+    assert set(found["rouge"]) == {"rouge1", "rouge2", "rougeL"}
+    run = json.loads((tmp_path / "tuned" / "run" / "settings.json").read_text())["run"]
+    assert (run["name"], run["train"]["learning_rate"]) == ("pretrained", 3e-5)
+
+
 def test_the_ablation_is_judged_on_answers_and_labels_too() -> None:
     scale = SCALES["micro"]
     assert scale.judged_on == ("samsum", "squad-qa", "mnli")
@@ -136,7 +170,7 @@ def test_the_ablation_is_judged_on_answers_and_labels_too() -> None:
         return {"scores": {"accuracy": accuracy}, "resampled": {"accuracy": [accuracy] * 50}}
 
     results = {
-        f"mnli-tuned-{name}-{seed}": judged(value)
+        f"mnli-head-{name}-{seed}": judged(value)
         for name, value in (("RTD-and-spans", 40.0), ("without-RTD", 36.0))
         for seed in (0, 1)
     }
@@ -152,15 +186,15 @@ def test_the_ablation_is_judged_on_both_test_sets_of_mnli() -> None:
     def judged(accuracy: float) -> dict[str, object]:
         return {"scores": {"accuracy": accuracy}, "resampled": {"accuracy": [accuracy] * 50}}
 
-    results = {"mnli-tuned-RTD-and-spans-0": {**judged(40.0), "further": {"mnli-mm": judged(39.0)}}}
-    results["mnli-tuned-RTD-and-spans-1"] = judged(42.0)  # of a run whose data had no mismatched genres
+    results = {"mnli-head-RTD-and-spans-0": {**judged(40.0), "further": {"mnli-mm": judged(39.0)}}}
+    results["mnli-head-RTD-and-spans-1"] = judged(42.0)  # of a run whose data had no mismatched genres
     _, matched, mismatched = ablation.table(scale, results).split("| mnli")
     assert "| RTD and spans | 41.0 [" in matched
     assert mismatched.startswith("-mm | accuracy |")
     assert "| RTD and spans | 39.0 [39.0, 39.0] |" in mismatched
 
 
-def test_a_variant_is_tuned_on_answers_and_on_labels_which_have_no_dev_split(
+def test_a_variant_is_judged_by_heads_on_answers_and_on_labels_which_have_no_dev_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are scored on the public dev rows, so that validation rows are held out of train."""
@@ -183,12 +217,14 @@ def test_a_variant_is_tuned_on_answers_and_on_labels_which_have_no_dev_split(
     scale = replace(SCALES["smoke"], batch_tokens=300, test_rows=4)
     runner = Runner(Study(tmp_path / "out", scale, name="x", data=data), data, lambda _: None)
     found = {
-        name: tune_on(scale, runner, name, tmp_path / name, start=start, examples=10)
-        for name in ("mnli", "squad-qa")
+        name: head_on(scale, runner, name, tmp_path / name, start=start) for name in ("mnli", "squad-qa")
     }
     assert {name: set(result["scores"]) for name, result in found.items()} == {
         "mnli": {"accuracy"},
         "squad-qa": {"exact_match", "answer_f1"},
     }
     assert set(found["mnli"]["further"]["mnli-mm"]["scores"]) == {"accuracy"}
-    assert found["squad-qa"]["steps"] == scale.few_shot_steps
+    assert {result["steps"] for result in found.values()} == {scale.head_steps}
+    assert not is_by_head("samsum")
+    config = json.loads((tmp_path / "mnli" / "run" / "model" / "config.json").read_text())
+    assert config["architectures"] == ["ZCodePPForSequenceClassification"]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,7 @@ from fastapi.testclient import TestClient
 from precis_judge.judge_app import make_app
 from precis_judge.verdicts import VerdictStore
 from precis_text.errors import RunError
-from tests.judge.studies import lines, study_in
+from tests.judge.studies import invented, lines, study_in
 
 HOST = "127.0.0.1:8477"
 OWN = {"X-Precis-Judge": "0"}
@@ -91,6 +92,17 @@ def test_no_name_of_a_system_and_no_hint_of_a_check_reaches_the_judge(
             assert "doc-" not in answer.text
         assert ann.get(f"/api/page/{number + 1}", headers=OWN).status_code == 404
         assert ann.post("/api/verdict", json={**VERDICT, "page": number}, headers=OWN).status_code == 200
+
+
+def test_a_page_has_the_human_summary_if_the_study_shows_it(ann: TestClient, tmp_path: Path) -> None:
+    assert ann.get("/api/page/0", headers=OWN).json()["truth"] == ""
+    documents = [replace(one, truth=f"The truth about {one.id}.") for one in invented(10)]
+    with VerdictStore.opened(study_in(tmp_path / "shown", documents=documents)) as store:
+        client = TestClient(make_app(store, hosts={HOST}), base_url=f"http://{HOST}")
+        client.post("/api/enter", json={"token": store.study.links["Ann"]}, headers=OWN)
+        page = client.get("/api/page/0", headers=OWN).json()
+        item = store.study.layout.items[store.study.layout.pages["Ann"][0].item]
+        assert page["truth"] == f"The truth about {item.document}."
 
 
 def test_every_answer_forbids_what_the_page_does_not_need(ann: TestClient) -> None:

@@ -73,6 +73,29 @@ def test_predictions_of_an_evaluation_are_judged_beside_the_references(
     assert len(study.documents) == 4
 
 
+def test_the_human_summary_is_shown_beside_both_on_wish(precis: Precis, pairs: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (pairs / "test.jsonl").read_text().splitlines()]
+    files = [tmp_path / "one.txt", tmp_path / "two.txt"]
+    for number, file in enumerate(files):
+        file.write_text("".join(f"Summary {number} of {n}.\n" for n in range(len(rows))))
+    named = [word for file in files for word in ("--predictions", file)]
+    line = ("judge", "new", *named, "--out", tmp_path / "s", "--show-reference")
+    assert "human references come with the documents" in precis(*line).error
+    both = precis(*line, "--data", pairs, "--reference")
+    assert (both.code, "--show-reference would show judges" in both.error) == (2, True)
+    assert precis(*line, "--data", pairs).code == 0
+    study = open_study(tmp_path / "s")
+    assert study.systems == ("one", "two")
+    for page in study.layout.pages["judge-1"]:
+        document = study.documents[study.layout.items[page.item].document]
+        assert study.truth(page) == document.truth
+        assert document.truth in {row["summary"] for row in rows}
+    plain = precis("judge", "new", *named, "--data", pairs, "--out", tmp_path / "plain")
+    assert plain.code == 0
+    shown = open_study(tmp_path / "plain")
+    assert {shown.truth(page) for page in shown.layout.pages["judge-1"]} == {""}
+
+
 def _change(file: Path, old: str, new: str) -> None:
     file.write_text(file.read_text().replace(old, new, 1))
 

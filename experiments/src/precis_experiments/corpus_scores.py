@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.score_report import Corpus
-from precis.evaluation.significance import Bootstrap
+from precis.evaluation.significance import Bootstrap, Interval
 from precis.evaluation.squad_metrics import MeanScore
 from precis.evaluation.task_scores import rouge_types, task_scorers
 from precis_experiments.experiment import Key, Runs
@@ -51,15 +51,21 @@ def score_texts(
 
 def corpus_cells(runs: Runs[Key], metrics: Sequence[str]) -> list[str]:
     """Return the interval of each metric over runs and test rows."""
-    return [_cell([_one(run, metric) for run in runs.values()]) for metric in metrics]
+    return [str(_interval([_one(run, metric) for run in runs.values()])) for metric in metrics]
 
 
 def corpus_gains(runs: Runs[Key], others: Runs[Key], metrics: Sequence[str]) -> list[str]:
     """Return the gain of `runs` over `others` in each metric, paired by key and row; empty without common keys."""
+    found = [corpus_gain(runs, others, metric)[0] for metric in metrics]
+    return [str(interval) for interval in found if interval is not None]
+
+
+def corpus_gain(runs: Runs[Key], others: Runs[Key], metric: str) -> tuple[Interval | None, int]:
+    """Return the interval of the gain in a metric, and the number of common runs; None without any."""
     common = [key for key in runs if key in others]
     if not common:
-        return []
-    return [_cell([_one(runs[key], m) - _one(others[key], m) for key in common]) for m in metrics]
+        return None, 0
+    return _interval([_one(runs[key], metric) - _one(others[key], metric) for key in common]), len(common)
 
 
 def _one(run: Result, metric: str) -> NDArray[np.float64]:
@@ -67,6 +73,6 @@ def _one(run: Result, metric: str) -> NDArray[np.float64]:
     return np.array([run["scores"][metric], *run["resampled"][metric]])
 
 
-def _cell(runs: Sequence[NDArray[np.float64]]) -> str:
+def _interval(runs: Sequence[NDArray[np.float64]]) -> Interval:
     figures = np.stack(runs)
-    return str(Bootstrap().corpus_runs_interval(figures[:, 0].tolist(), figures[:, 1:]))
+    return Bootstrap().corpus_runs_interval(figures[:, 0].tolist(), figures[:, 1:])

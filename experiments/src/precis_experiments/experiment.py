@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import folder_of, task
-from precis.evaluation.significance import OVER_RUNS
+from precis.evaluation.significance import OVER_RUNS, Interval
 from precis.generation.model_loader import LoadedModel
 from precis.generation.summarizer import Summarizer
 from precis.messages import Notify
@@ -33,6 +33,7 @@ from precis.phases.train.prefix_tuning import tune
 from precis.phases.train.pretraining import pretrain
 from precis.phases.train.validation_scores import evenly_spaced
 from precis.recipes.overrides import with_changes
+from precis.recipes.planning import Answer
 from precis.recipes.prefix_recipes import TunePlan
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.run_plan import RunPlan, native_precision
@@ -40,6 +41,7 @@ from precis.storage.atomic import write_file
 from precis.training.callbacks import TrainResult, read_metrics
 from precis_experiments.latex import latex
 from precis_experiments.resumable_steps import Interrupted, Result, Step, Study, missing_steps
+from precis_experiments.verdicts import NOTE, Claim, verdict_rows
 from precis_text.config import Settings
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
@@ -166,28 +168,31 @@ class Runner:
         place: Path,
         *,
         dev_rows: int,
-        start: Path | None = None,
+        start: Path | str | None = None,
         plan: TunePlan | None = None,
         tokenizer: str | None = None,
         instruction: str | None = None,
         examples: int | None = None,
         sampling_seed: int | None = None,
+        answer: Answer = "text",
     ) -> TrainResult:
         """Fine-tune on a task's pairs in PLACE/run, or train what `plan` attaches to `start`.
 
         Args:
             dev_rows: number of dev pairs for validation, if the data have a dev split.
-            tokenizer, instruction, examples, sampling_seed: see `precis.phases.train.pair_training.PairRequest`.
+            tokenizer, instruction, examples, sampling_seed, answer: see
+                `precis.phases.train.pair_training.PairRequest`.
 
         Raises:
             Interrupted: training received a signal to stop.
         """
         asked: PairOptions = {
             "out": place / "run",
-            "sources": self._sources(task_name, dev_rows, place),
+            "sources": self.sources(task_name, dev_rows, place),
             "instruction": instruction,
             "examples": examples,
             "sampling_seed": sampling_seed,
+            "answer": answer,
             "notify": self.notify,
         }
         if plan is not None:
@@ -199,7 +204,7 @@ class Runner:
             raise Interrupted
         return result
 
-    def _sources(self, task_name: str, dev_rows: int, place: Path) -> PairSources:
+    def sources(self, task_name: str, dev_rows: int, place: Path) -> PairSources:
         """Return a task's training pairs and some of its dev pairs.
 
         Frequent validation on all dev pairs would take longer than training. A set that is scored on its public dev
@@ -315,6 +320,7 @@ class Experiment(Generic[S]):
         scales: its sizes, by name.
         steps: its steps in order, from a scale and the runner that does their work.
         table: Markdown of the results so far.
+        claims: the paper's claims that the study is about, each with our difference so far.
         draw: draws plots of the results in the study's folder.
     """
 
@@ -322,6 +328,7 @@ class Experiment(Generic[S]):
     scales: Mapping[str, S]
     steps: Callable[[S, Runner], Iterable[Step]]
     table: Callable[[S, Results], str]
+    claims: Callable[[S, Results], Sequence[Claim]] = lambda *_: ()
     draw: Callable[[S, Results, Path], None] = lambda *_: None
 
     def __call__(self, scale: S, *, data: Path, out: Path, notify: Notify) -> str:
@@ -337,13 +344,20 @@ class Experiment(Generic[S]):
         def show(results: Results) -> None:
             nonlocal text
             self.draw(scale, results, study.folder)
-            text = missing_steps(steps, results) + self.table(scale, results)
+            text = missing_steps(steps, results) + self.table(scale, results) + self.verdicts(scale, results)
             write_file(study.folder / TABLE_FILE, text)
             write_file(study.folder / LATEX_FILE, latex(text))
 
         steps = list(self.steps(scale, Runner(study, data, notify)))
         study.work(steps, notify, show=show)
         return text
+
+    def verdicts(self, scale: S, results: Results) -> str:
+        """Return a table of the paper's claims: theirs, ours, scale, verdict; "" without claims."""
+        rows = verdict_rows(self.claims(scale, results), getattr(scale, "name", ""))
+        if not rows:
+            return ""
+        return "\n".join(["", *markdown("claim | the paper | here | scale | verdict", rows), NOTE])
 
 
 def markdown(header: str, rows: Sequence[Sequence[str]]) -> list[str]:
@@ -378,8 +392,14 @@ def gain(runs: Runs[Key], others: Runs[Key]) -> str:
 
     The cell is empty without common seeds.
     """
+    found, _ = gain_interval(runs, others)
+    return "" if found is None else str(found)
+
+
+def gain_interval(runs: Runs[Key], others: Runs[Key], measure: str = "rougeL") -> tuple[Interval | None, int]:
+    """Return the interval of the gain in a ROUGE type, and the number of common runs; None without any."""
     common = [key for key in runs if key in others]
     if not common:
-        return ""
-    here, there = (scores_of({key: side[key] for key in common})["rougeL"] for side in (runs, others))
-    return str(OVER_RUNS.runs_interval(here - there))
+        return None, 0
+    here, there = (scores_of({key: side[key] for key in common})[measure] for side in (runs, others))
+    return OVER_RUNS.runs_interval(here - there), len(common)

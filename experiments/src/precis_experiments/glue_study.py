@@ -15,6 +15,7 @@ from typing import get_args
 
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
+from precis.evaluation.score_report import title_of
 from precis.evaluation.task_scores import Majority, has_labels, task_scorers
 from precis.generation.classifier import Classifier
 from precis.generation.model_loader import load_model
@@ -22,7 +23,7 @@ from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune
 from precis.recipes.planning import Answer, resolve_run
 from precis.storage.atomic import write_file
-from precis_experiments.corpus_scores import corpus_cells, corpus_gains, score_texts
+from precis_experiments.corpus_scores import corpus_cells, corpus_gain, corpus_gains, score_texts
 from precis_experiments.experiment import (
     FURTHER_TESTS,
     Experiment,
@@ -34,9 +35,10 @@ from precis_experiments.experiment import (
     training_of,
     write_texts,
 )
-from precis_experiments.initial_model import STARTS, beginning
+from precis_experiments.initial_model import GIVEN, STARTS, beginning
 from precis_experiments.resumable_steps import Interrupted, Result, Step
 from precis_experiments.scales import GLUE_SCALES, GlueScale
+from precis_experiments.verdicts import Claim, between
 
 WAYS: tuple[Answer, ...] = get_args(Answer)[::-1]
 _BATCH = 64
@@ -158,4 +160,27 @@ def _row(scale: GlueScale, results: Results, what: tuple[str, str, str], start: 
     return [test, rows, measure, majority, start, *cells, PAPER.get((test, measure), "")] if rows else []
 
 
-glue = Experiment(name="glue", scales=GLUE_SCALES, steps=_steps, table=_table)
+def _claims(scale: GlueScale, results: Results) -> list[Claim]:
+    """Return Table 13's figures as claims: on each test set the head leads, or the text."""
+    claims = []
+    for name in scale.tasks:
+        for test in (name, *FURTHER_TESTS.get(name, ())):
+            measure = next(iter(task_scorers(task(test).metrics)))
+            head, text = (
+                {
+                    seed: run["sets"][test]["answers"]
+                    for seed in scale.seeds
+                    if (run := results.get(cell(GIVEN, name, way, seed))) and test in run["sets"]
+                }
+                for way in ("head", "text")
+            )
+            printed = PAPER.get((test, measure), "").partition(" / ")[::2]
+            leads = not all(printed) or float(printed[0]) >= float(printed[1])
+            ours, runs = corpus_gain(head, text, measure) if leads else corpus_gain(text, head, measure)
+            theirs = between(*(printed if leads else printed[::-1])) if all(printed) else ""
+            words = f"{'the head' if leads else 'the text'} leads on {test}, {title_of(measure)}"
+            claims.append(Claim(words=words, source="Z-Code++ Table 13", theirs=theirs, ours=ours, runs=runs))
+    return claims
+
+
+glue = Experiment(name="glue", scales=GLUE_SCALES, steps=_steps, table=_table, claims=_claims)

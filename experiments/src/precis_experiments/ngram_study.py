@@ -41,6 +41,7 @@ from precis_experiments.experiment import (
     drop_model,
     each_run,
     gain,
+    gain_interval,
     markdown,
     pretraining_of,
     rouge_cells,
@@ -51,6 +52,7 @@ from precis_experiments.experiment import (
 )
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import PROPHET_SCALES, ProphetScale
+from precis_experiments.verdicts import Claim, between
 
 QUESTIONS = ("squad-qg", "squad-qg-zhao")
 #: gamma of each n (section 3.6): 1.0 for 2 streams and 0.5 for 3.
@@ -230,4 +232,40 @@ def _table(scale: ProphetScale, results: Results) -> str:
     return "\n".join([*lines, NOTE, PAPER])
 
 
-prophetnet = Experiment(name="prophetnet", scales=PROPHET_SCALES, steps=_steps, table=_table)
+#: Better step, worse step, words, table, the paper's ROUGE-L of both on CNN/DailyMail.
+CLAIMS = (
+    ("tuned-3gram", "tuned-2gram", "3 streams beat 2", "Table 7", "39.67", "39.59"),
+    ("tuned-2gram", "tuned-1gram", "2 streams beat 1", "Table 7", "39.59", "39.06"),
+    ("tuned-2gram", "plain-ProphetNet-2gram", "pre-training helps", "section 3", "", ""),
+    (
+        "plain-ProphetNet-2gram",
+        "plain-Transformer",
+        "ProphetNet beats a Transformer",
+        "Table 6",
+        "37.79",
+        "36.69",
+    ),
+)
+
+
+def _claims(scale: ProphetScale, results: Results) -> list[Claim]:
+    """Return the claims of Tables 6 and 7, and that pre-training helps."""
+    claims = []
+    for better, worse, words, table, *printed in CLAIMS:
+        above, below = (
+            runs_of(results, {seed: f"{stem}-{seed}" for seed in scale.seeds}) for stem in (better, worse)
+        )
+        ours, runs = gain_interval(above, below)
+        claims.append(
+            Claim(
+                words=f"{words}, {scale.task}, ROUGE-L",
+                source=f"ProphetNet {table}",
+                theirs=between(*printed) if all(printed) else "",
+                ours=ours,
+                runs=runs,
+            )
+        )
+    return claims
+
+
+prophetnet = Experiment(name="prophetnet", scales=PROPHET_SCALES, steps=_steps, table=_table, claims=_claims)

@@ -1,18 +1,18 @@
-"""Discourse-aware prefixes at a small scale: layers (Tables 3, 10), blocking and SoftSA (of Tables 2, 4, 5, 9), low
-resources (Figures 4, 8).
+"""Discourse-aware prefixes at a small scale: layers (Tables 3, 10, Figure 3), blocking (Tables 2, 5, 9), sparse
+attention (Table 4), low resources (Figures 4, 8).
 
     text -> packed -> pre-trained -> grounded on invented and real pairs: the base
     base -> scored untuned
          -> the rates of fine-tuning and of prefixes, SoftSA's temperature, chosen on E2E's dev pairs
-         -> E2E, every system with every seed; SAMSum, DART and WebNLG, every system   (of Tables 2, 4, 5, 9)
-         -> a prefix in only the top layers, and in only the low ones                  (Tables 3, 10)
-         -> E2E with 5, 10, 25, 50 and 100% of a pool of training pairs                (Figures 4, 8)
+         -> E2E, every system with every seed; SAMSum, DART and WebNLG, every system   (Tables 2, 5, 9)
+         -> SAMSum: TruncSA, the hierarchical sparse methods, sparse fine-tuning       (Table 4)
+         -> a prefix in only the top layers, in only the low ones, in a single layer   (Tables 3, 10, Figure 3)
+         -> E2E and SAMSum with 5, 10, 25, 50 and 100% of a pool of training pairs     (Figures 4, 8)
          -> the cost of a step of each system, after everything else
 
 The base has read neither E2E nor SAMSum. All systems train for the same number of steps, in batches of the same size,
 from the same base. They train without the instruction that the base was grounded with: blocks would cut it like text.
-TruncSA, the hierarchical sparse methods and sparse fine-tuning (the rest of Table 4) are only in `precis tune`. With
-few pairs all train for as many steps as with many, and the best checkpoint counts.
+With few pairs all train for as many steps as with many, and the best checkpoint counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from precis.generation.model_loader import load_model
 from precis.recipes.planning import resolve_run
 from precis.training.callbacks import read_metrics
 from precis.training.training_settings import Lowest
-from precis.tuning import Tuning, method
+from precis.tuning import NoPrefix, Tuning, method
 from precis_experiments.experiment import (
     ROUGE_TYPES,
     Experiment,
@@ -47,16 +47,18 @@ from precis_experiments.experiment import (
 from precis_experiments.prefix_tables import (
     LOW_SYSTEMS,
     ON_LAYERS,
+    SPARSE,
     SYSTEMS,
     UNTUNED,
     cell,
-    draw_low_resource,
+    claims,
+    draw_all,
     rate_step,
     tables,
     temperature_step,
 )
 from precis_experiments.resumable_steps import Result, Step
-from precis_experiments.scales import DIALOGUES, FACTS, FINE_TUNING, PREFIX_SCALES, PrefixScale
+from precis_experiments.scales import DIALOGUES, FACTS, FINE_TUNING, PREFIX_SCALES, WHOLE, PrefixScale
 from precis_experiments.tuning_cost import StepAsked, step_cost
 from precis_experiments.zcodepp_steps import phase1, phase1_run, phase2
 
@@ -97,8 +99,15 @@ def _grid(scale: PrefixScale, runner: Runner) -> Iterator[tuple[str, str, int, i
         yield from ((system, task_name, seed, None) for seed in seeds for system in SYSTEMS)
     for task_name, seeds in sets if scale.other_facts else ():
         yield from ((system, task_name, seed, None) for seed in seeds for system in ON_LAYERS)
+    further = ((scale.sparse_tasks, (*SPARSE, *WHOLE)), (scale.single_layer_tasks, scale.single_layers))
+    for tasks, systems in further:
+        for task_name in tasks:
+            seeds = scale.seeds_on(task_name)
+            yield from ((system, task_name, seed, None) for seed in seeds for system in systems)
     for seed in scale.sampling_seeds:
-        yield from ((system, FACTS, seed, pairs) for pairs in scale.low_pairs for system in LOW_SYSTEMS)
+        for task_name in scale.low_tasks:
+            counts = scale.low_pairs(task_name)
+            yield from ((system, task_name, seed, pairs) for pairs in counts for system in LOW_SYSTEMS)
 
 
 def _families(scale: PrefixScale) -> dict[str, tuple[float, ...]]:
@@ -179,7 +188,7 @@ class Trials:
 
     def rate(self, system: str) -> float:
         """Return the rate with the lowest validation loss in the system's family."""
-        family = FINE_TUNING if system == FINE_TUNING else "prefix"
+        family = FINE_TUNING if system.startswith(FINE_TUNING) else "prefix"
         return self._best([rate_step(family, rate) for rate in _families(self.scale)[family]], "rate")
 
     def temperature(self) -> float:
@@ -206,7 +215,7 @@ class Trials:
         scale = self.scale
         plan = scale.plan(system, task_name, temperature=temperature)
         loop = training_of(steps=steps, rate=rate, tokens=scale.batch_tokens, seed=seed)
-        decay = {} if plan is None else {"train.weight_decay": 0.0}
+        decay = {} if plan is None or isinstance(plan.prefix, NoPrefix) else {"train.weight_decay": 0.0}
         result = self.runner.train(
             resolve_run(scale.base.recipe, task_name=task_name, changes={**loop, **changes, **decay}),
             task_name,
@@ -256,5 +265,6 @@ discourse_prefix = Experiment(
     scales=PREFIX_SCALES,
     steps=_steps,
     table=tables,
-    draw=lambda scale, results, folder: draw_low_resource(scale, results, folder / "low-resource.png"),
+    claims=claims,
+    draw=draw_all,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +14,23 @@ from precis_experiments.experiment import (
     Results,
     each_run,
     gain,
+    gain_interval,
     markdown,
     rouge_cells,
     runs_of,
 )
 from precis_experiments.resumable_steps import Result
-from precis_experiments.scales import FINE_TUNING, LOW, TOP, PrefixScale
+from precis_experiments.scales import FINE_TUNING, LOW, TOP, WHOLE, PrefixScale
+from precis_experiments.verdicts import Claim, between
 from precis_text.row import counted
 
 UNTUNED = "the base, untuned"
 SYSTEMS = (FINE_TUNING, "prefix", "uniblock", "hierblock", "softsa", "hierblock+softsa")
 ON_LAYERS = (TOP, LOW)
-LOW_SYSTEMS = (FINE_TUNING, "prefix", "hierblock+softsa")
-#: ROUGE-1/2/L of BART-large: Tables 2, 5 and 9, SoftSA from Table 11. The paper's E2E (Tables 9 and 5) is the cleaned
-#: set (Table 8), whose figures cannot be compared with those of the original test set.
+SPARSE = ("truncsa", "htruncsa", "hsoftsa")
+LOW_SYSTEMS = (FINE_TUNING, "prefix", "hierblock", "hierblock+softsa")
+#: ROUGE-1/2/L of BART-large: Tables 2, 5 and 9, sparse attention from Table 11. The paper's E2E (Tables 9 and 5) is
+#: the cleaned set (Table 8), whose figures cannot be compared with those of the original test set.
 PAPER: Mapping[str, Mapping[str, str]] = {
     "samsum": {
         FINE_TUNING: "51.02/25.70/41.58",
@@ -36,6 +39,11 @@ PAPER: Mapping[str, Mapping[str, str]] = {
         "hierblock": "51.53/26.83/42.94",
         "softsa": "52.48/27.93/43.80",
         "hierblock+softsa": "52.91/27.56/43.63",
+        "truncsa": "52.13/27.41/43.31",
+        "htruncsa": "52.55/27.87/43.57",
+        "hsoftsa": "52.71/27.93/43.73",
+        "fine-tuning, truncsa": "50.38/25.55/41.46",
+        "fine-tuning, softsa": "50.51/25.71/41.42",
     },
     "dart": {
         FINE_TUNING: "73.92/47.98/56.44",
@@ -52,8 +60,8 @@ The base was pre-trained once. Rates and temperature, for SAMSum too, were chose
 the label-smoothed loss of runs no longer than the final ones. All prefix methods have the rate of the plain prefix.
 SoftSA draws noise in training only: at temperature 1 it computes plain softmax when it writes. The untuned base
 gets the task's instruction; the systems are trained without.
-In the paper's low-resource figures (XSum and WikiHow, ROUGE-L, curves without numbers) HierBlock and HierBlock+SoftSA
-are above fine-tuning and prefix tuning below 50% of the pairs; our rows omit HierBlock to save time.
+In the paper's low-resource figures (the mean of XSum and WikiHow, curves without numbers) HierBlock and
+HierBlock+SoftSA are above fine-tuning and prefix tuning below 50% of the pairs. Its Figure 3 has no numbers either.
 For layers the paper prints validation ROUGE-1/2/L. XSum (Table 3): top 40.1/16.8/31.4, low 33.7/13.1/26.9, all
 41.2/18.4/33.4. SAMSum (Table 10): top 50.61/24.24/40.95, low 41.87/19.98/34.12, all 52.56/26.93/42.96.
 """
@@ -91,7 +99,11 @@ def tables(scale: PrefixScale, results: Results) -> str:
     lines += _compared("SAMSum", "samsum", scale.dialogues_seeds, results)
     for name in scale.other_facts:
         lines += _compared(name, name, scale.facts_seeds, results)
-    lines += _low_resource(scale, results)
+    for name in scale.single_layer_tasks:
+        lines += _single_layers(scale, name, results)
+    for name in scale.low_tasks:
+        lines += _low_resource(scale, name, results)
+    lines += _mean_of_tasks(scale, results)
     lines += _costs(results)
     return "\n".join([*lines, NOTE])
 
@@ -119,7 +131,8 @@ def _tried(results: Results) -> list[str]:
 
 def _compared(title: str, task_name: str, seeds: Sequence[int], results: Results) -> list[str]:
     by_system = {
-        system: _runs(results, task_name, system, seeds) for system in (UNTUNED, *SYSTEMS, *ON_LAYERS)
+        system: _runs(results, task_name, system, seeds)
+        for system in (UNTUNED, *SYSTEMS, *SPARSE, *WHOLE, *ON_LAYERS)
     }
     known = PAPER.get(task_name, {})
     rows = []
@@ -165,23 +178,73 @@ def _bleu(runs: Mapping[int, Result]) -> str:
     return str(Bootstrap().corpus_runs_interval([run["bleu"] for run in runs.values()], resampled))
 
 
-def _low_resource(scale: PrefixScale, results: Results) -> list[str]:
+def _single_layers(scale: PrefixScale, task_name: str, results: Results) -> list[str]:
+    """Return ROUGE-L with a prefix in one layer, and its difference to a prefix in all layers (Figure 3)."""
+    seeds = scale.seeds_on(task_name)
+    whole = _runs(results, task_name, "prefix", seeds)
+    rows = [
+        [str(number), *rouge_cells(runs, ["rougeL"]), gain(runs, whole)]
+        for number, system in enumerate(scale.single_layers, start=1)
+        if (runs := _runs(results, task_name, system, seeds))
+    ]
+    header = f"{task_name}, prefix in one layer (1 is the lowest) | ROUGE-L | against a prefix in all layers"
+    return markdown(header, rows) if rows else []
+
+
+def _low(
+    scale: PrefixScale, task_name: str, system: str, share: float, results: Results
+) -> dict[int, Result]:
+    """Return the runs of a system on a share of a task's pool, by sampling seed."""
+    pairs = scale.low_pairs(task_name)[scale.shares.index(share)]
+    return _runs(results, task_name, system, scale.sampling_seeds, pairs)
+
+
+def _low_resource(scale: PrefixScale, task_name: str, results: Results) -> list[str]:
     """Return ROUGE-L by number of pairs and system, and the gain of each over fine-tuning."""
     others = [system for system in LOW_SYSTEMS if system != FINE_TUNING]
     rows = []
-    for pairs in scale.low_pairs:
-        by_system = {
-            system: _runs(results, "e2e", system, scale.sampling_seeds, pairs) for system in LOW_SYSTEMS
-        }
+    for share, pairs in zip(scale.shares, scale.low_pairs(task_name), strict=True):
+        by_system = {system: _low(scale, task_name, system, share, results) for system in LOW_SYSTEMS}
         if not any(by_system.values()):
             continue
         cells = ["".join(rouge_cells(runs, ["rougeL"])) if runs else "" for runs in by_system.values()]
         cells += [gain(by_system[system], by_system[FINE_TUNING]) for system in others]
         passes = _most_passes(by_system.values())
-        rows.append([f"{pairs:,}", f"{pairs / scale.pool:.0%}", f"{passes:.1f}", *cells])
+        rows.append([f"{pairs:,}", f"{share:.0%}", f"{passes:.1f}", *cells])
     names = [*LOW_SYSTEMS, *(f"{system} against fine-tuning" for system in others)]
-    header = f"E2E, pairs | of {scale.pool:,} | passes | {' | '.join(names)}"
+    header = f"{task_name}, pairs | of the pool | passes | {' | '.join(names)}"
     return markdown(header, rows) if rows else []
+
+
+def _mean_of_tasks(scale: PrefixScale, results: Results) -> list[str]:
+    """Return ROUGE-L by share and system, the mean over the low-resource tasks (Figures 4, 8)."""
+    if len(scale.low_tasks) < 2:
+        return []
+    rows = []
+    for share in scale.shares:
+        cells = []
+        for system in LOW_SYSTEMS:
+            by_task = [_low(scale, name, system, share, results) for name in scale.low_tasks]
+            common = [seed for seed in by_task[0] if all(seed in runs for runs in by_task)]
+            cells.append(mean_over_tasks(by_task, common) if common else "")
+        if any(cells):
+            rows.append([f"{share:.0%}", *cells])
+    header = f"mean of {', '.join(scale.low_tasks)}, share | {' | '.join(LOW_SYSTEMS)}"
+    return markdown(header, rows) if rows else []
+
+
+def mean_over_tasks(by_task: Sequence[Mapping[int, Result]], seeds: Sequence[int]) -> str:
+    """Return the interval of ROUGE-L's mean over tasks, each of whose test texts is resampled by itself."""
+    figures, resampled = [], []
+    for seed in seeds:
+        scores = [np.array(runs[seed]["examples"]["rougeL"]) for runs in by_task]
+        figures.append(float(np.mean([each.mean() for each in scores])))
+        drawn = [
+            Bootstrap().resampled(lambda rows, each=each: float(each[rows].mean()), len(each))  # type: ignore[misc]
+            for each in scores
+        ]
+        resampled.append(np.mean(drawn, axis=0))
+    return str(Bootstrap().corpus_runs_interval(figures, np.array(resampled)))
 
 
 def _costs(results: Results) -> list[str]:
@@ -211,22 +274,97 @@ def _costs(results: Results) -> list[str]:
     ]
 
 
-def draw_low_resource(scale: PrefixScale, results: Results, file: Path) -> None:
-    """Draw ROUGE over the number of training pairs, a line per system, as in the paper's Figures 4 and 8.
+#: Better system, worse system, words, table.
+CLAIMS = (
+    ("uniblock", "prefix", "UniBlock beats a plain prefix", "Table 2"),
+    ("hierblock", "prefix", "HierBlock beats a plain prefix", "Table 2"),
+    ("truncsa", "prefix", "TruncSA beats a dense prefix", "Table 4"),
+    ("softsa", "prefix", "SoftSA beats a dense prefix", "Table 4"),
+    ("htruncsa", "truncsa", "HTruncSA beats TruncSA", "Table 4"),
+    ("hsoftsa", "softsa", "HSoftSA beats SoftSA", "Table 4"),
+    ("hierblock+softsa", "hierblock", "SoftSA adds to HierBlock", "Table 5"),
+    ("prefix", FINE_TUNING, "a prefix beats fine-tuning", "Table 2"),
+    (TOP, LOW, "top layers beat low ones", "Table 10"),
+)
 
-    Draw nothing before the first point.
+
+def claims(scale: PrefixScale, results: Results) -> list[Claim]:
+    """Return the claims of Tables 2, 4, 5 and 10 for each task, and of the figures with few pairs."""
+    found = []
+    for name in ("e2e", "samsum", *scale.other_facts):
+        printed = PAPER.get(name, {})
+        for better, worse, words, table in CLAIMS:
+            sides = [_runs(results, name, system, scale.seeds_on(name)) for system in (better, worse)]
+            figures = [printed.get(system, "").rpartition("/")[2] for system in (better, worse)]
+            theirs = between(*figures) if all(figures) else ""
+            found.append(_claim(f"{words}, {name}", table, theirs, sides))
+    for name in scale.low_tasks:
+        for share in scale.shares:
+            if share < 0.5:
+                systems = ("hierblock+softsa", FINE_TUNING)
+                sides = [_low(scale, name, system, share, results) for system in systems]
+                words = f"HierBlock+SoftSA beats fine-tuning with {share:.0%} of the pairs, {name}"
+                found.append(_claim(words, "Figures 4, 8", "", sides))
+    return found
+
+
+def _claim(words: str, table: str, theirs: str, sides: Sequence[Mapping[int, Result]]) -> Claim:
+    ours, runs = gain_interval(*sides)
+    return Claim(words=f"{words}, ROUGE-L", source=f"prefixes, {table}", theirs=theirs, ours=ours, runs=runs)
+
+
+def draw_all(scale: PrefixScale, results: Results, folder: Path) -> None:
+    """Draw the low-resource curves, and the scores of single layers."""
+    draw_low_resource(scale, results, folder / "low-resource.png")
+    draw_single_layers(scale, results, folder / "single-layers.png")
+
+
+def draw_single_layers(scale: PrefixScale, results: Results, file: Path) -> None:
+    """Draw ROUGE-L over the only layer with a prefix, as in the paper's Figure 3; nothing before the first point."""
+    measured = [
+        Measured(
+            line="a prefix in one layer",
+            x=float(number),
+            task=name,
+            metrics={"rougeL": ScoreInterval(float(np.mean(run["examples"]["rougeL"])))},
+        )
+        for number, system in enumerate(scale.single_layers, start=1)
+        for name, run in _of_every_task(
+            {
+                name: _runs(results, name, system, scale.seeds_on(name)).values()
+                for name in scale.single_layer_tasks
+            }
+        )
+    ]
+    if measured:
+        draw_curves([curves(measured, "rougeL")], file, xlabel="layer with the prefix", logarithmic=False)
+
+
+def _of_every_task(runs: Mapping[str, Collection[Result]]) -> list[tuple[str, Result]]:
+    """Return each task's runs; none if a task lacks them, or a point would show the tasks and not the method."""
+    if not all(runs.values()):
+        return []
+    return [(name, run) for name, found in runs.items() for run in found]
+
+
+def draw_low_resource(scale: PrefixScale, results: Results, file: Path) -> None:
+    """Draw ROUGE over the share of training pairs, a line per system, as in the paper's Figures 4 and 8.
+
+    A point is the mean over the tasks. Draw nothing before the first point.
     """
     measured = [
         Measured(
             line=system,
-            x=float(pairs),
-            task="e2e",
+            x=100 * share,
+            task=name,
             metrics={name: ScoreInterval(float(np.mean(run["examples"][name]))) for name in ROUGE_TYPES},
         )
         for system in LOW_SYSTEMS
-        for pairs in scale.low_pairs
-        for run in _runs(results, "e2e", system, scale.sampling_seeds, pairs).values()
+        for share in scale.shares
+        for name, run in _of_every_task(
+            {name: _low(scale, name, system, share, results).values() for name in scale.low_tasks}
+        )
     ]
     if measured:
         lines = [curves(measured, name) for name in ROUGE_TYPES]
-        draw_curves(lines, file, xlabel="training pairs of E2E", logarithmic=True)
+        draw_curves(lines, file, xlabel="% of the training pairs", logarithmic=True)

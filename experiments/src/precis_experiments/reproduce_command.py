@@ -103,6 +103,16 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--beside",
+            help=(
+                "For zcodepp-fewshot: another model for rows of its own, such as google/pegasus-large or a folder. "
+                "Repeatable."
+            ),
+        ),
+    ] = None,
     precision: Annotated[
         PrecisionName | None,
         typer.Option(
@@ -142,6 +152,10 @@ def reproduce(
         size = begin_with(size, model)
     if seeds is not None:
         size = with_seeds(size, seeds)
+    if beside:
+        if table is not PaperTable.fewshot:
+            raise UserError("--beside is only for zcodepp-fewshot; omit it")
+        size = replace(size, beside=tuple(beside))
     try:
         text = study(size, data=data, out=out, notify=note)
     except Interrupted:

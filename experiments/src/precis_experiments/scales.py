@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from precis.recipes.catalogue import recipe
 from precis.recipes.planning import Answer
-from precis.recipes.prefix_recipes import LOW_RESOURCE, TunePlan, settings_for
+from precis.recipes.prefix_recipes import LOW_RESOURCE, Layers, TunePlan, settings_for
 from precis.tuning import MethodSettings, Prefix
 from precis.tuning.discourse import lower_layers
-from precis.tuning.prefix import Direct, LowLayers, Reparametrized, TopLayers
+from precis.tuning.prefix import Direct, LowLayers, NoPrefix, Reparametrized, SingleLayer, TopLayers
 from precis_text.config import Settings
 from precis_text.errors import UserError
 
@@ -22,6 +22,9 @@ FACTS, DIALOGUES = "e2e", "samsum"
 FINE_TUNING = "fine-tuning"
 #: The plain prefix in a part of the layers (Table 3; the paper's 12 layers are split into 1-7 and 8-12).
 TOP, LOW = "prefix, top layers", "prefix, low layers"
+SINGLE = "prefix, layer"
+#: The whole model under sparse attention (Table 4, upper half), by its method.
+WHOLE: Mapping[str, str] = {f"{FINE_TUNING}, {name}": name for name in ("truncsa", "softsa")}
 SEEDS = "seeds"  # the suffix of settings that contain seeds
 S = TypeVar("S", bound=Settings)
 
@@ -56,10 +59,12 @@ class Scale(PreTrainedScale):
         shape: further changes to the recipe's model, by name: on a CPU, fewer random numbers and position keys.
         phase1_steps: pre-training steps of the tuned model; each model of the ablation has `ablation_steps`.
         tasks: the fine-tuning tasks of the few-shot study; phase 2 leaves these and SAMSum out.
-        judged_on: the fine-tuning tasks of the ablation.
+        judged_on: the fine-tuning tasks of the ablation; labels and SQuAD's answers come from a head on the encoder.
+        head_steps, head_rate: steps and peak rate of the heads, on all pairs.
         grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2.
         invented_pairs: number of pairs of the project's own synthetic corpus in phase 2.
         examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
+        beside: other models of the few-shot study, as folders or hub names; each has its rows, without a phase of ours.
         few_shot_steps, validate_every: maximum number of steps of few-shot fine-tuning, and its validation interval
             in steps.
         full_epochs: passes over all pairs of a task.
@@ -78,6 +83,9 @@ class Scale(PreTrainedScale):
     examples: tuple[int, ...] = (10, 100, 1000)
     sampling_seeds: tuple[int, ...] = (0, 1, 2)
     ablation_seeds: tuple[int, ...] = (0, 1)
+    head_steps: int = 3000
+    head_rate: float = 1e-4
+    beside: tuple[str, ...] = ()
     few_shot_steps: int = 2000
     validate_every: int = 100
     full_epochs: float
@@ -158,8 +166,11 @@ class PrefixScale(Settings):
         facts_steps, dialogues_steps: optimizer steps on all pairs of E2E and of SAMSum.
         facts_seeds, dialogues_seeds: seeds of training.
         other_facts: further structure-to-text tasks, with the steps and seeds of E2E; missing ones are skipped.
-        shares, pool, low_steps, sampling_seeds: grid of the low-resource curves; a share is one of `pool` pairs, and
-            the sampling seed is also the training seed.
+        sparse_tasks: tasks of Table 4's further rows: TruncSA, the hierarchical sparse methods, sparse fine-tuning.
+        single_layer_tasks: tasks for which each layer alone has a prefix (Figure 3).
+        low_tasks: tasks of the low-resource curves, which also average over them (Figures 4, 8).
+        shares, pool, dialogues_pool, low_steps, sampling_seeds: grid of the low-resource curves; a share is one of
+            `pool` pairs, of SAMSum of `dialogues_pool`, and the sampling seed is also the training seed.
         fine_tuning_rates, prefix_rates, temperatures: candidate values, tried for `rate_steps` each.
         keys: parametrisation of the prefixes' keys and values.
         settings: settings of the methods.
@@ -174,8 +185,12 @@ class PrefixScale(Settings):
     facts_seeds: tuple[int, ...] = (0, 1, 2)
     dialogues_seeds: tuple[int, ...] = (0,)
     other_facts: tuple[str, ...] = ()
+    sparse_tasks: tuple[str, ...] = ()
+    single_layer_tasks: tuple[str, ...] = ()
+    low_tasks: tuple[str, ...] = (FACTS,)
     shares: tuple[float, ...] = (*LOW_RESOURCE, 1.0)
     pool: int = 4000
+    dialogues_pool: int = 4000
     low_steps: int = 200
     sampling_seeds: tuple[int, ...] = (0, 1, 2)
     fine_tuning_rates: tuple[float, ...] = (3e-4, 1e-3, 2e-3, 4e-3)
@@ -192,23 +207,43 @@ class PrefixScale(Settings):
     beams: int = 1
     cost_rounds: int = 3
 
+    def low_pairs(self, task_name: str = FACTS) -> tuple[int, ...]:
+        """Return the numbers of training pairs of a task's low-resource curve."""
+        pool = self.dialogues_pool if task_name == DIALOGUES else self.pool
+        return tuple(round(share * pool) for share in self.shares)
+
     @property
-    def low_pairs(self) -> tuple[int, ...]:
-        """Numbers of training pairs of the low-resource curves."""
-        return tuple(round(share * self.pool) for share in self.shares)
+    def single_layers(self) -> tuple[str, ...]:
+        """The systems with a prefix in one layer, the lowest first."""
+        return tuple(f"{SINGLE} {number}" for number in range(1, self._layers + 1))
+
+    @property
+    def _layers(self) -> int:
+        return recipe(self.base.recipe).shape.encoder_layers
+
+    def seeds_on(self, task_name: str) -> tuple[int, ...]:
+        """Return the seeds of training on all pairs of a task."""
+        return self.dialogues_seeds if task_name == DIALOGUES else self.facts_seeds
 
     def plan(self, system: str, task_name: str, *, temperature: float = 1.0) -> TunePlan | None:
         """Return the plan of a system for a task, or None if the system is fine-tuning."""
         if system == FINE_TUNING:
             return None
         prefix = Prefix(length=settings_for(task_name).prefix_length, keys=self.keys)
-        if system in (TOP, LOW):
-            layers = recipe(self.base.recipe).shape.encoder_layers
-            low = lower_layers(layers)
-            part = LowLayers(count=low) if system == LOW else TopLayers(count=max(1, layers - low))
+        if system.startswith("prefix,"):
+            part = self._part(system)
             return TunePlan(method="prefix", prefix=replace(prefix, layers=part), attention=self.settings)
         settings = replace(self.settings, temperature=temperature) if "softsa" in system else self.settings
+        if system in WHOLE:
+            return TunePlan(method=WHOLE[system], prefix=NoPrefix(), attention=settings)
         return TunePlan(method=system, prefix=prefix, attention=settings)
+
+    def _part(self, system: str) -> Layers:
+        """Return the layers of a system that has a prefix in a part of them."""
+        if system in self.single_layers:
+            return SingleLayer(index=self.single_layers.index(system))
+        low = lower_layers(self._layers)
+        return LowLayers(count=low) if system == LOW else TopLayers(count=max(1, self._layers - low))
 
     def steps_on(self, task_name: str, pairs: int | None = None) -> int:
         """Return the optimizer steps on `pairs` pairs of a task, or on all of them if `pairs` is None."""

@@ -18,7 +18,7 @@ from precis.data.tasks.tasks import task
 from precis.evaluation.score_report import title_of
 from precis.generation.model_loader import load_model
 from precis.recipes.planning import resolve_run
-from precis_experiments.corpus_scores import corpus_cells, corpus_gains, score_texts
+from precis_experiments.corpus_scores import corpus_cells, corpus_gain, corpus_gains, score_texts
 from precis_experiments.experiment import (
     Experiment,
     Results,
@@ -32,6 +32,7 @@ from precis_experiments.experiment import (
 from precis_experiments.initial_model import GIVEN, NOTHING, STARTS, beginning
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import FACTS_SCALES, FactsScale
+from precis_experiments.verdicts import Claim
 from precis_text.errors import RunError, UserError
 
 METRICS = ("bleu", "meteor", "ter", "chrf", "rougeL")
@@ -163,4 +164,20 @@ def _table(scale: FactsScale, results: Results) -> str:
     return "\n".join([*lines, "", NOTE])
 
 
-structure_to_text = Experiment(name="structure-to-text", scales=FACTS_SCALES, steps=_steps, table=_table)
+def _claims(scale: FactsScale, results: Results) -> list[Claim]:
+    """Return the claim that pre-training helps, for each task."""
+    claims = []
+    for name in scale.tasks:
+        given, nothing = (
+            runs_of(results, {seed: _step(name, start, seed) for seed in scale.seeds})
+            for start in (GIVEN, NOTHING)
+        )
+        ours, runs = corpus_gain(given, nothing, "bleu")
+        words = f"pre-training helps on {name}, BLEU"
+        claims.append(Claim(words=words, source="Z-Code++ A.6", theirs="", ours=ours, runs=runs))
+    return claims
+
+
+structure_to_text = Experiment(
+    name="structure-to-text", scales=FACTS_SCALES, steps=_steps, table=_table, claims=_claims
+)

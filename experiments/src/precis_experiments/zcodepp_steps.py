@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -16,15 +16,18 @@ from precis.data.packs.packed_text import PackedText
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task
 from precis.evaluation.rouge import Rouge
+from precis.evaluation.task_scores import label_measure
+from precis.generation.classifier import Classifier
 from precis.generation.model_loader import LoadedModel, load_model
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.data.pair_checks import write_synthetic
 from precis.phases.train.grounding import ground
 from precis.phases.train.pretraining import words_of
+from precis.phases.train.training_pairs import read_pairs_of
 from precis.recipes.overrides import with_changes
 from precis.recipes.planning import few_shot, resolve_grounding, resolve_run
 from precis.recipes.pretraining_runs import PreTrainRun
-from precis.training import mean_loss
+from precis.training import Lowest, mean_loss
 from precis_experiments.corpus_scores import score_texts
 from precis_experiments.experiment import (
     ROUGE_TYPES,
@@ -32,12 +35,16 @@ from precis_experiments.experiment import (
     drop_checkpoints,
     pretraining_of,
     rounded,
+    training_of,
     write_texts,
 )
 from precis_experiments.resumable_steps import Interrupted, Result, Step
 from precis_experiments.scales import Scale
+from precis_experiments.span_head import Question, answers, read_question, train_reader
 
 TASK = "samsum"
+SPANS = "squad-qa"
+_VALIDATIONS = 4
 _INVENTED_SEED = 3
 _LOSS_BATCH = 32
 
@@ -96,22 +103,24 @@ def tune_on(
     task_name: str,
     place: Path,
     *,
-    start: Path | None,
+    start: Path | str | None,
     examples: int | None,
     sampling_seed: int = 0,
 ) -> Result:
     """Fine-tune on some pairs of a task, or on all if `examples` is None, and score on its test sets.
 
-    If `start` is None, the model is new.
+    If `start` is None, the model is new. A model of `scale.beside` has the recipe and the rate for pre-trained models.
     """
+    is_ours = start not in scale.beside
     changes: dict[str, Any] = {
-        "train.learning_rate": scale.learning_rate,
+        **({"train.learning_rate": scale.learning_rate} if is_ours else {}),
         "batch_tokens": scale.batch_tokens,
         "train.epochs": scale.full_epochs,
         "generated_rows": scale.dev_rows,
         **(scale.model_changes if start is None else {}),
     }
-    run = resolve_run(scale.recipe, task_name=task_name, changes=changes)
+    recipe = scale.recipe if is_ours else None
+    run = resolve_run(recipe, pretrained=not is_ours, task_name=task_name, changes=changes)
     if examples is not None:
         limits = {"train.steps": scale.few_shot_steps, "train.validate_every": scale.validate_every}
         run = with_changes(few_shot(run, examples), limits)
@@ -131,7 +140,63 @@ def tune_on(
     return {"steps": result.step, **scores, **({"further": others} if others else {})}
 
 
-def score_on(scale: Scale, runner: Runner, task_name: str, model: Path) -> Result:
+def is_by_head(task_name: str) -> bool:
+    """Return whether the ablation judges a task by a head on the encoder, as A.4 asks what that understands."""
+    return task_name == SPANS or label_measure(task(task_name).metrics) is not None
+
+
+def head_on(
+    scale: Scale, runner: Runner, task_name: str, place: Path, *, start: Path, seed: int = 0
+) -> Result:
+    """Train a head on the encoder of `start`, on all pairs of a task, and score the answers on its test sets."""
+    loop = training_of(steps=scale.head_steps, rate=scale.head_rate, tokens=scale.batch_tokens, seed=seed)
+    if task_name == SPANS:
+        return _spans_on(scale, runner, place, start=start, loop=loop)
+    changes = {**loop, "train.validate_every": max(1, scale.head_steps // _VALIDATIONS)}
+    run = resolve_run(scale.recipe, pretrained=True, task_name=task_name, changes=changes, answer="head")
+    result = runner.train(run, task_name, place, dev_rows=scale.dev_rows, start=start, answer="head")
+    classifier = Classifier.from_pretrained(str(place / "run"))
+    found = {}
+    for test in runner.test_sets(task_name):
+        pairs = runner.spaced_test_pairs(test, scale.test_rows)
+        written = classifier.stream([pair.document for pair in pairs], batch_size=_LOSS_BATCH)
+        texts, references = [answer.text for answer in written], [pair.all_references for pair in pairs]
+        found[test] = score_texts(task(test).metrics, texts, references)
+    own = found.pop(task_name)
+    return {"steps": result.step, **own, **({"further": found} if found else {})}
+
+
+def _spans_on(scale: Scale, runner: Runner, place: Path, *, start: Path, loop: Mapping[str, Any]) -> Result:
+    """Train a span head on SQuAD, and score the spans that it chooses."""
+    run = resolve_run(scale.recipe, pretrained=True, task_name=SPANS, changes=loop, answer="head")
+    settings = replace(run.train, select=Lowest())
+    loaded = load_model(start, device="cpu")
+    pad = loaded.tokenizer.pad_token_id
+
+    def read(pairs: Iterable[Pair]) -> list[Question]:
+        return [read_question(pair, loaded.tokenizer, most=run.max_source) for pair in pairs]
+
+    pairs = read_pairs_of(runner.sources(SPANS, scale.dev_rows, place), seed=settings.seed)
+    reader, result = train_reader(
+        loaded.model.get_encoder(),
+        loaded.model.config.hidden_size,
+        read(pairs.train),
+        pad=pad,
+        settings=settings,
+        folder=place / "run",
+        identity={"start": str(start)},
+    )
+    if result.interrupted:
+        raise Interrupted
+    tested = runner.spaced_test_pairs(SPANS, scale.test_rows)
+    texts = answers(reader, read(tested), pad=pad)
+    return {
+        "steps": result.step,
+        **score_texts(task(SPANS).metrics, texts, [pair.all_references for pair in tested]),
+    }
+
+
+def score_on(scale: Scale, runner: Runner, task_name: str, model: Path | str) -> Result:
     """Return the loss of the references, ROUGE of each example, its means, and a task's metrics on its test set."""
     known = task(task_name)
     pairs = runner.first_test_pairs(task_name, scale.test_rows)

@@ -1,22 +1,28 @@
 """Z-Code++'s two studies: few examples (Table 11), and the effect of each part of pre-training (A.4, Table 12).
 
 `fewshot` compares the pre-training phases with 0, 10, 100, 1000 and all examples of SAMSum, CNN/DailyMail and XSum.
-`ablation` compares replaced-token detection, disentangled attention and spans at equal steps, on summaries, on SQuAD's
-answers and on MNLI's labels as text. A scale chooses among these; tasks that the data lack are left out.
+`ablation` compares replaced-token detection, disentangled attention and spans at equal steps: on summaries, and by
+heads on the encoder for MNLI's labels and SQuAD's spans. A scale chooses among these; tasks that the data lack are left
+out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from precis.data.batches.pretraining_batches import Corruption
 from precis.data.tasks.tasks import task
 from precis.evaluation.score_report import title_of
+from precis.evaluation.significance import OVER_RUNS
 from precis.objectives.pretraining_objectives import SpansAlone
 from precis.recipes.pretraining_runs import PreTrainRun
-from precis_experiments.corpus_scores import corpus_cells, corpus_gains
+from precis_experiments.corpus_scores import corpus_cells, corpus_gain, corpus_gains
 from precis_experiments.experiment import (
     FURTHER_TESTS,
     ROUGE_TYPES,
@@ -26,13 +32,24 @@ from precis_experiments.experiment import (
     drop_model,
     each_run,
     gain,
+    gain_interval,
     markdown,
     rouge_cells,
     runs_of,
 )
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import SCALES, Scale
-from precis_experiments.zcodepp_steps import TASK, phase1, phase1_run, phase2, score_on, tune_on
+from precis_experiments.verdicts import Claim, between
+from precis_experiments.zcodepp_steps import (
+    TASK,
+    head_on,
+    is_by_head,
+    phase1,
+    phase1_run,
+    phase2,
+    score_on,
+    tune_on,
+)
 
 FEWSHOT_NOTE = """\
 Intervals: 95%, test documents resampled, Student's t over draws of the examples; differences are of ROUGE-L,
@@ -50,6 +67,12 @@ TABLE_11 = {
         ("cnndm", "phase1+2", "40.0/17.3/25.3 40.0/17.3/25.3 41.1/18.4/27.5 42.0/19.6/28.9"),
         ("xsum", "phase1", "3.6/0.1/3.7 16.7/2.1/12.6 35.3/12.3/27.5 40.9/17.3/32.8"),
         ("xsum", "phase1+2", "36.6/13.7/28.6 37.4/14.0/29.1 40.6/17.5/30.0 41.9/18.9/33.6"),
+        ("samsum", "t5", "9.4/1.3/8.2 14.0/4.0/12.0 29.6/10.4/23.5 41.4/17.8/32.8"),
+        ("samsum", "pegasus", "26.3/6.4/20.5 37.0/11.7/28.1 45.0/19.8/36.1 49.3/24.4/40.6"),
+        ("cnndm", "t5", "18.5/4.9/13.3 19.0/5.1/13.6 24.2/7.7/17.5 31.9/11.2/21.4"),
+        ("cnndm", "pegasus", "32.9/13.3/29.4 37.6/15.8/33.5 40.3/18.2/37.0 41.7/19.4/38.3"),
+        ("xsum", "t5", "12.8/2.3/9.8 13.2/2.5/10.0 21.5/5.5/17.0 31.2/9.4/23.8"),
+        ("xsum", "pegasus", "19.3/3.0/12.7 19.4/3.5/14.02 39.07/16.4/31.3 41.6/18.2/33.3"),
     )
 }
 
@@ -60,28 +83,48 @@ def _fewshot_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
     yield phase1(runner, "phase1", phase1_run(scale, scale.phase1_steps))
     yield phase2(scale, runner, "phase1+2")
     for name in runner.tasks(scale.tasks):
-        for start in STARTS[1:]:
+        for start in starts_of(scale)[1:]:
             score = partial(_zero_shot, scale, runner, name, start)
-            yield Step(_fewshot_cell(name, start, 0), score, needs=(start,))
+            yield Step(_fewshot_cell(name, start, 0), score, needs=_needs(scale, start))
         for start, examples, seed in ordered_cells(scale):
-            model = None if start == "scratch" else runner.model_of(start)
+            model = _model_of(scale, runner, start)
             tune = partial(
                 tune_on, scale, runner, name, start=model, examples=examples, sampling_seed=seed or 0
             )
-            needs = ("pack" if model is None else start,)
-            yield Step(_fewshot_cell(name, start, examples, seed), tune, drop_model, needs=needs)
+            cell = _fewshot_cell(name, start, examples, seed)
+            yield Step(cell, tune, drop_model, needs=_needs(scale, start))
+
+
+def starts_of(scale: Scale) -> tuple[str, ...]:
+    """Return the starting points of fine-tuning: ours, then the other models."""
+    return (*STARTS, *scale.beside)
+
+
+def _needs(scale: Scale, start: str) -> tuple[str, ...]:
+    """Return the steps that make a starting point; another model needs none."""
+    return () if start in scale.beside else ("pack" if start == "scratch" else start,)
+
+
+def _model_of(scale: Scale, runner: Runner, start: str) -> Path | str | None:
+    """Return the model of a starting point; None for a new one."""
+    if start in scale.beside:
+        return start
+    return None if start == "scratch" else runner.model_of(start)
 
 
 def _zero_shot(scale: Scale, runner: Runner, name: str, start: str, _: object) -> Result:
-    return score_on(scale, runner, name, runner.model_of(start))
+    model = _model_of(scale, runner, start)
+    assert model is not None
+    return score_on(scale, runner, name, model)
 
 
 def ordered_cells(scale: Scale) -> list[tuple[str, int | None, int | None]]:
     """Return (start, examples, sampling seed) of every fine-tuning, most informative first; draws stay together."""
+    starts = starts_of(scale)
     cells = [
-        (start, size, seed) for size in scale.examples for seed in scale.sampling_seeds for start in STARTS
+        (start, size, seed) for size in scale.examples for seed in scale.sampling_seeds for start in starts
     ]
-    return sorted([*cells, *((start, None, None) for start in STARTS)], key=lambda cell: _rank(*cell[:2]))
+    return sorted([*cells, *((start, None, None) for start in starts)], key=lambda cell: _rank(*cell[:2]))
 
 
 def _rank(start: str, examples: int | None) -> int:
@@ -92,7 +135,8 @@ def _rank(start: str, examples: int | None) -> int:
 
 def _fewshot_cell(name: str, start: str, examples: int | None, seed: int | None = None) -> str:
     size = "all" if examples is None else str(examples)
-    return _of_task(name, f"{start}-{size}" + ("" if seed is None else f"-{seed}"))
+    place = re.sub(r"[^\w.+-]+", "-", start)  # another model may be a path
+    return _of_task(name, f"{place}-{size}" + ("" if seed is None else f"-{seed}"))
 
 
 def _of_task(name: str, step: str) -> str:
@@ -117,11 +161,32 @@ def _fewshot_table(scale: Scale, results: Results) -> str:
     for name in scale.tasks:
         header = (
             f"{name}, examples | start | ROUGE-1 | ROUGE-2 | ROUGE-L | of each draw | against the row above "
-            "| loss of the references | Z-Code++ large"
+            "| loss of the references | the paper, large"
         )
         if rows := _fewshot_rows(scale, name, results):
             lines += markdown(header, rows)
     return "\n".join([*lines, FEWSHOT_NOTE]) + "\n"
+
+
+def _fewshot_claims(scale: Scale, results: Results) -> list[Claim]:
+    """Return Table 11's claim for each task and size: grounding helps."""
+    claims = []
+    for name in scale.tasks:
+        for size in (0, *scale.examples):
+            seeds: tuple[int | None, ...] = scale.sampling_seeds if size else (None,)
+            above, below = (
+                runs_of(results, {seed: _fewshot_cell(name, start, size, seed) for seed in seeds})
+                for start in ("phase1+2", "phase1")
+            )
+            ours, runs = gain_interval(above, below)
+            printed = [
+                TABLE_11.get((name, start), {}).get(size, "").rpartition("/")[2]
+                for start in ("phase1+2", "phase1")
+            ]
+            theirs = between(*printed) if all(printed) else ""
+            words = f"phase 2 helps on {name} with {size:,} examples, ROUGE-L"
+            claims.append(Claim(words=words, source="Z-Code++ Table 11", theirs=theirs, ours=ours, runs=runs))
+    return claims
 
 
 def _fewshot_rows(scale: Scale, name: str, results: Results) -> list[list[str]]:
@@ -129,12 +194,13 @@ def _fewshot_rows(scale: Scale, name: str, results: Results) -> list[list[str]]:
     for size in (0, *scale.examples, None):
         above: dict[int | None, Result] = {}
         seeds: tuple[int | None, ...] = scale.sampling_seeds if size else (None,)
-        for start in STARTS:
+        for start in starts_of(scale):
             runs = runs_of(results, {seed: _fewshot_cell(name, start, size, seed) for seed in seeds})
             if not runs:
                 continue
             losses = ", ".join(f"{run['loss']:.2f}" for run in runs.values())
-            paper = TABLE_11.get((name, start), {}).get(-1 if size is None else size, "")
+            printed = next((known for known in ("t5", "pegasus") if known in start.lower()), start)
+            paper = TABLE_11.get((name, printed), {}).get(-1 if size is None else size, "")
             shown = "all" if size is None else str(size)
             rows.append([shown, start, *rouge_cells(runs), each_run(runs), gain(runs, above), losses, paper])
             above = runs
@@ -148,7 +214,13 @@ def _tokens(results: Results) -> str:
     return f"; {packed:,} tokens of text packed, {read:,} read in phase 1"
 
 
-fewshot = Experiment(name="zcodepp-fewshot", scales=SCALES, steps=_fewshot_steps, table=_fewshot_table)
+fewshot = Experiment(
+    name="zcodepp-fewshot",
+    scales=SCALES,
+    steps=_fewshot_steps,
+    table=_fewshot_table,
+    claims=_fewshot_claims,
+)
 
 
 WHOLE = "RTD and spans"
@@ -167,6 +239,20 @@ APPENDIX_A4 = """\
 The paper (ACL version, A.4) prints: with disentangled attention MNLI +0.9/+1.2, ROUGE-2 +0.39 on XSum and
 +0.22 on CNNDM; without RTD language understanding "significantly" worse; spans better than gap sentences (no figure).
 """
+#: What each variant lacks, as a claim.
+PARTS = {
+    "without RTD": "RTD helps",
+    "without disentangled attention": "disentangled attention helps",
+    "gap sentences instead of spans": "spans beat gap sentences",
+}
+#: The differences that A.4 prints, and the ROUGE type of each summarization task there.
+PRINTED_A4 = {
+    ("without disentangled attention", "mnli"): "+0.9",
+    ("without disentangled attention", "mnli-mm"): "+1.2",
+    ("without disentangled attention", "xsum"): "+0.39",
+    ("without disentangled attention", "cnndm"): "+0.22",
+}
+PRINTED_MEASURE = {"xsum": "rouge2", "cnndm": "rouge2"}
 _EXAMPLES = 1000
 
 
@@ -187,16 +273,19 @@ def _ablation_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
             origin = _ablation_cell("pretrained", name, seed)
             yield phase1(runner, origin, variant(scale, name, seed=seed))
             for task_name in judged_on:
-                tune = partial(
-                    tune_on,
-                    scale,
-                    runner,
-                    task_name,
-                    start=runner.model_of(origin),
-                    examples=_examples(scale),
+                begin = runner.model_of(origin)
+                tune = (
+                    partial(head_on, scale, runner, task_name, start=begin, seed=seed)
+                    if is_by_head(task_name)
+                    else partial(tune_on, scale, runner, task_name, start=begin, examples=_examples(scale))
                 )
-                cell = _of_task(task_name, _ablation_cell("tuned", name, seed))
-                yield Step(cell, tune, drop_model, needs=(origin,))
+                yield Step(_judged_cell(task_name, name, seed), tune, drop_model, needs=(origin,))
+
+
+def _judged_cell(task_name: str, name: str, seed: int) -> str:
+    """Return the name of a step that judges a variant on a task; heads have steps of their own name."""
+    stage = "head" if is_by_head(task_name) else "tuned"
+    return _of_task(task_name, _ablation_cell(stage, name, seed))
 
 
 def _ablation_cell(stage: str, name: str, seed: int) -> str:
@@ -233,7 +322,8 @@ def _ablation_table(scale: Scale, results: Results) -> str:
     )
     first = (
         f"{scale.ablation_steps:,} steps each, seeds {', '.join(map(str, scale.ablation_seeds))}, scale {scale.name}; "
-        f"then SAMSum with {_examples(scale)} examples, test, {scale.test_rows} dialogues."
+        f"then SAMSum with {_examples(scale)} examples, test, {scale.test_rows} dialogues; MNLI and SQuAD by heads on "
+        f"the encoder, {scale.head_steps:,} steps on all pairs."
     )
     others = [
         line
@@ -269,11 +359,54 @@ def _judged_runs(
     scale: Scale, task_name: str, test: str, name: str, results: Results
 ) -> Mapping[int, Result]:
     """Return the scores of a variant's fine-tuning runs on one of a task's test sets, by seed."""
-    steps = {seed: _of_task(task_name, _ablation_cell("tuned", name, seed)) for seed in scale.ablation_seeds}
+    steps = {seed: _judged_cell(task_name, name, seed) for seed in scale.ablation_seeds}
     runs = runs_of(results, steps)
     if test == task_name:
         return runs
     return {seed: run["further"][test] for seed, run in runs.items() if test in run.get("further", {})}
 
 
-ablation = Experiment(name="zcodepp-ablation", scales=SCALES, steps=_ablation_steps, table=_ablation_table)
+def _ablation_claims(scale: Scale, results: Results) -> list[Claim]:
+    """Return A.4's claims: each part helps, by the span loss and on every task."""
+    claims = []
+    for name, part in PARTS.items():
+        whole, without = (
+            runs_of(
+                results, {seed: _ablation_cell("pretrained", each, seed) for seed in scale.ablation_seeds}
+            )
+            for each in (WHOLE, name)
+        )
+        common = [seed for seed in whole if seed in without]
+        losses = [without[seed]["span_loss"] - whole[seed]["span_loss"] for seed in common]
+        ours = OVER_RUNS.runs_interval(np.array(losses)[:, None]) if common else None
+        words = f"{part}, held-out span loss (nats)"
+        claims.append(Claim(words=words, source="Z-Code++ A.4", theirs="", ours=ours, runs=len(common)))
+        for task_name in scale.judged_on:
+            for test in (task_name, *FURTHER_TESTS.get(task_name, ())):
+                claims.append(_judged_claim(scale, (task_name, test, name), part, results))
+    return claims
+
+
+def _judged_claim(scale: Scale, what: tuple[str, str, str], part: str, results: Results) -> Claim:
+    """Return the claim that a part helps on one test set."""
+    task_name, test, name = what
+    whole, without = (_judged_runs(scale, task_name, test, each, results) for each in (WHOLE, name))
+    metrics = task(test).metrics
+    if metrics:
+        measure = metrics[0]
+        ours, runs = corpus_gain(whole, without, measure)
+    else:
+        measure = PRINTED_MEASURE.get(test, "rougeL")
+        ours, runs = gain_interval(whole, without, measure)
+    theirs = PRINTED_A4.get((name, test), "")
+    words = f"{part}, {test}, {title_of(measure)}"
+    return Claim(words=words, source="Z-Code++ A.4", theirs=theirs, ours=ours, runs=runs)
+
+
+ablation = Experiment(
+    name="zcodepp-ablation",
+    scales=SCALES,
+    steps=_ablation_steps,
+    table=_ablation_table,
+    claims=_ablation_claims,
+)

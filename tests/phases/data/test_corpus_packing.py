@@ -4,9 +4,11 @@ import errno
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 
 from precis.data.packs.packed_text import PackedText
@@ -234,3 +236,45 @@ def test_one_book_cannot_be_held_out_and_is_told_so(tmp_path: Path, words: str) 
     made = make_pack([_books(tmp_path / "books", 1)], tmp_path / "p", tokenizer=words, notify=told.append)
     assert (made.dev_blocks, made.share_to_validate) == (0, None)
     assert "add documents, or split long ones" in told[-1]
+
+
+def test_rows_of_the_hub_are_streamed_up_to_a_limit(
+    tmp_path: Path, source: Path, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulled: list[int] = []
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    def rows() -> Iterator[dict[str, str]]:
+        for number, text in enumerate(documents(30)):
+            pulled.append(number)
+            yield {"text": f"{text} {number}"}
+
+    def load_dataset(path: str, **options: Any) -> dict[str, Any]:
+        asked.append((path, options))
+        return {"train": datasets.IterableDataset.from_generator(rows), "validation": None}
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    mine: Any = {"tokenizer": words, "dev_share": 0.0, "rows": 7}
+    made = make_pack(["hub:o/c4:en", source], tmp_path / "p", **mine)
+    assert asked == [("o/c4", {"name": "en", "streaming": True})]
+    assert made.counts.documents == 37
+    assert len(pulled) <= 8
+    facts = PackedText.open(made.folder).facts
+    assert facts["sources"][1] == {"name": "hub:o/c4:en", "rows": 7}
+    assert not make_pack(["hub:o/c4:en", source], tmp_path / "p", **mine).is_new
+    assert len(asked) == 1  # the same pack needs no network
+    with pytest.raises(UserError, match="is already a pack, of other files or settings"):
+        make_pack(["hub:o/c4:en", source], tmp_path / "p", **{**mine, "rows": 9})
+
+
+def test_a_row_of_the_hub_without_its_column_and_names_that_are_given_twice(
+    tmp_path: Path, source: Path, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"train": datasets.IterableDataset.from_generator(lambda: iter([{"body": "Ann sings."}]))}
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: found)
+    with pytest.raises(UserError, match=r"hub:o/n: train row 1: no column 'text'"):
+        make_pack(["hub:o/n"], tmp_path / "p", tokenizer=words)
+    with pytest.raises(UserError, match="hub:o/n: is named twice; name every data set once"):
+        make_pack(["hub:o/n", "hub:o/n"], tmp_path / "p", tokenizer=words)
+    with pytest.raises(UserError, match="--rows 3 limits data sets on the hub"):
+        make_pack([source], tmp_path / "p", tokenizer=words, rows=3)

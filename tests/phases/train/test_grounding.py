@@ -172,6 +172,51 @@ def test_training_documents_carry_training_wordings_and_dev_documents_the_others
     assert len({pair.document.partition(" Ann sings")[0] for pair in read.train}) > 1
 
 
+TABLE_1 = {
+    "mediasum": {
+        "Summarize the following interview script into a two sentences summary.",
+        "How can the following interview script be rephrased into a few sentences summary.",
+    },
+    "multi_news": {
+        "Summarize the news article into a one sentence summary.",
+        "Rephrase the news article with a few sentences.",
+    },
+    "newsroom": {
+        "Summarize the news article into a one sentence summary.",
+        "Rephrase the news article concisely with a few sentences.",
+    },
+    "wikihow": {
+        "Summarize the paragraph into a one sentence summary.",
+        "Summarize the paragraph with a few words.",
+    },
+}
+
+
+def test_table_1_is_four_sets_with_its_instructions_word_for_word(tmp_path: Path) -> None:
+    for name in TABLE_1:
+        write(tmp_path / name, train=12, dev=8)
+    sets = find_sets(["zcodepp-table1"], data=str(tmp_path))
+    assert [chosen.name for chosen in sets] == [*TABLE_1]
+    for chosen in sets:
+        read = read_set(chosen, cap=12, dev_rows=8, seed=0)
+        for pairs in (read.train, read.dev):  # whatever the length of a summary
+            assert {pair.document.partition(" Ann sings")[0] for pair in pairs} == TABLE_1[chosen.name]
+    left = find_sets(["zcodepp-table1"], data=str(tmp_path), leave_out=["newsroom"])
+    assert [chosen.name for chosen in left] == ["mediasum", "multi_news", "wikihow"]
+    (alone,) = find_sets(["wikihow"], data=str(tmp_path))
+    assert alone.wordings == ()
+
+
+def test_a_model_grounded_on_table_1_gets_its_instruction_for_other_documents(
+    model: str, tmp_path: Path
+) -> None:
+    for name in TABLE_1:
+        write(tmp_path / name, train=6, dev=2)
+    done, told = run_it(model, ["zcodepp-table1"], tmp_path, tmp_path / "run", "generated_rows=0")
+    assert locate(done.folder).use.instruction == "Rephrase the news article with a few sentences."
+    assert sum("instructions for: zcodepp-table1" in line for line in told) == 4
+
+
 def test_what_a_set_gives_depends_on_the_seed_and_not_on_its_company(shelf: Path) -> None:
     alone = find_sets(["aeslc"], data=str(shelf))[0]
     second = find_sets(["samsum", "aeslc"], data=str(shelf))[1]

@@ -122,6 +122,7 @@ def make_app(
             "document": document,
             "left": left,
             "right": right,
+            "truth": study.truth(study.layout.pages[judge][number]),
             "choices": said.choices if said else {},
             "reasons": said.reasons if said else {},
         }

@@ -117,6 +117,13 @@ def new(
     reference: Annotated[
         bool, typer.Option("--reference", help="Judge the human summaries of --data as a system too.")
     ] = False,
+    show_reference: Annotated[
+        bool,
+        typer.Option(
+            "--show-reference",
+            help="Show judges the human summary of --data too, next to both summaries (A.10).",
+        ),
+    ] = False,
     documents: Annotated[
         int | None,
         typer.Option("--documents", min=1, help="Number of documents, drawn at random. Default: all."),
@@ -172,7 +179,7 @@ def new(
         pairs = read_test_pairs(part, skip_bad=skip_bad, notify=note)
     elif any(one is not None for one in (split, document_column, summary_column)):
         raise UserError("--split and the column options apply to --data; add --data")
-    found = judged_documents(files, pairs, with_reference=reference)
+    found = judged_documents(files, pairs, with_reference=reference, show_truth=show_reference)
     study = new_study(out, sample(found, documents, seed=seed), design, asked)
     pages = [len(mine) for mine in study.layout.pages.values()]
     print(f"systems: {', '.join(study.systems)}")

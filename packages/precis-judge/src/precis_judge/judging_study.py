@@ -61,6 +61,10 @@ class JudgingStudy:
         left, right = texts if page.first_left else texts[::-1]
         return here.document, left, right
 
+    def truth(self, page: Showing) -> str:
+        """Return the human summary that the page shows next to both summaries; "" if the study shows none."""
+        return self.documents[self.layout.items[page.item].document].truth
+
     @cached_property
     def links(self) -> dict[str, str]:
         """Judge -> token, created at the first use and kept.

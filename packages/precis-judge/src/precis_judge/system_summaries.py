@@ -22,11 +22,16 @@ _TEXT_COLUMNS = ("summary", "prediction")
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedDocument:
-    """A source document and its summary by each system: system -> summary."""
+    """A source document and its summary by each system: system -> summary.
+
+    Attributes:
+        truth: the human summary that judges see next to both summaries; "" for none.
+    """
 
     id: str
     document: str
     summaries: Mapping[str, str]
+    truth: str = ""
 
 
 def prediction_files(places: Sequence[Path]) -> dict[str, Path]:
@@ -63,7 +68,11 @@ def _files(place: Path) -> list[Path]:
 
 
 def judged_documents(
-    files: Mapping[str, Path], pairs: Sequence[Pair] | None, *, with_reference: bool = False
+    files: Mapping[str, Path],
+    pairs: Sequence[Pair] | None,
+    *,
+    with_reference: bool = False,
+    show_truth: bool = False,
 ) -> list[JudgedDocument]:
     """Return every document with the summary of every system.
 
@@ -71,12 +80,17 @@ def judged_documents(
         files: system -> its predictions: those of `precis evaluate`, JSON lines of rows, or text, one summary a line.
         pairs: the documents, in the order of the predictions; if None, the rows contain them.
         with_reference: treat the pairs' own summaries as a system called "reference".
+        show_truth: show the pairs' own summaries next to both summaries.
 
     Raises:
         UserError: a file cannot be read, systems summarized different documents, or sources are missing.
     """
+    if show_truth and with_reference:
+        raise UserError(
+            "--show-reference would show judges which summary is the human one; omit it, or --reference"
+        )
     if pairs is None:
-        if with_reference:
+        if with_reference or show_truth:
             raise UserError(
                 "human references come with the documents; name the documents with --data or --task"
             )
@@ -95,6 +109,7 @@ def judged_documents(
             id=pair.id or f"row-{row + 1}",
             document=readable(pair.document),
             summaries={name: texts[row] for name, texts in systems.items()},
+            truth=_reference(pair, row + 1) if show_truth else "",
         )
         for row, pair in enumerate(pairs)
     )
@@ -116,7 +131,9 @@ def sample(documents: list[JudgedDocument], count: int | None, *, seed: int) -> 
 
 def _reference(pair: Pair, row: int) -> str:
     if not pair.summary.strip():
-        raise UserError(f"pair {row} lacks a summary; --reference needs one in every pair")
+        raise UserError(
+            f"pair {row} lacks a summary; --reference and --show-reference need one in every pair"
+        )
     return pair.summary
 
 

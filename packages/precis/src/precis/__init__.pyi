@@ -24,6 +24,7 @@ from precis.phases.plans.mixture_plan import train_extractor as train_extractor
 from precis.phases.plans.pretraining_plan import plan_pretraining as plan_pretraining
 from precis.phases.plans.pretraining_plan import pretrain as pretrain
 from precis.phases.plans.tuning_plan import tune as tune
+from precis.phases.train.seed_runs import train_seeds as train_seeds
 from precis.tuning.attach import attach as attach
 from precis.tuning.attach import load_adapter as load_adapter
 from precis.tuning.discourse import method as method

@@ -76,6 +76,8 @@ async function open(number) {
   $("work").hidden = false;
   for (const side of ["left", "right"]) $(side).textContent = page[side];
   $("source").textContent = page.document;
+  $("truth").textContent = page.truth;
+  $("truth-box").hidden = !page.truth;
   for (const id of ["source", "left", "right"]) $(id).scrollTop = 0;
   scrollTo(0, 0);
   light();

@@ -294,12 +294,20 @@ def _spectrum(axes: Any, adapter: str, found: Spectrum, number: int) -> None:
     )
 
 
-def draw_curves(curves: Sequence[Sequence[Curve]], file: Path, *, xlabel: str, logarithmic: bool) -> None:
+def draw_curves(
+    curves: Sequence[Sequence[Curve]],
+    file: Path,
+    *,
+    xlabel: str,
+    logarithmic: bool,
+    bars: str = "bars: the interval of a single run, the range of several",
+) -> None:
     """Draw scores over an axis (Figures 3, 4 and 8): a panel per metric, a line per method, bars for intervals.
 
     Args:
         curves: the curves of each metric; all metrics have the same lines.
         logarithmic: whether positions on the x-axis are ratios.
+        bars: the meaning of the bars.
     """
     figure = Figure(figsize=(5.0 * len(curves), 4.4), layout="constrained")
     for axes, lines in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves, strict=True):
@@ -319,7 +327,7 @@ def draw_curves(curves: Sequence[Sequence[Curve]], file: Path, *, xlabel: str, l
     columns = 2 if len(curves) == 1 else 4
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, fontsize=8)
     if any(p.low is not None for lines in curves for line in lines for p in line.points if not line.is_level):
-        _head(figure, "bars: the interval of a single run, the range of several", size=8)
+        _head(figure, bars, size=8)
     _save(figure, file)
 
 

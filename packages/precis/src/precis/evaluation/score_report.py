@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from precis.data.pairs.pair import Pair
 from precis.evaluation.likelihood import FROM_DOCUMENT, FROM_REFERENCE, OF_REFERENCE
-from precis.evaluation.significance import Bootstrap, Interval, PairedTest
+from precis.evaluation.significance import OVER_RUNS, Bootstrap, Interval, PairedTest
 from precis.evaluation.support_scores import MARK_COLUMNS, FaithfulScores
 from precis.storage.atomic import replacing, write_file
 from precis.table import Table
@@ -90,6 +90,7 @@ class SystemScores:
         empty: number of predictions without text; each scores 0.
         examples: scores and statistics of each example, arrays (n,).
         corpus: the metrics that are not means over examples, by name.
+        runs: the rows of the runs with several seeds that this row pools; empty for one run.
     """
 
     name: str
@@ -100,6 +101,7 @@ class SystemScores:
     predictions: Sequence[str] = field(repr=False)
     examples: Mapping[str, NDArray[np.float64]] = field(repr=False)
     corpus: Mapping[str, Corpus] = field(default_factory=dict, repr=False)
+    runs: Sequence[SystemScores] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +131,8 @@ class Report:
         """Compute the difference first - second of each metric on the same examples, its interval and p-value."""
         a, b = self.system(first), self.system(second)
         bootstrap, count = self.intervals, len(self.pairs)
+        if a.runs or b.runs:
+            return compare_runs(a, b, bootstrap, count)
         return {
             name: bootstrap.corpus_paired(a.corpus[name].resampled, b.corpus[name].resampled, count)
             if name in a.corpus
@@ -168,7 +172,8 @@ class Report:
                 f"{i.mean:.1f}" + (f"\n{i.low:.1f}-{i.high:.1f}" if self.has_intervals else "")
                 for i in system.metrics.values()
             ]
-            rows.append([f"{system.name}\n{system.kind}", *cells, f"{system.statistics['length']:.1f}"])
+            kind = f"{len(system.runs)} seeds" if system.runs else system.kind
+            rows.append([f"{system.name}\n{kind}", *cells, f"{system.statistics['length']:.1f}"])
         return Table(
             header=["system", *titles.values(), "words"],
             rows=rows,
@@ -273,6 +278,7 @@ class Report:
                     "metrics": {name: self._interval_dict(i) for name, i in system.metrics.items()},
                     "statistics": _rounded(system.statistics),
                     "empty": system.empty,
+                    **({"runs": _means_of_runs(system)} if system.runs else {}),
                 }
                 for system in self.systems
             },
@@ -328,7 +334,8 @@ class Report:
                     **_rounded({name: values[row] for name, values in system.examples.items()}),
                     **self._faithful_example(system.name, row),
                 }
-                for system in self.systems
+                for row_of_table in self.systems
+                for system in row_of_table.runs or (row_of_table,)
             }
             yield {"row": row + 1, "id": pair.id, "references": list(pair.all_references), "systems": systems}
 
@@ -343,6 +350,63 @@ class Report:
             for name, value in judged.items()
         }
         return {**kept, "support": found.supports[row].to_dict()}
+
+
+def pooled(name: str, runs: Sequence[SystemScores], intervals: Bootstrap) -> SystemScores:
+    """Return one row for runs with several seeds; its intervals cover other seeds and other examples."""
+    over_runs = replace(intervals, samples=OVER_RUNS.samples)
+    metrics = {
+        measure: intervals.corpus_runs_interval(
+            [run.corpus[measure].score for run in runs],
+            np.array(
+                [intervals.resampled(run.corpus[measure].resampled, len(run.predictions)) for run in runs]
+            ),
+        )
+        if measure in runs[0].corpus
+        else over_runs.runs_interval(np.array([run.examples[measure] for run in runs]))
+        for measure in runs[0].metrics
+    }
+    return SystemScores(
+        name=name,
+        kind="model",
+        metrics=metrics,
+        statistics={
+            each: sum(run.statistics[each] for run in runs) / len(runs) for each in runs[0].statistics
+        },
+        empty=sum(run.empty for run in runs),
+        predictions=(),
+        examples={each: np.mean([run.examples[each] for run in runs], axis=0) for each in runs[0].examples},
+        runs=runs,
+    )
+
+
+def compare_runs(a: SystemScores, b: SystemScores, intervals: Bootstrap, count: int) -> dict[str, PairedTest]:
+    """Test the difference a - b of rows that pool runs, paired by seed; a single run stands for every seed."""
+    ours, theirs = a.runs or (a,) * len(b.runs), b.runs or (b,) * len(a.runs)
+    pairs = [*zip(ours, theirs, strict=False)]
+    over_runs = replace(intervals, samples=OVER_RUNS.samples)
+    found = {}
+    for name in a.metrics:
+        if name in ours[0].corpus:
+            sides = [(one.corpus[name], other.corpus[name]) for one, other in pairs]
+            drawn = [
+                intervals.resampled(one.resampled, count) - intervals.resampled(other.resampled, count)
+                for one, other in sides
+            ]
+            found[name] = intervals.corpus_runs_paired(
+                [one.score - other.score for one, other in sides], np.array(drawn)
+            )
+        else:
+            differences = np.array([one.examples[name] - other.examples[name] for one, other in pairs])
+            found[name] = over_runs.runs_paired(differences)
+    return found
+
+
+def _means_of_runs(system: SystemScores) -> dict[str, dict[str, float]]:
+    return {
+        run.name: _rounded({name: interval.mean for name, interval in run.metrics.items()})
+        for run in system.runs
+    }
 
 
 def _faithful_cell(interval: Interval | None, *, several: bool) -> str:

@@ -12,7 +12,7 @@ from precis.data.pairs.pair import Pair
 from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
 from precis.evaluation.sacrebleu_scores import bleu
-from precis.evaluation.score_report import REFERENCES, Corpus, Kind, Report, SystemScores
+from precis.evaluation.score_report import REFERENCES, Corpus, Kind, Report, SystemScores, pooled, title_of
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.support_scores import Judge, faithful_scores
 from precis.evaluation.text_statistics import shape_statistics
@@ -24,6 +24,7 @@ from precis_text.words import non_latin_share
 Scorer = Callable[[Sequence[str], Sequence[Sequence[str]]], Corpus]
 _ABOUT_MARKS = f"Names, numbers, negations: marks per summary. {HINT[0].upper()}{HINT[1:]}."
 _NO_SCORERS: Mapping[str, Scorer] = MappingProxyType({})
+_NO_POOLS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def score(
@@ -37,6 +38,7 @@ def score(
     baselines: Sequence[Baseline] = DEFAULT_BASELINES,
     intervals: Bootstrap | None = None,
     faithful: Sequence[Judge] | None = None,
+    pools: Mapping[str, Sequence[str]] = _NO_POOLS,
 ) -> Report:
     """Score predictions and baselines on the same pairs.
 
@@ -50,6 +52,7 @@ def score(
         baselines: systems to compare with; () for none.
         intervals: samples, level and seed of the bootstrap.
         faithful: judges to run in addition to marking each summary; None for neither.
+        pools: name of a row -> names of the systems that it pools, runs of one model with several seeds.
 
     Raises:
         UserError: zero pairs, a system with another number of predictions, or a name used twice.
@@ -89,6 +92,7 @@ def score(
             )
         )
     signed = scored[0].corpus if scored else {}
+    scored = _with_pools(scored, pools, intervals)
     return Report(
         systems=scored,
         reference_statistics=_means(shapes[REFERENCES]),
@@ -102,6 +106,22 @@ def score(
         if faithful is None
         else faithful_scores(texts, [pair.document for pair in pairs], references, judges=faithful),
     )
+
+
+def _with_pools(
+    scored: Sequence[SystemScores], pools: Mapping[str, Sequence[str]], intervals: Bootstrap
+) -> list[SystemScores]:
+    """Return the rows, with one row for the runs of each pool in the place of the first."""
+    rows = {system.name: system for system in scored}
+    places = {runs[0]: (name, runs) for name, runs in pools.items()}
+    later = {run for runs in pools.values() for run in runs[1:]}
+    return [
+        pooled(places[name][0], [rows[run] for run in places[name][1]], intervals)
+        if name in places
+        else system
+        for name, system in rows.items()
+        if name not in later
+    ]
 
 
 def _predictions(
@@ -133,6 +153,7 @@ def _notes(
         if len(pairs) > 1
         else "1 example: no intervals; score more examples to estimate how far a figure would vary."
     ]
+    notes += [_about_seeds(system) for system in systems if system.runs]
     several = sum(len(pair.all_references) > 1 for pair in pairs)
     if several and rouge is not None:
         how = "best" if rouge.references == "max" else "mean"
@@ -151,6 +172,16 @@ def _notes(
     if bounds:
         notes.append(f"{', '.join(bounds)} reads the references: a bound for extraction, not a competitor.")
     return notes
+
+
+def _about_seeds(system: SystemScores) -> str:
+    """Return what the interval of a pooled row covers, and the figure of each run."""
+    measure = next((name for name in ("rougeL", *system.metrics) if name in system.metrics), "")
+    figures = ", ".join(f"{run.metrics[measure].mean:.1f}" for run in system.runs)
+    return (
+        f"{system.name}: {len(system.runs)} runs; intervals cover examples and seeds (Student's t over seeds), "
+        f"differences are paired by seed. {title_of(measure)} of each run: {figures}."
+    )
 
 
 def _means(values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:

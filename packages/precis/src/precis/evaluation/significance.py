@@ -96,15 +96,13 @@ class Bootstrap(Settings):
         stays within their range, which contains the true mean in three cases of four. For a comparison, pass
         differences of paired runs. With one run the interval covers only other examples, not other runs.
         """
-        values = np.asarray(values, dtype=np.float64)
-        if values.ndim != 2 or not values.size:
-            raise UserError(
-                f"an interval needs scores of runs and examples, got an array of shape {values.shape}"
-            )
-        means = self._resampled_means(values.mean(axis=0))
-        return self._interval(
-            float(values.mean()), means + self._between_runs(values.mean(axis=1), len(means))
-        )
+        mean, drawn = self._over_runs(values)
+        return self._interval(mean, drawn)
+
+    def runs_paired(self, differences: NDArray[np.float64]) -> PairedTest:
+        """Test whether the mean of `differences` (r, n), of r pairs of runs, is 0; see `runs_interval`."""
+        mean, drawn = self._over_runs(differences)
+        return self._paired(mean, drawn)
 
     def corpus_runs_interval(self, scores: Sequence[float], resampled: NDArray[np.float64]) -> Interval:
         """Return `runs_interval` for a figure of the whole corpus (BLEU).
@@ -113,9 +111,30 @@ class Bootstrap(Settings):
             scores: (r) each run's figure.
             resampled: (r, samples) each run's figure on resampled examples, the same draws for every run.
         """
+        mean, drawn = self._corpus_over_runs(scores, resampled)
+        return self._interval(mean, drawn)
+
+    def corpus_runs_paired(self, differences: Sequence[float], resampled: NDArray[np.float64]) -> PairedTest:
+        """Run `runs_paired` for figures of the whole corpus; see `corpus_runs_interval`."""
+        mean, drawn = self._corpus_over_runs(differences, resampled)
+        return self._paired(mean, drawn)
+
+    def _over_runs(self, values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the mean of `values` (r, n), and draws of it over runs and examples."""
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim != 2 or not values.size:
+            raise UserError(
+                f"an interval needs scores of runs and examples, got an array of shape {values.shape}"
+            )
+        means = self._resampled_means(values.mean(axis=0))
+        return float(values.mean()), means + self._between_runs(values.mean(axis=1), len(means))
+
+    def _corpus_over_runs(
+        self, scores: Sequence[float], resampled: NDArray[np.float64]
+    ) -> tuple[float, NDArray[np.float64]]:
         means = np.tile(np.asarray(resampled, dtype=np.float64).mean(axis=0), 10)  # t has long tails
         figures = np.asarray(scores, dtype=np.float64)
-        return self._interval(float(figures.mean()), means + self._between_runs(figures, len(means)))
+        return float(figures.mean()), means + self._between_runs(figures, len(means))
 
     def _between_runs(self, means: NDArray[np.float64], samples: int) -> NDArray[np.float64]:
         """Draw deviations of the mean over runs (r) that other runs would cause; zeros for one run."""

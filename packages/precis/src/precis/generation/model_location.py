@@ -2,6 +2,7 @@
 
 RUN/model/      the folder of a model; a Hugging Face folder holds the same files at its top
 RUN/adapter/    an adapter of `precis tune`, which names its base (`precis.generation.adapters`)
+RUN/seeds.json  runs with several seeds, each in its folder (`precis.phases.train.seed_runs`)
 hub:owner/name  a model on the Hugging Face hub
 default         the model that comes with precis
 writer          the language model of the package precis-model-writer
@@ -43,6 +44,7 @@ from precis_text.errors import UserError, first_line
 _logger = logging.getLogger("precis.generation")
 _PATIENCE = 10  # seconds for the hub to answer
 _NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
+SEEDS_FILE = "seeds.json"
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 
 
@@ -271,6 +273,11 @@ def _model_in(path: Path, source: str) -> Path:
             return folder
     if find_adapter(path) is not None:
         raise UserError(f"{source}: is an adapter, not a model; give the model that it was trained on")
+    if (path / SEEDS_FILE).is_file():
+        raise UserError(
+            f"{source}: holds runs with several seeds, which precis evaluate scores together; name one run, such as "
+            f"{Path(source) / 'seed-0'}"
+        )
     if (path / "checkpoints").is_dir():
         raise UserError(
             f"{source}: this run is not finished; repeat its `precis finetune` or `precis tune` command "

@@ -39,7 +39,7 @@ _WITH_RECIPE = ("finetune", "ground", "pretrain")
 """Commands whose settings come from a recipe."""
 _LEFT_OUT = {
     "out", "restart", "config", "debug",  # of one run
-    "search", "trials", "space",  # of many runs
+    "search", "trials", "space", "seeds",  # of many runs
     "set", "recipe", "epochs", "steps", "batch-size", "batch-tokens", "block-length", "lr",  # in [set]
     "max-source", "max-target", "seed", "precision", "validate-every", "patience", "select",
 }  # fmt: skip

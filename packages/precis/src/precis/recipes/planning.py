@@ -171,8 +171,10 @@ def resolve_grounding(
         UserError: an unknown model, recipe or setting, or a value of another type.
     """
     assignments = list(assignments)
-    refuse_shape(assignments)
+    refuse_shape(assignments, but=FUSION)
     plan = grounding(recipe(name or recipe_to_ground(start)))
+    if asks_for_fusion(assignments):
+        plan = replace(plan, model=Fusion())
     return as_asked(plan, changes=changes, assignments=assignments)
 
 

@@ -165,6 +165,7 @@ class StepLines(Callback):
         self._name = name
         self._path = Path()
         self._file: BinaryIO | None = None
+        self._waiting = b""  # lines that a full disk did not take
 
     def on_start(self, info: StartInfo) -> None:
         """Remove the steps that a resumed run repeats, and a last line that a kill left incomplete."""
@@ -174,21 +175,36 @@ class StepLines(Callback):
             write_file(self._path, "".join(_line(record) for record in kept))
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append a whole line or, on a full disk, nothing: half a line would make the file unreadable."""
+        """Append a whole line. On a full disk nothing is appended: half a line would make the file unreadable.
+
+        The line is kept and written before the next one, or at the end of the run.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        self._waiting += _line(record).encode()
+        self._write_waiting()
+
+    def _write_waiting(self) -> None:
         if self._file is None:
             self._file = appending(self._path)
-        end, line = self._file.seek(0, os.SEEK_END), _line(record).encode()
+        end = self._file.seek(0, os.SEEK_END)
         try:
-            write_whole(self._path, self._file, line)
+            write_whole(self._path, self._file, self._waiting)
         except OSError:
             self._file.truncate(end)
             raise
+        self._waiting = b""
 
     def on_end(self, result: TrainResult | None) -> None:
-        """Close the file, if it is open."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Write what is left, and close the file if it is open."""
+        try:
+            if self._waiting:
+                self._write_waiting()
+        finally:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
 
 class JsonLines(StepLines):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from precis.cli.framework.command_class import described, words_of
-from precis.cli.framework.next_steps import named_pairs_of, next_commands
+from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
     ColumnOptions,
     Data,
@@ -16,12 +17,20 @@ from precis.cli.framework.options import (
     InstructionToTrain,
     RunFolder,
     SamplingSeed,
+    Seeds,
     TaskToTrain,
     TrainingSettings,
+    Trials,
     begin,
     recipe_names,
     training_options,
 )
+from precis.cli.framework.planned_training import train_as_asked
+from precis_text.errors import UserError
+
+if TYPE_CHECKING:
+    from precis.phases.data.run_pairs import NamedPairs
+    from precis.phases.plans.finetuning_plan import FineTuningOptions
 
 Model = Annotated[
     str | None,
@@ -40,7 +49,8 @@ Recipe = Annotated[
         help=(
             "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or "
             "-large, or prophetnet-micro, -mini, -base or -large. pretrained, pretrained-small, "
-            "pretrained-writer: training settings for --model. pretrained-few: start from the model included with precis. Default: by the number "
+            "pretrained-writer: training settings for --model. pretrained-few: start from the model included with "
+            "precis. Default: by the number "
             "of pairs and their language, or by the type and size of --model."
         ),
         autocompletion=recipe_names,
@@ -100,15 +110,23 @@ Search = Annotated[
         help=("Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding."),
     ),
 ]
-Trials = Annotated[
-    int | None,
-    typer.Option("--trials", help="Number of grid points to train, drawn at random. Default: all."),
-]
 Space = Annotated[
     list[str] | None,
     typer.Option(
         "--space",
         help="Values for --search, such as learning_rate=1e-4,3e-4; epochs=none omits a setting. Repeatable.",
+    ),
+]
+
+CurveSizes = Annotated[
+    str | None,
+    typer.Option(
+        "--curve",
+        metavar="N,N,...",
+        help=(
+            "Learning curve: train on these numbers of pairs, such as 30,100,300, score all models on the test pairs, "
+            "and advise whether to write or to choose sentences. --seeds N: runs for each number (default: 3)."
+        ),
     ),
 ]
 
@@ -124,6 +142,7 @@ Space = Annotated[
         "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
         "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli\n\n"
         "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
+        "precis finetune --data pairs --curve 30,100,300 --out runs/curve\n\n"
         "To resume an interrupted run, repeat the command."
     ),
 )
@@ -142,9 +161,11 @@ def finetune(
     answer: AnswerOption = AnswerName.text,
     examples: Examples = None,
     sampling_seed: SamplingSeed = None,
+    seeds: Seeds = None,
     search: Search = False,
     trials: Trials = None,
     space: Space = None,
+    curve: CurveSizes = None,
     instruction: InstructionToTrain = None,
     training: TrainingSettings,
     columns: ColumnOptions,
@@ -153,9 +174,10 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model to its model/.
     """
-    from precis.cli.framework.console import finish, finish_search, note
+    from precis.cli.framework.console import note
     from precis.generation.model_names import refuse_missing
 
+    sizes = _check_curve(curve, search=search)
     pairs = named_pairs_of(context)
     if model is not None:
         refuse_missing(model)
@@ -163,27 +185,58 @@ def finetune(
     begin(training.threads)
     from precis.phases.plans.finetuning_plan import plan_finetuning
 
-    planned = plan_finetuning(
+    options: FineTuningOptions = {
+        "out": out,
+        "model": model,
+        "recipe": recipe,
+        "tokenizer": tokenizer,
+        "instruction": instruction,
+        "answer": answer.value,  # type: ignore[typeddict-item]
+        "examples": examples,
+        "sampling_seed": sampling_seed,
+        "trials": trials,
+        "space": space or (),
+        "restart": training.restart,
+        "command": words_of(context),
+        "notify": note,
+        **training_options(context),  # type: ignore[typeddict-item]
+    }
+    if curve is not None:
+        return _draw_curve(pairs, sizes, 3 if seeds is None else seeds, options)
+    train_as_asked(
+        lambda **each: plan_finetuning(pairs, search=search, **{**options, **each}),
         pairs,
         out=out,
-        model=model,
-        recipe=recipe,
-        tokenizer=tokenizer,
-        instruction=instruction,
-        answer=answer.value,
-        examples=examples,
-        sampling_seed=sampling_seed,
         search=search,
-        trials=trials,
-        space=space or (),
+        seeds=seeds,
+        seed=training.seed,
         restart=training.restart,
-        command=words_of(context),
-        notify=note,
-        **training_options(context),
+        writes=answer is not AnswerName.head,
     )
-    test_pairs = pairs.to_test(planned.request.sources.train.source)
-    commands = next_commands(out, test_pairs=test_pairs, writes=answer is not AnswerName.head)
-    if search:
-        finish_search(planned.search(), restart=training.restart, commands=commands)
-    else:
-        finish(planned.run(), restart=training.restart, commands=commands)
+
+
+def _check_curve(curve: str | None, *, search: bool) -> list[int]:
+    """Return the numbers of `--curve`.
+
+    Raises:
+        UserError: it has others, or the options do not go together.
+    """
+    if curve is not None and search:
+        raise UserError("--curve and --search are two kinds of runs; give one of them")
+    try:
+        return [int(number) for number in (curve or "").split(",") if curve]
+    except ValueError:
+        raise UserError(f"--curve {curve}: give numbers of pairs, such as --curve 30,100,300") from None
+
+
+def _draw_curve(pairs: NamedPairs, sizes: Sequence[int], seeds: int, options: FineTuningOptions) -> None:
+    """Train the models of a learning curve, and print its table and advice."""
+    from precis.cli.framework.console import ProgressLine, leave_unfinished, show
+    from precis.phases.plans.learning_curve import learning_curve
+
+    with ProgressLine() as progress:
+        drawn = learning_curve(pairs, sizes=sizes, seeds=seeds, progress=progress, **options)
+    if not drawn.points:
+        leave_unfinished(is_main=True, restart=bool(options.get("restart")))
+    show(drawn.table())
+    print("", drawn.advice, f"written: {drawn.folder}/curve.png, {drawn.folder}/curve.md", sep="\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from precis.cli.framework.command_class import described, words_of
 from precis.cli.framework.options import (
     RunFolder,
+    Seeds,
     SkipBad,
     Temperature,
     TrainingSettings,
@@ -34,7 +36,8 @@ Tasks = Annotated[
         "--tasks",
         help=(
             "Training sets, comma-separated: tasks (see: precis data list), TASK=PLACE, files or folders "
-            "of pairs; all: every task with training files in --data (SQuAD once). Repeatable."
+            "of pairs; zcodepp-table1: the four sets of Z-Code++'s Table 1 with its instructions; all: every task "
+            "with training files in --data (SQuAD once). Repeatable."
         ),
         show_default=False,
     ),
@@ -87,6 +90,7 @@ def ground(
     leave_out: LeaveOut = None,
     recipe: Recipe = None,
     skip_bad: SkipBad = False,
+    seeds: Seeds = None,
     training: TrainingSettings,
 ) -> None:
     """Train a pre-trained model further on pairs of many tasks, with an instruction before each document.
@@ -94,7 +98,7 @@ def ground(
     The model then follows instructions, even for tasks that it was not trained on, and needs fewer
     examples of a new task.
     """
-    from precis.cli.framework.console import finish, note
+    from precis.cli.framework.console import finish, finish_seeds, note
     from precis.data.tasks.tasks import instruction_of_first
     from precis.generation.model_metadata import load_use
     from precis.generation.model_names import refuse_missing
@@ -104,10 +108,10 @@ def ground(
     begin(training.threads)
     from precis.phases.plans.mixture_plan import ground as ground_model
 
-    done = ground_model(
+    train = partial(
+        ground_model,
         model,
         tasks,
-        out=out,
         data=data,
         cap=cap,
         temperature=temperature,
@@ -116,11 +120,18 @@ def ground(
         skip_bad=skip_bad,
         restart=training.restart,
         command=words_of(context),
-        notify=note,
         **training_options(context),
     )
     where = f" --data {shlex.quote(data)}" if data is not None else ""
     name = shlex.quote(str(out))
+    if seeds is not None:
+        from precis.phases.train.seed_runs import train_seeds
+
+        runs = train_seeds(train, seeds=seeds, out=out, seed=training.seed, notify=note)
+        again = f"precis evaluate --model {name} --task TASK{where} --out {name}/evaluation"
+        finish_seeds(runs, restart=training.restart, commands=[again])
+        return
+    done = train(out=out, notify=note)
     asked = shlex.quote(instruction_of_first(load_use(done.folder / MODEL_FOLDER).grounded_on))
     commands = [
         f"precis finetune --model {name} --task TASK{where} --examples 100 --out RUN",

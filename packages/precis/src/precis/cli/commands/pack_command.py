@@ -14,9 +14,12 @@ from precis.cli.framework.options import SkipBad, begin
 from precis_text.errors import UserError
 
 Sources = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
-        help="Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns.",
+        help=(
+            "Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns; hub:owner/name streams "
+            "the training rows of a data set."
+        ),
         show_default=False,
     ),
 ]
@@ -36,6 +39,9 @@ DocumentColumn = Annotated[
         help="Column of the text. de+en: two columns of translations, packed as one document.",
     ),
 ]
+Rows = Annotated[
+    int | None, typer.Option("--rows", min=1, help="Maximum rows of each hub:owner/name. Default: all.")
+]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", min=1, help="Processes. Default: one per core, fewer for little text."),
@@ -52,6 +58,7 @@ Restart = Annotated[bool, typer.Option("--restart", help="Replace an existing pa
         "Examples:\n\n"
         "precis data pack books/ --out packs/books\n\n"
         "precis data pack news.jsonl --document-column body --tokenizer packs/books/tokenizer --out packs/news\n\n"
+        "precis data pack hub:allenai/c4:en --rows 1000000 --out packs/c4\n\n"
         "precis data pack captions.jsonl --document-column de+en --tokenizer tokenizers/both --out packs/de-en"
     ),
 )
@@ -62,6 +69,7 @@ def pack(
     tokenizer: Tokenizer = None,
     vocab_size: VocabSize = None,
     document_column: DocumentColumn = "text",
+    rows: Rows = None,
     workers: Workers = None,
     dev_share: DevShare = 0.01,
     skip_bad: SkipBad = False,
@@ -84,6 +92,7 @@ def pack(
         tokenizer=tokenizer,
         vocab_size=vocab_size or 8000,
         column=document_column,
+        rows=rows,
         workers=workers,
         dev_share=dev_share,
         skip_bad=skip_bad,

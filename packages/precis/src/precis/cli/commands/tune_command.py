@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from precis.cli.framework.command_class import described, words_of
-from precis.cli.framework.next_steps import named_pairs_of, next_commands
+from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
     ColumnOptions,
     Data,
@@ -16,11 +17,14 @@ from precis.cli.framework.options import (
     InstructionToTrain,
     PrefixTrainingSettings,
     SamplingSeed,
+    Seeds,
     TaskToTrain,
+    Trials,
     UnitsColumn,
     begin,
     training_options,
 )
+from precis.cli.framework.planned_training import train_as_asked
 
 
 @described(
@@ -44,6 +48,7 @@ from precis.cli.framework.options import (
         "precis tune --model runs/ground --method prefix --set prefix.length=20 --data pairs --out runs/mine\n\n"
         "precis tune --model facebook/bart-large --task xsum --share 0.05 --sampling-seed 1 --out runs/few\n\n"
         "precis tune --model writers/smollm2 --data pairs --out runs/lora\n\n"
+        "precis tune --model runs/ground --method hierblock --data pairs --search --out runs/search\n\n"
         "precis summarize FILE --model runs/e2e\n\n"
         "To resume an interrupted run, repeat the command."
     ),
@@ -98,6 +103,21 @@ def tune(
         typer.Option("--share", help="Share of the pairs to train on, drawn at random: 0.05, ..."),
     ] = None,
     sampling_seed: SamplingSeed = None,
+    seeds: Seeds = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="Search the settings that --method uses (the paper's Table 7).")
+    ] = False,
+    trials: Trials = None,
+    space: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--space",
+            help=(
+                "Values for --search, such as encoder_segments=1,2 or learning_rate=0.001,0.003; temperature=none "
+                "omits a setting. Repeatable."
+            ),
+        ),
+    ] = None,
     instruction: InstructionToTrain = None,
     columns: ColumnOptions,
     units_column: UnitsColumn = None,
@@ -108,7 +128,6 @@ def tune(
     Writes checkpoints (only of the adapter), metrics and curves to the run folder, the best adapter to its adapter/.
     Give the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
-    from precis.cli.framework.console import finish, note
     from precis.generation.model_names import refuse_missing
 
     refuse_missing(model)
@@ -117,20 +136,29 @@ def tune(
     begin(training.threads)
     from precis.phases.plans.tuning_plan import plan_tuning
 
-    planned = plan_tuning(
+    plan = partial(
+        plan_tuning,
         model,
         pairs,
-        out=out,
         method=method,
         instruction=instruction,
         examples=examples,
         share=share,
         sampling_seed=sampling_seed,
+        search=search,
+        trials=trials,
+        space=space or (),
         restart=training.restart,
         command=words_of(context),
-        notify=note,
         **training_options(context),
     )
-    test_pairs = pairs.to_test(planned.request.sources.train.source)
-    commands = next_commands(out, test_pairs=test_pairs, units_column=units_column)
-    finish(planned.run(), restart=training.restart, commands=commands)
+    train_as_asked(
+        plan,
+        pairs,
+        out=out,
+        search=search,
+        seeds=seeds,
+        seed=training.seed,
+        restart=training.restart,
+        units_column=units_column,
+    )

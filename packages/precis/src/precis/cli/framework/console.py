@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.segment import Segment
 
     from precis.phases.search.grid_search import Searched
+    from precis.phases.train.seed_runs import SeedRuns
     from precis.training import Trained
 
 
@@ -63,7 +64,21 @@ def finish_search(done: Searched, *, restart: bool, commands: Sequence[str]) -> 
     if done.model is None:
         leave_unfinished(is_main=True, restart=restart)
     print(f"written: {done.folder}/search.json")
-    print(*closing_lines(done.model, commands=commands), sep="\n")
+    print(*closing_lines(done.model, kind=done.model.name, commands=commands), sep="\n")
+
+
+def finish_seeds(done: SeedRuns, *, restart: bool, commands: Sequence[str]) -> None:
+    """End a training with several seeds: print the table of its runs, or how to resume an interrupted one.
+
+    Args:
+        commands: suggestions for the next commands, the most useful first.
+    """
+    from precis.phases.train.training_session import closing_lines
+
+    if done.interrupted:
+        leave_unfinished(is_main=True, restart=restart)
+    show(done.table())
+    print(*closing_lines(done.folder, kind="runs", commands=commands), sep="\n")
 
 
 def writes_unicode() -> bool:

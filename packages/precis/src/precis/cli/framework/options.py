@@ -232,6 +232,18 @@ SamplingSeed = Annotated[
         help="Random seed for drawing the training pairs only. Default: --seed.",
     ),
 ]
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        min=1,
+        help="Train with this many seeds, from --seed on, each in --out/seed-N; precis evaluate pools them.",
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option("--trials", help="Number of grid points to train, drawn at random. Default: all."),
+]
 _MOVES = "Set it if the run may resume on another machine: a run keeps its original precision."
 Precision = Annotated[
     PrecisionName | None,

@@ -1,4 +1,4 @@
-"""Unlabelled text from many files, one document at a time: text files, JSON lines, CSV and Parquet.
+"""Unlabelled text, one document at a time: text files, JSON lines, CSV, Parquet, and data sets on the hub.
 
 A document's digest decides whether it is a duplicate, held out or sampled. The digest depends only on the text, so
 these decisions are the same in every pack, whatever the order of files.
@@ -14,15 +14,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import has_magic
+from itertools import islice
 from pathlib import Path
 
 from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, document_of
+from precis.data.rows.hub import PREFIX, read_hub
 from precis.data.rows.row_files import known_endings, read_rows
 from precis.storage.seal import SEAL
 from precis_text.bounded_io import is_folder, names_in, open_regular, stat_or_none
 from precis_text.control_characters import unmarked
 from precis_text.errors import UserError
-from precis_text.row import SkippedRows
+from precis_text.row import Row, SkippedRows
 from precis_text.text_files import NotTextError, read_text
 
 _TEXT = ".txt"
@@ -36,6 +38,49 @@ class TextReport(SkippedRows):
     """A record of skipped input: the first 20 bad rows and unread files, their counts, and empty documents."""
 
     empty: int = 0
+
+
+@dataclass(frozen=True)
+class HubTexts:
+    """The training split of a data set on the hub, whose rows are streamed; nothing is kept on disk.
+
+    Attributes:
+        name: `hub:owner/name[:config][@revision]`.
+        rows: the most rows to read; None for all.
+    """
+
+    name: str
+    rows: int | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Source = Path | HubTexts
+
+
+def text_sources(
+    sources: Iterable[str | Path], *, rows: int | None = None, report: TextReport | None = None
+) -> list[Source]:
+    """List the files and the data sets that the sources name, in the order given; see `text_files`.
+
+    Args:
+        rows: the most rows of each data set on the hub.
+
+    Raises:
+        UserError: a file cannot be read, a data set is named twice, or rows are limited without one.
+    """
+    found: list[Source] = []
+    for source in sources:
+        if str(source).startswith(PREFIX):
+            found.append(HubTexts(str(source), rows))
+    names = [str(each) for each in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"{twice}: is named twice; name every data set once")
+    if rows is not None and not found:
+        raise UserError(f"--rows {rows} limits data sets on the hub; name one as hub:owner/name, or omit it")
+    local = [source for source in sources if not str(source).startswith(PREFIX)]
+    return [*text_files(local, report=report), *found]
 
 
 def text_files(sources: Iterable[str | Path], *, report: TextReport | None = None) -> list[Path]:
@@ -105,7 +150,11 @@ def _matching(source: str | Path) -> list[Path]:
 
 
 def read_texts(
-    files: Sequence[Path], *, column: str = "text", skip_bad: bool = False, report: TextReport | None = None
+    files: Sequence[Source],
+    *,
+    column: str = "text",
+    skip_bad: bool = False,
+    report: TextReport | None = None,
 ) -> Iterator[str]:
     """Yield the documents of all files: a text file is one document, and so is each row of other files.
 
@@ -130,15 +179,19 @@ def read_texts(
                 yield unmarked(text)
 
 
-def _documents(path: Path, column: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (place, text, problem) for each document of a file."""
-    if path.name.lower().endswith(_TEXT):
+def _documents(path: Source, column: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (place, text, problem) for each document of a file or of a data set."""
+    if isinstance(path, HubTexts):
+        rows: Iterable[Row] = islice(read_hub(path.name, ("train",), stream=True), path.rows)
+    elif path.name.lower().endswith(_TEXT):
         try:
             yield str(path), read_text(path), ""
         except NotTextError as error:
             yield str(path), "", str(error)
         return
-    for number, row in enumerate(read_rows(path)):
+    else:
+        rows = read_rows(path)
+    for number, row in enumerate(rows):
         place = f"{path}: {row.place}"
         names = [column] if column in row.values else column.split(_AND)
         try:

@@ -132,6 +132,35 @@ def _check_types(settings: Settings) -> None:
 TASKS: Mapping[str, Task] = Records("tasks.toml", _build)
 
 
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Sets that a paper mixes, with its own instructions.
+
+    Attributes:
+        sets: name of a task -> the instructions before its documents, word for word.
+        instruction: the instruction for documents of other kinds.
+    """
+
+    sets: Mapping[str, tuple[str, ...]]
+    instruction: str
+
+
+def _build_mixture(_name: str, table: dict[str, Any], _tables: Mapping[str, Any]) -> Mixture:
+    """Build a mixture from its table in the file.
+
+    Raises:
+        UserError: a set is not a task.
+    """
+    for name in table["sets"]:
+        if name not in TASKS:
+            raise UserError(f"unknown task {name!r}{nearest(name, TASKS)}")
+    sets = {name: tuple(wordings) for name, wordings in table["sets"].items()}
+    return Mixture(sets=sets, instruction=table["instruction"])
+
+
+MIXTURES: Mapping[str, Mixture] = Records("mixtures.toml", _build_mixture)
+
+
 def task(name: str) -> Task:
     """Look up a task by name.
 

@@ -15,12 +15,14 @@ from typing import Any
 from precis.data.packs.pack_writer import Counts, pack
 from precis.data.packs.packed_text import FORMAT, PACK_FILE, TOKENIZER_FOLDER, PackedText
 from precis.data.packs.text_sources import (
+    HubTexts,
+    Source,
     TextReport,
     falls_below,
     read_texts,
     sample_texts,
     text_digest,
-    text_files,
+    text_sources,
 )
 from precis.data.text.unigram_tokenizer import load_tokenizer, train_tokenizer
 from precis.messages import Notify, silent
@@ -80,6 +82,7 @@ def make_pack(
     tokenizer: str | None = None,
     vocab_size: int = 8000,
     column: str = "text",
+    rows: int | None = None,
     workers: int | None = 1,
     dev_share: float = 0.01,
     skip_bad: bool = False,
@@ -88,12 +91,14 @@ def make_pack(
 ) -> MadePack:
     """Tokenize text once into the folder `out`; do nothing if it holds a pack of the same files and settings.
 
-    Files are the same if their names, sizes and modification times are.
+    Files are the same if their names, sizes and modification times are; data sets on the hub, if their names are.
 
     Args:
-        sources: files, folders and patterns; a text file is one document, as is every row of the other formats.
+        sources: files, folders, patterns and `hub:owner/name`, whose training rows are streamed; a text file is one
+            document, as is every row of the other formats.
         tokenizer: its folder; if None, one of `vocab_size` entries is trained on a sample of the documents.
         column: the column of rows with the text.
+        rows: the most rows of each data set on the hub; a new tokenizer reads them once more.
         workers: number of processes; affects only the speed. If None, one per core, fewer for little text.
         dev_share: share of the documents to hold out for validation.
         restart: replace an existing pack.
@@ -105,7 +110,7 @@ def make_pack(
     if not 0 <= dev_share < _MOST_HELD_OUT:
         raise UserError(f"--dev-share {dev_share}: use 0 to 0.5, for example 0.01")
     folder, report = folder_to_be(out), TextReport()
-    files = text_files(sources, report=report)
+    files = text_sources(sources, rows=rows, report=report)
     settings = {"column": column, "dev_share": dev_share, "skip_bad": skip_bad}
     work = _identity(files, settings, tokenizer, vocab_size)
     if unread := report.told_unread():
@@ -130,7 +135,12 @@ def make_pack(
             dev_share=dev_share,
             facts=lambda: {
                 "versions": versions(),
-                "sources": [{"name": path.name, "bytes": path.stat().st_size} for path in files],
+                "sources": [
+                    {"name": each.name, "rows": each.rows}
+                    if isinstance(each, HubTexts)
+                    else {"name": each.name, "bytes": each.stat().st_size}
+                    for each in files
+                ],
                 "skipped": report.skipped_count,
                 "empty": report.empty,
                 **settings,
@@ -149,7 +159,9 @@ def make_pack(
     return _validatable(_read_made(folder, report, is_new=True), files, settings, notify)
 
 
-def _validatable(made: MadePack, files: Sequence[Path], settings: dict[str, Any], notify: Notify) -> MadePack:
+def _validatable(
+    made: MadePack, files: Sequence[Source], settings: dict[str, Any], notify: Notify
+) -> MadePack:
     """Warn if nothing is held out to validate on, and find a share of documents that would be."""
     if made.dev_blocks:
         return made
@@ -165,14 +177,16 @@ def _validatable(made: MadePack, files: Sequence[Path], settings: dict[str, Any]
     return replace(made, share_to_validate=share)
 
 
-def _share_to_validate(files: Sequence[Path], settings: dict[str, Any], counts: Counts) -> float | None:
+def _share_to_validate(files: Sequence[Source], settings: dict[str, Any], counts: Counts) -> float | None:
     """Return the smallest share, in thousandths, that holds out a block and leaves one to train on; None without one.
 
     Characters measure the documents, at the pack's own rate of characters per token.
     """
     tokens = counts.tokens + counts.held_out_tokens
-    if counts.documents > _MANY:  # do not read a large corpus again: four blocks are expected
-        return max(0.01, 4 * _BLOCK / tokens)
+    if counts.documents > _MANY or any(isinstance(each, HubTexts) for each in files):
+        # do not read a large corpus, or one on the hub, again: four blocks are expected
+        share = max(0.01, 4 * _BLOCK / tokens)
+        return share if share < _MOST_HELD_OUT else None
     texts = read_texts(files, column=settings["column"], skip_bad=settings["skip_bad"])
     lengths = {text_digest(text): len(text) for text in texts}
     needed = 2 * _BLOCK * counts.characters / tokens
@@ -206,10 +220,17 @@ def _read_made(folder: Path, report: TextReport, *, is_new: bool) -> MadePack:
     )
 
 
-def _identity(files: Sequence[Path], settings: dict[str, Any], tokenizer: str | None, vocab_size: int) -> str:
+def _identity(
+    files: Sequence[Source], settings: dict[str, Any], tokenizer: str | None, vocab_size: int
+) -> str:
     """Return a digest of everything that determines a pack's contents."""
     words = load_tokenizer(tokenizer).backend_tokenizer.to_str() if tokenizer is not None else vocab_size
-    states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    states = [
+        (each.name, each.rows)
+        if isinstance(each, HubTexts)
+        else (each.name, each.stat().st_size, each.stat().st_mtime_ns)
+        for each in files
+    ]
     work = json.dumps([FORMAT, __version__, states, settings, words])
     return hashlib.sha256(work.encode()).hexdigest()[:16]
 
@@ -226,8 +247,10 @@ class _Progress:
             self._next = max(2 * self._next, counts.tokens)
 
 
-def _workers(files: Sequence[Path]) -> int:
-    """Return one worker per available core, but no more than the text needs."""
+def _workers(files: Sequence[Source]) -> int:
+    """Return one worker per available core, but no more than the text needs; a data set's size is unknown."""
+    if any(isinstance(each, HubTexts) for each in files):
+        return available_cores()
     return max(1, min(available_cores(), int(_text_bytes(files) // _BYTES_A_WORKER)))
 
 
@@ -279,7 +302,7 @@ def _fill(folder: Path, write: Callable[[Path], None]) -> None:
             ) from error
 
 
-def _check_space(files: Sequence[Path], folder: Path) -> None:
+def _check_space(files: Sequence[Source], folder: Path) -> None:
     needed = _text_bytes(files) * _BYTES_KEPT
     place = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     free = shutil.disk_usage(place).free
@@ -290,5 +313,6 @@ def _check_space(files: Sequence[Path], folder: Path) -> None:
         )
 
 
-def _text_bytes(files: Sequence[Path]) -> float:
-    return sum(path.stat().st_size * _INFLATED.get(path.suffix.lower(), 1.0) for path in files)
+def _text_bytes(files: Sequence[Source]) -> float:
+    local = [each for each in files if isinstance(each, Path)]
+    return sum(path.stat().st_size * _INFLATED.get(path.suffix.lower(), 1.0) for path in local)

@@ -384,10 +384,13 @@ def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
     return [everything[int(row)] for row in chosen]
 
 
-def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Split off a twentieth of the pairs, at most 500, at random for validation: (training, validation).
+def hold_out(pairs: Iterable[Pair], *, seed: int, one_in: int = 20) -> tuple[list[Pair], list[Pair]]:
+    """Split off a part of the pairs, at most 500, at random for validation or test: (training, the others).
 
     Pairs with the same document, or the same passage with another answer, stay on the same side.
+
+    Args:
+        one_in: one of so many documents is split off.
 
     Raises:
         UserError: there are fewer than two documents.
@@ -396,7 +399,7 @@ def hold_out(pairs: Iterable[Pair], *, seed: int) -> tuple[list[Pair], list[Pair
     documents = list(dict.fromkeys(main_part(pair.document) for pair in everything))
     if len(documents) < 2:
         raise UserError("one document cannot be split into training and validation; give a --dev file")
-    count = min(500, max(1, len(documents) // 20))
+    count = min(500, max(1, len(documents) // one_in))
     order = np.random.default_rng([seed, 1]).permutation(len(documents))
     held = {documents[int(row)] for row in order[:count]}
     sides: tuple[list[Pair], list[Pair]] = ([], [])

@@ -45,6 +45,7 @@ from precis.phases.measure.evaluation_inputs import (
 from precis.phases.measure.support_models import load_judges, told_cut
 from precis.phases.measure.task_metrics import Scores, scores_for
 from precis.phases.output_folders import writing_to
+from precis.phases.train.seed_runs import runs_with_seeds
 from precis.recipes.prophetnet_recipes import prophetnet_decoding
 from precis.recipes.run_options import refuse_unknown
 from precis_text.bounded_io import read_json
@@ -91,7 +92,8 @@ def evaluate(
     The table has a 95% bootstrap interval for each score. Every row is compared with the first on the same examples.
 
     Args:
-        models: run folders, Hugging Face folders or hub names.
+        models: run folders, Hugging Face folders or hub names. The runs of `train_seeds` are one row, which pools
+            them.
         data: a file of pairs, a folder with a test file, or `hub:owner/name`; with `task`, the folder of its files.
         out: the folder for predictions, scores and tables.
         options: see `EvaluationOptions`.
@@ -106,7 +108,9 @@ def evaluate(
         ('news greedy', True)
     """
     refuse_unknown(options, EvaluationOptions, of="evaluate")
-    named = [str(models)] if isinstance(models, str | Path) else [str(model) for model in models]
+    given_models = [str(models)] if isinstance(models, str | Path) else [str(model) for model in models]
+    with_seeds = {model: runs for model in given_models if (runs := runs_with_seeds(model)) is not None}
+    named = [str(run) for model in given_models for run in with_seeds.get(model, [model])]
     predictions = [Path(file) for file in options.get("predictions") or ()]
     _check_together(named, options.get("adapter"), predictions)
     folder, notify = Path(out), options.get("notify", silent)
@@ -125,7 +129,8 @@ def evaluate(
         names = ("adapter", "mode", "long", "instruction", "batch_size", "notify", "progress")
         asked = {name: value for name, value in others.items() if name in names}
         written = evaluate_models(named, pairs, out=folder, decodings=decodings, task=wanted.task, **asked)
-    report = make_report(joined(written, given), pairs, scores, out=folder)
+    pools = _pools(with_seeds, given_models, named, [*written])
+    report = make_report(joined(written, given), pairs, scores, out=folder, pools=pools)
     told_cut(judges, notify)
     return report
 
@@ -305,8 +310,15 @@ def _tell_cut(system: str, file: Path, notify: Notify) -> None:
         notify(f"{system}: {cut:,} documents ({share}) were truncated (--long truncate)")
 
 
-def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Scores, *, out: Path) -> Report:
-    """Score the systems and the baselines, and write the files."""
+def make_report(
+    systems: dict[str, list[str]],
+    pairs: Sequence[Pair],
+    scores: Scores,
+    *,
+    out: Path,
+    pools: Mapping[str, Sequence[str]] | None = None,
+) -> Report:
+    """Score the systems and the baselines, and write the files; see `score`."""
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
         report = score(
             systems,
@@ -316,9 +328,31 @@ def make_report(systems: dict[str, list[str]], pairs: Sequence[Pair], scores: Sc
             scorers=scores.scorers,
             baselines=scores.baselines,
             faithful=scores.faithful,
+            pools=pools or {},
         )
         report.write(out)
     return report
+
+
+def _pools(
+    with_seeds: Mapping[str, Sequence[Path]], models: list[str], named: list[str], systems: list[str]
+) -> dict[str, list[str]]:
+    """Return the rows that pool the runs of each model with several seeds, by the name of the pooled row."""
+    pools: dict[str, list[str]] = {}
+    if not with_seeds:
+        return pools
+    whole, single = names_apart(models), names_apart(named)
+    owners = {
+        name: owner
+        for owner, model in zip(whole, models, strict=True)
+        for run in with_seeds.get(model, ())
+        for name in (single[named.index(str(run))],)
+    }
+    for system in systems:
+        run = max((name for name in single if system.startswith(f"{name} ")), key=len)
+        if run in owners:
+            pools.setdefault(f"{owners[run]}{system.removeprefix(run)}", []).append(system)
+    return pools
 
 
 def _steps(model: str | Path) -> tuple[str, ...]:

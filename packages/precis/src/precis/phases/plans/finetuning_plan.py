@@ -15,7 +15,13 @@ from precis.data.tasks.tasks import task as task_named
 from precis.evaluation.task_scores import label_measure, task_scorers
 from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import NamedPairs, PairSources, named_pairs, text_of
-from precis.phases.search.grid_search import Searched, is_search, search_as
+from precis.phases.search.grid_search import (
+    FineTunedModel,
+    Searched,
+    refuse_search,
+    refuse_without_search,
+    search_as,
+)
 from precis.phases.search.search_space import SearchSpace, resolve_space
 from precis.phases.train.finetuning import finetune_as
 from precis.phases.train.pair_training import PairRequest
@@ -115,7 +121,11 @@ class FineTuning:
         """
         space = SearchSpace() if self.space is None else self.space
         return search_as(
-            self.plan, self.request, space=space, trials=self.trials, callbacks=standard_callbacks
+            FineTunedModel(run=self.plan),
+            self.request,
+            space=space,
+            trials=self.trials,
+            callbacks=standard_callbacks,
         )
 
 
@@ -159,8 +169,7 @@ def plan_finetuning(
             plan, examples=request.examples, asked=changed, ranges=options.get("space") or ()
         )
         return FineTuning(plan=plan, request=request, space=space, trials=options.get("trials"))
-    if is_search(Path(request.out)):
-        raise UserError(f"{request.out}: contains a search; add --search, or use another --out")
+    refuse_search(request.out)
     return FineTuning(plan=plan, request=request)
 
 
@@ -226,9 +235,7 @@ def _check_together(options: FineTuningOptions, *, search: bool) -> None:
     check_seed("--sampling-seed", options.get("sampling_seed"))
     if options.get("sampling_seed") is not None and options.get("examples") is None:
         raise UserError("--sampling-seed selects the pairs for --examples; add --examples")
-    for option, value in (("--trials", options.get("trials")), ("--space", options.get("space") or None)):
-        if value is not None and not search:
-            raise UserError(f"{option} is for a search; add --search")
+    refuse_without_search(options, search=search)
     if options.get("answer") == "head" and search:
         raise UserError("--search is for models that write; omit --search or --answer head")
     recipe = options.get("recipe")

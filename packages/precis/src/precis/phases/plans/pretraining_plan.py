@@ -14,9 +14,10 @@ from precis.objectives.pretraining_objectives import SpansAlone
 from precis.phases.train.memory_plan import memory_plan
 from precis.phases.train.pretraining import pretrain as run_pretraining
 from precis.phases.train.pretraining import resolve_pretraining
-from precis.recipes.overrides import refuse_shape, with_changes
+from precis.recipes.overrides import FUSION, asks_for_fusion, refuse_shape, with_changes, with_overrides
 from precis.recipes.pretraining_runs import PreTrainRun
 from precis.recipes.run_options import BlockTrainingOptions, option_changes, refuse_unknown
+from precis.recipes.run_plan import Fusion
 from precis.training import Callback, Trained
 from precis_text.errors import UserError
 
@@ -110,9 +111,14 @@ def plan_pretraining(
         zcodepp-micro
     """
     refuse_unknown(options, PretrainingOptions, of="pretrain")
-    model, settings = options.get("model"), options.get("settings") or ()
+    model, settings = options.get("model"), [*(options.get("settings") or ())]
+    fusion = None
     if model is not None:
-        refuse_shape(settings)
+        refuse_shape(settings, but=FUSION)
+        reading = [text for text in settings if asks_for_fusion([text])]
+        settings = [text for text in settings if text not in reading]
+        if reading:
+            fusion = with_overrides(Fusion(), (text.removeprefix("model.") for text in reading))
     changes = option_changes(options)
     if options.get("without_rtd"):
         changes["objective"] = SpansAlone()
@@ -124,7 +130,12 @@ def plan_pretraining(
         plan=plan,
         corpora=_weights(corpora),
         mixture=None if temperature is None else BySize(temperature=temperature),
-        request={**request, "out": out, "start": None if model is None else str(model)},
+        request={
+            **request,
+            "out": out,
+            "start": None if model is None else str(model),
+            "fusion": fusion,
+        },
         keeps_precision=options.get("precision") is not None,
     )
 

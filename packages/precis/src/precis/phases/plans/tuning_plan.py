@@ -5,12 +5,15 @@ An encoder-decoder gets a prefix, a causal language model a low-rank adapter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Literal, Unpack, overload
 
 from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import NamedPairs, PairSources, examples_in_share, named_pairs
+from precis.phases.search.grid_search import Searched, refuse_search, refuse_without_search, search_as
+from precis.phases.search.prefix_search import PrefixSpace, TunedPrefix, prefix_space
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune_as
 from precis.phases.train.training_session import RunOptions
@@ -43,7 +46,9 @@ class TuningOptions(RunOptions, PairTrainingOptions, total=False):
         examples: number of training pairs, drawn at random; if None, all.
         share: share of the training pairs to draw instead, in (0, 1].
         sampling_seed: random seed for drawing these pairs only; if None, `seed`.
-        callbacks: callbacks of the loop; if None, the standard ones.
+        trials: number of points of a search to train, drawn at random; if None, all.
+        space: values for a search, such as `encoder_segments=1,2`.
+        callbacks: callbacks of the loop; if None, the standard ones. A search uses the standard ones.
     """
 
     method: str | None
@@ -51,6 +56,8 @@ class TuningOptions(RunOptions, PairTrainingOptions, total=False):
     examples: int | None
     share: float | None
     sampling_seed: int | None
+    trials: int | None
+    space: Sequence[str]
     callbacks: list[Callback] | None
 
 
@@ -73,11 +80,15 @@ class PrefixTuning:
         prefix: the prefix and its attention.
         plan: training settings, lengths and decoding.
         request: base, pairs and run folder.
+        space: the grid of a search; if None, the prefix is trained once.
+        trials: number of points of the grid to try; if None, all.
     """
 
     prefix: TunePlan
     plan: RunPlan
     request: PairRequest
+    space: PrefixSpace | None = None
+    trials: int | None = None
 
     def run(self) -> Trained:
         """Train in the run folder, or resume that run, and export the best adapter.
@@ -87,6 +98,17 @@ class PrefixTuning:
             RunError: training failed.
         """
         return tune_as(self.prefix, self.plan, self.request)
+
+    def search(self) -> Searched:
+        """Train at the points of `space`, and export the best adapter; or resume that.
+
+        Raises:
+            UserError: Optuna is not installed, settings are inconsistent, or the folder contains another search.
+            RunError: training failed, or no trial succeeded.
+        """
+        space = PrefixSpace() if self.space is None else self.space
+        subject = TunedPrefix(prefix=self.prefix, run=self.plan)
+        return search_as(subject, self.request, space=space, trials=self.trials)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,22 +125,24 @@ class LowRankTuning:
 
 
 def plan_tuning(
-    base: str | Path, pairs: NamedPairs, **options: Unpack[TuningOptions]
+    base: str | Path, pairs: NamedPairs, *, search: bool = False, **options: Unpack[TuningOptions]
 ) -> PrefixTuning | LowRankTuning:
     """Apply the options to the paper's settings, and check all before training.
 
     Args:
         base: the model to attach to, which does not change: a run folder, a Hugging Face folder or a hub name.
         pairs: the pairs to train on and to validate on.
+        search: a search over the ranges of Table 7, for a prefix.
         options: see `TuningOptions`.
 
     Raises:
         UserError: options exclude each other, the pairs are not found, or a method, task or setting is unknown.
     """
     refuse_unknown(options, TuningOptions, of="tune")
+    refuse_without_search(options, search=search)
     method = _method(str(base), options.get("method"))
     if method == LORA:
-        return _plan_low_rank(base, pairs, options)
+        return _plan_low_rank(base, pairs, options, search=search)
     of_prefix, of_run = split_assignments(options.get("settings") or ())
     prefix = resolve_prefix(pairs.task, method, of_prefix)
     changes = option_changes(options)
@@ -132,9 +156,14 @@ def plan_tuning(
     units = pairs.units_column
     if units is not None and "units=marked" not in [each.replace(" ", "") for each in of_prefix]:
         raise UserError(f"--units-column {units} is for --set units=marked; add that, or omit it")
-    return PrefixTuning(
-        prefix=prefix, plan=plan, request=_request(base, pairs, options, seed=plan.train.seed)
-    )
+    request = _request(base, pairs, options, seed=plan.train.seed)
+    if not search:
+        refuse_search(request.out)
+        return PrefixTuning(prefix=prefix, plan=plan, request=request)
+    asked = [*option_changes(options), *(text.partition("=")[0].strip() for text in (*of_prefix, *of_run))]
+    space = prefix_space(prefix.method, asked=asked, ranges=options.get("space") or ())
+    trials = options.get("trials")
+    return PrefixTuning(prefix=prefix, plan=plan, request=request, space=space, trials=trials)
 
 
 def _method(base: str, method: str | None) -> str:
@@ -161,8 +190,12 @@ def _method(base: str, method: str | None) -> str:
     return LORA if is_writer else DEFAULT_METHOD
 
 
-def _plan_low_rank(base: str | Path, pairs: NamedPairs, options: TuningOptions) -> LowRankTuning:
+def _plan_low_rank(
+    base: str | Path, pairs: NamedPairs, options: TuningOptions, *, search: bool
+) -> LowRankTuning:
     """Plan the training of a low-rank adapter."""
+    if search:
+        raise UserError(f"--search is for prefixes, and {base} is a causal language model; omit it")
     if pairs.units_column is not None:
         raise UserError(f"--units-column {pairs.units_column} is for a prefix with blocks; omit it")
     low_rank, plan = resolve_low_rank(
@@ -172,10 +205,12 @@ def _plan_low_rank(base: str | Path, pairs: NamedPairs, options: TuningOptions) 
         select=options.get("select"),
     )
     request = _request(base, pairs, options, seed=plan.train.seed)
+    refuse_search(request.out)
     return LowRankTuning(low_rank=low_rank, plan=plan, request=request)
 
 
 def _request(base: str | Path, pairs: NamedPairs, options: TuningOptions, *, seed: int) -> PairRequest:
+    """Return the pairs, the base and the run folder of a training whose run has this seed."""
     sources = pairs.sources()
     examples = _examples(sources, options, seed=seed)
     names = PairRequest.__dataclass_fields__.keys() - {"sources", "start", "examples"}
@@ -183,15 +218,45 @@ def _request(base: str | Path, pairs: NamedPairs, options: TuningOptions, *, see
     return PairRequest(sources=sources, start=str(base), examples=examples, **given)  # type: ignore[arg-type]
 
 
-def tune(base: str | Path, data: str | Path | None = None, **options: Unpack[NamedTuningOptions]) -> Trained:
+@overload
+def tune(
+    base: str | Path,
+    data: str | Path | None = None,
+    *,
+    search: Literal[False] = False,
+    **options: Unpack[NamedTuningOptions],
+) -> Trained: ...
+
+
+@overload
+def tune(
+    base: str | Path,
+    data: str | Path | None = None,
+    *,
+    search: Literal[True],
+    **options: Unpack[NamedTuningOptions],
+) -> Searched: ...
+
+
+def tune(
+    base: str | Path,
+    data: str | Path | None = None,
+    *,
+    search: bool = False,
+    **options: Unpack[NamedTuningOptions],
+) -> Trained | Searched:
     """Train a prefix, or a causal language model's low-rank adapter, as `precis tune` does; a repeated call resumes.
 
     Args:
         base: the model to attach to, which does not change: a run folder, a Hugging Face folder or a hub name.
         data: a file of pairs, a folder with train, dev and test files, or `hub:owner/name`; with `task`, the folder
             of the task's files.
+        search: a search over the ranges of Table 7.
         options: `out`, the run folder; and `task`, `dev`, `document_column`, `summary_column`, `units_column`,
             `skip_bad`; and those of `TuningOptions`.
+
+    Returns:
+        The finished or interrupted run; for a search, its trials and the best adapter.
 
     Raises:
         UserError: data, base and settings do not fit together, or `out` holds another run.
@@ -205,7 +270,11 @@ def tune(base: str | Path, data: str | Path | None = None, **options: Unpack[Nam
     """
     refuse_unknown(options, NamedTuningOptions, of="tune")
     pairs, others = named_pairs(data, options)
-    return plan_tuning(base, pairs, **others).run()
+    planned = plan_tuning(base, pairs, search=search, **others)
+    if search:
+        assert isinstance(planned, PrefixTuning)
+        return planned.search()
+    return planned.run()
 
 
 def _examples(sources: PairSources, options: TuningOptions, *, seed: int) -> int | None:

@@ -1,9 +1,11 @@
 """Grid search for hyper-parameters, as in Z-Code++ (Table 8): by validation, first training, then decoding.
 
+A `Searchable` is trained at each point: a whole model, or a prefix (`prefix_search`), without the second stage.
+
     OUT/search.sqlite3   both studies, kept by Optuna; a stopped search resumes from here
     OUT/search.json      every trial with its settings and score, best first; rewritten after each trial
     OUT/trials/NNN/      a run folder for each training trial; only the best keeps its model
-    OUT/model/           the best model, with its best decoding settings
+    OUT/model/           the best model, with its best decoding settings; for a prefix OUT/adapter/
     OUT/settings.json    that trial's settings, with this decoding
 
 Finished trials are not run again, and an interrupted one resumes from its checkpoint. The search does not prune trials
@@ -19,9 +21,10 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Protocol, Unpack, final
 
 from precis.evaluation.rouge import Rouge
+from precis.generation.adapters import ADAPTER_FOLDER, base_of, place_of_base, write_base
 from precis.generation.input_plan import DocumentEncoder
 from precis.generation.model_location import locate
 from precis.generation.summarizer import Summarizer
@@ -35,7 +38,7 @@ from precis.phases.run_folder import (
     has_checkpoints,
 )
 from precis.phases.search.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
-from precis.phases.search.search_space import SearchSpace, at_point, decoding_at_point, points
+from precis.phases.search.search_space import Grid, SearchSpace, at_point, decoding_at_point, points
 from precis.phases.train.finetuning import TOKENIZER_FOLDER, finetune_as
 from precis.phases.train.pair_training import PairOptions, PairRequest
 from precis.phases.train.training_pairs import read_pairs_of
@@ -44,9 +47,9 @@ from precis.phases.train.validation_scores import evenly_spaced
 from precis.recipes.run_plan import RunPlan
 from precis.storage.atomic import write_file
 from precis.storage.locks import locked
-from precis.storage.seal import refuse_foreign
+from precis.storage.seal import SEAL, refuse_foreign
 from precis.table import Table
-from precis.training import Highest, TrainResult, standard_callbacks
+from precis.training import Highest, Trained, TrainResult, standard_callbacks
 from precis.training.callbacks import Callback
 from precis.training.training_settings import FREE_ON_RESUME
 from precis_text.bounded_io import read_json
@@ -56,6 +59,7 @@ from precis_text.errors import DivergedError, RunError, UserError
 TRIALS_FOLDER = "trials"
 RESULTS_FILE = "search.json"
 _ROUGE = ("rouge1", "rouge2", "rougeL")
+_EXPORTS = (MODEL_FOLDER, TOKENIZER_FOLDER, ADAPTER_FOLDER)
 _SHARED = ("start", "tokenizer", "instruction", "examples", "sampling_seed")  # by all trials of a search
 _DECODED_ROWS = 200  # dev rows, if the run does not set how many it summarizes
 _DECODING_BATCH = 16
@@ -64,6 +68,76 @@ _DECODING_BATCH = 16
 def is_search(folder: Path) -> bool:
     """Return whether the folder contains a search, finished or not."""
     return (folder / STUDY_FILE).exists()
+
+
+def refuse_search(out: str | Path) -> None:
+    """Refuse to train once in a folder that contains a search."""
+    if is_search(Path(out)):
+        raise UserError(f"{out}: contains a search; add --search, or use another --out")
+
+
+def refuse_without_search(options: Mapping[str, Any], *, search: bool) -> None:
+    """Refuse options of a search without `--search`."""
+    for option, value in (("--trials", options.get("trials")), ("--space", options.get("space") or None)):
+        if value is not None and not search:
+            raise UserError(f"{option} is for a search; add --search")
+
+
+class Searchable(Protocol):
+    """A training that a search repeats at the points of a grid."""
+
+    @property
+    def run(self) -> RunPlan:
+        """The training settings, outside of the grid."""
+
+    @property
+    def makes(self) -> Literal["model", "adapter"]:
+        """The folder that a trial exports."""
+
+    def check(self, point: Mapping[str, int | float]) -> None:
+        """Raise `UserError` if a value of a point is out of its setting's range."""
+
+    def train(self, point: Mapping[str, int | float], request: PairRequest) -> Trained:
+        """Train at a point."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that all trials share, as JSON values."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FineTunedModel:
+    """A fine-tuned model as a `Searchable`."""
+
+    run: RunPlan
+    makes: Literal["model", "adapter"] = "model"
+
+    def check(self, point: Mapping[str, int | float]) -> None:
+        """Raise `UserError` if a value of a point is out of its setting's range."""
+        at_point(self.run, point)
+
+    def train(self, point: Mapping[str, int | float], request: PairRequest) -> Trained:
+        """Fine-tune at a point."""
+        return finetune_as(at_point(self.run, point), request)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that all trials share, as JSON values."""
+        return self.run.to_dict()
+
+
+class Space(Protocol):
+    """The two grids of a search."""
+
+    @property
+    def training_grid(self) -> Grid:
+        """The points to train at."""
+
+    @property
+    def decoding_grid(self) -> Grid:
+        """The ways to decode with the best model."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ranges as JSON values."""
 
 
 def search(
@@ -93,32 +167,32 @@ def search(
         RunError: training failed without diverging (a diverged trial counts as failed), or no trial succeeded.
     """
     request = PairRequest(start=start, tokenizer=tokenizer, **asked)
-    return search_as(run, request, space=space, trials=trials, callbacks=callbacks)
+    return search_as(FineTunedModel(run=run), request, space=space, trials=trials, callbacks=callbacks)
 
 
 def search_as(
-    run: RunPlan,
+    subject: Searchable,
     request: PairRequest,
     *,
-    space: SearchSpace,
+    space: Space,
     trials: int | None = None,
     callbacks: Callable[[], Sequence[Callback]] = standard_callbacks,
 ) -> Searched:
     """Search as a request describes; see `search`."""
     folder = claim_folder(request.out)
-    _refuse(run, space, folder, trials=trials)
+    _refuse(subject, space, folder, trials=trials)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        for name in (MODEL_FOLDER, TOKENIZER_FOLDER):
+        for name in _EXPORTS:
             refuse_foreign(folder / name)
         if request.restart:
             _forget(folder)
-        return _Search(run, space, request, folder, callbacks).run(trials)
+        return _Search(subject, space, request, folder, callbacks).run(trials)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The result of a search: `model` is the folder of the best model, None if it was interrupted.
+    """The result of a search: `model` is the folder of the best model or adapter, None if it was interrupted.
 
     Attributes:
         trials, decodings: the finished trials of each stage, best first, failed ones last.
@@ -143,13 +217,14 @@ class _Search:
 
     def __init__(
         self,
-        run: RunPlan,
-        space: SearchSpace,
+        subject: Searchable,
+        space: Space,
         request: PairRequest,
         folder: Path,
         callbacks: Callable[[], Sequence[Callback]],
     ) -> None:
-        self._base, self._space, self._request = run, space, request
+        run = subject.run
+        self._subject, self._base, self._space, self._request = subject, run, space, request
         self._folder, self._tell, self._callbacks = folder, request.notify, callbacks
         select = run.train.select
         self._metric = select.metric
@@ -165,7 +240,7 @@ class _Search:
             space.training_grid,
             seed=run.train.seed,
             highest=isinstance(select, Highest),
-            asked=_asked(run, space, request, digests),
+            asked=_asked(subject, space, request, digests),
         )
         self._decoding: GridStudy | None = None
 
@@ -182,9 +257,11 @@ class _Search:
             raise RunError(
                 f"all {wanted} trials in {self._folder / TRIALS_FOLDER} failed to give a usable model; see their errors"
             )
-        settings = self._decode(best)
-        self._export(best, settings)
-        return self._searched(self._folder / MODEL_FOLDER)
+        if self._subject.makes == "adapter":
+            self._export_adapter(best)
+        else:
+            self._export(best, self._decode(best))
+        return self._searched(self._folder / self._subject.makes)
 
     def _train(self, wanted: int) -> bool:
         """Run training trials until `wanted` are finished; return False if a signal interrupted one."""
@@ -217,7 +294,7 @@ class _Search:
         )
         if request.tokenizer is None and request.start is None and shared.is_dir():
             request = replace(request, tokenizer=str(shared))
-        done = finetune_as(at_point(self._base, trial.values), request)
+        done = self._subject.train(trial.values, request)
         if not shared.is_dir() and (own := place / TOKENIZER_FOLDER).is_dir():  # trained once for all trials
             export_folder(shared, lambda new: shutil.copytree(own, new, dirs_exist_ok=True))
         return done.result
@@ -271,7 +348,22 @@ class _Search:
             self._folder / MODEL_FOLDER,
             card=(place / MODEL_FOLDER / CARD_FILE).read_text(encoding="utf-8"),
         )
-        record = read_json(place / SETTINGS_FILE)
+        self._record(best, generation)
+
+    def _export_adapter(self, best: Trial) -> None:
+        """Copy the best trial's adapter, which then names its base from its new place."""
+        old, new = self._place(best.number) / ADAPTER_FOLDER, self._folder / ADAPTER_FOLDER
+
+        def write(into: Path) -> None:
+            shutil.copytree(old, into, dirs_exist_ok=True, ignore=shutil.ignore_patterns(SEAL))
+            write_base(place_of_base(base_of(old), new), into)
+
+        export_folder(new, write)
+        self._record(best, self._base.generation)
+
+    def _record(self, best: Trial, generation: GenerationSettings) -> None:
+        """Write settings.json and search.json."""
+        record = read_json(self._place(best.number) / SETTINGS_FILE)
         record["run"]["generation"] = generation.to_dict()
         record["trial"] = best.number
         _write_json(self._folder / SETTINGS_FILE, record)
@@ -284,7 +376,7 @@ class _Search:
             place = self._place(trial.number)
             useless = ["checkpoints"]
             if best is not None and trial.number != best.number:
-                useless += [MODEL_FOLDER, TOKENIZER_FOLDER]
+                useless += _EXPORTS
             for name in useless:
                 shutil.rmtree(place / name, ignore_errors=True)
 
@@ -316,7 +408,7 @@ class _Search:
         )
 
 
-def _refuse(run: RunPlan, space: SearchSpace, folder: Path, *, trials: int | None) -> None:
+def _refuse(subject: Searchable, space: Space, folder: Path, *, trials: int | None) -> None:
     """Raise `UserError` for errors that would otherwise appear later, perhaps after hours."""
     load_optuna()
     if trials is not None and trials < 1:
@@ -326,21 +418,21 @@ def _refuse(run: RunPlan, space: SearchSpace, folder: Path, *, trials: int | Non
     if has_checkpoints(folder):
         raise UserError(f"{folder} contains a run, not a search; use another --out")
     for point in points(space.training_grid):
-        at_point(run, point)
+        subject.check(point)
     for point in points(space.decoding_grid):
-        decoding_at_point(run.generation, point)
+        decoding_at_point(subject.run.generation, point)
 
 
 def _forget(folder: Path) -> None:
-    for name in (TRIALS_FOLDER, MODEL_FOLDER, TOKENIZER_FOLDER):
+    for name in (TRIALS_FOLDER, *_EXPORTS):
         shutil.rmtree(folder / name, ignore_errors=True)
     for name in (STUDY_FILE, RESULTS_FILE, SETTINGS_FILE):
         (folder / name).unlink(missing_ok=True)
 
 
-def _asked(run: RunPlan, space: SearchSpace, request: PairRequest, digests: list[str]) -> dict[str, Any]:
+def _asked(subject: Searchable, space: Space, request: PairRequest, digests: list[str]) -> dict[str, Any]:
     """Return the settings that all trials of a search share: trials are comparable only while these stay the same."""
-    settings = run.to_dict()
+    settings = subject.to_dict()
     settings["train"] = {name: v for name, v in settings["train"].items() if name not in FREE_ON_RESUME}
     return {
         **settings,

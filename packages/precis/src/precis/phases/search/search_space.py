@@ -11,7 +11,7 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from precis.recipes.catalogue import TRAINED_FROM_NOTHING
 from precis.recipes.overrides import with_changes
@@ -29,6 +29,7 @@ TRAINING = {
     "batch_size": "batch_size",
     "epochs": "train.epochs",
 }
+Space = TypeVar("Space", bound=Settings)
 _DECODING = ("beams", "length_penalty", "no_repeat_ngram")
 # These options, if given, also fix a range of another setting.
 _SETTLED_BY = {
@@ -61,10 +62,7 @@ class SearchSpace(Settings):
     no_repeat_ngram: tuple[int, ...] = (0, 3)
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            values = getattr(self, field.name)
-            if len(set(values)) < len(values):
-                raise UserError(f"--space {field.name}: a value is given twice; give each value once")
+        refuse_values_twice(self)
 
     @property
     def training_grid(self) -> Grid:
@@ -78,6 +76,14 @@ class SearchSpace(Settings):
 
     def _grid(self, names: Iterable[str]) -> Grid:
         return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+
+def refuse_values_twice(space: Settings) -> None:
+    """Raise `UserError` if a range of `space` has a value twice."""
+    for field in dataclasses.fields(space):
+        values = getattr(space, field.name)
+        if len(set(values)) < len(values):
+            raise UserError(f"--space {field.name}: a value is given twice; give each value once")
 
 
 def points(grid: Grid) -> list[dict[str, int | float]]:
@@ -134,15 +140,13 @@ def resolve_space(
     return with_ranges(replace(space, **dict.fromkeys(settled, ())), ranges, settled=settled)
 
 
-def with_ranges(
-    space: SearchSpace, ranges: Iterable[str], *, settled: Mapping[str, str] | None = None
-) -> SearchSpace:
+def with_ranges(space: Space, ranges: Iterable[str], *, settled: Mapping[str, str] | None = None) -> Space:
     """Return `space` with `NAME=VALUE,VALUE` texts applied; `settled` are the ranges that other settings have fixed.
 
     Raises:
         UserError: a range is unknown, is given twice, does not consist of numbers, or is fixed.
     """
-    hints = typing.get_type_hints(SearchSpace)
+    hints = typing.get_type_hints(type(space))
     changes: dict[str, Any] = {}
     for text in ranges:
         name, equals, values = text.partition("=")

@@ -31,9 +31,8 @@ from precis.phases.train.trainable_model import (
     TrainableModel,
     load_trainable,
     new_trainable,
-    read_long_documents,
+    read_as_planned,
     texts_of,
-    with_fusion,
 )
 from precis.phases.train.training_pairs import TrainingPairs
 from precis.phases.train.training_session import MODEL_FOLDER, Session
@@ -102,9 +101,8 @@ def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
     with session.held():
         with main_process_first(session.accelerator):
             trainable = _trainable(plan, pairs, request, session)
-        plan = plan if request.start is None else read_long_documents(plan, trainable, session.notify)
-        if isinstance(plan.model, Fusion):
-            trainable = with_fusion(trainable, plan.model)
+        if request.start is not None:
+            plan, trainable = read_as_planned(plan, trainable, session.notify)
         if by_head:
             trainable = with_head(trainable, request.sources.task, seed=plan.train.seed)
             return train_classifier(plan, trainable, pairs, request, session)

@@ -27,7 +27,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import available_splits
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import GENERAL, KINDS, VERSION, wording_for
-from precis.data.tasks.tasks import DATA_VARIABLE, TASKS, folder_of
+from precis.data.tasks.tasks import DATA_VARIABLE, MIXTURES, TASKS, folder_of
 from precis.data.text.encoding import with_instruction
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
@@ -39,12 +39,12 @@ from precis.phases.train.pair_training import (
     pair_objective,
     train_on_pairs,
 )
-from precis.phases.train.trainable_model import TrainableModel, load_trainable
+from precis.phases.train.trainable_model import TrainableModel, load_trainable, read_as_planned
 from precis.phases.train.training_pairs import Leaks, read_pairs_of, tell_cut
 from precis.phases.train.training_session import RunOptions, RunRequest, Session
 from precis.phases.train.validation_scores import Sample, Validation, evenly_spaced
 from precis.recipes.planning import resolve_grounding
-from precis.recipes.run_plan import RunPlan
+from precis.recipes.run_plan import Fusion, RunPlan
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first
@@ -62,11 +62,24 @@ _UNKNOWN_KIND = "document"
 
 @dataclass(frozen=True, kw_only=True)
 class GroundingSet(Settings):
-    """One set of the mixture: its name in the metrics, its kind of instruction, and the source of its pairs."""
+    """One set of the mixture.
+
+    Attributes:
+        name: its name in the metrics.
+        kind: its kind of instruction.
+        sources: the source of its pairs.
+        mixture: the paper's mixture whose instructions it has, of `MIXTURES`; if "", those of its kind.
+    """
 
     name: str
     kind: str
     sources: PairSources
+    mixture: str = ""
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """The instructions of its mixture; empty without one."""
+        return MIXTURES[self.mixture].sets[self.name] if self.mixture else ()
 
 
 def find_sets(
@@ -81,8 +94,9 @@ def find_sets(
 
     Args:
         wanted: each the name of a task; `TASK=PLACE`, a task whose files are there; a file, a folder or
-            `hub:owner/name` of pairs, which are then instructed as documents of unknown kind; or "all": every task
-            of the table that has a training file under `data`; if two split the same pairs, the first.
+            `hub:owner/name` of pairs, which are then instructed as documents of unknown kind; a mixture of
+            `MIXTURES`, its tasks with a paper's instructions; or "all": every task of the table that has a training
+            file under `data`; if two split the same pairs, the first.
         data: the folder that contains a folder for each task; if None, $PRECIS_DATA or the hub.
         leave_out: names of sets to exclude from training.
         skip_bad: skip unusable rows.
@@ -92,8 +106,8 @@ def find_sets(
         UserError: columns are named without a file or a folder of pairs, a name is unknown or given twice, a set lacks
             training pairs, or no set is left.
     """
-    entries = [e for entry in wanted for e in (_local_tasks(data) if entry == ALL else [entry])]
-    names = [_name(entry) for entry in entries]
+    entries = [pair for entry in wanted for pair in _entries(entry, data)]
+    names = [_name(entry) for entry, _ in entries]
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"{name!r} is given twice; name each set once")
@@ -108,7 +122,17 @@ def find_sets(
             "--document-column and --summary-column are for files and folders of pairs, and --tasks names none; "
             "omit them: a task has its own columns"
         )
-    return tuple(_set(entry, data, skip_bad=skip_bad, columns=columns) for entry in kept)
+    return tuple(
+        replace(_set(entry, data, skip_bad=skip_bad, columns=columns), mixture=mixture)
+        for entry, mixture in kept
+    )
+
+
+def _entries(entry: str, data: str | None) -> list[tuple[str, str]]:
+    """Return the sets that an entry stands for, each with its mixture; "" without one."""
+    if entry in MIXTURES:
+        return [(name, entry) for name in MIXTURES[entry].sets]
+    return [(each, "") for each in (_local_tasks(data) if entry == ALL else [entry])]
 
 
 def _local_tasks(data: str | None) -> list[str]:
@@ -132,7 +156,7 @@ def _name(entry: str) -> str:
         return re.split("[:@]", entry.removeprefix(PREFIX))[0].rpartition("/")[2]
     if Path(entry).exists():
         return Path(entry).resolve().name.partition(".")[0]
-    near = nearest(name, [ALL, *TASKS])
+    near = nearest(name, [ALL, *TASKS, *MIXTURES])
     if equals:
         raise UserError(f"unknown task {name!r}{near} (name your own pairs by their path only)")
     raise UserError(f"{entry!r} is neither a task nor a file or folder{near}")
@@ -197,8 +221,8 @@ def read_set(
     return InstructedPairs(
         set=chosen,
         drawn=drawn,
-        train=_instructed(drawn, chosen.kind, rng) if instructed else drawn,
-        dev=_instructed(shown, chosen.kind, rng, held_out=True) if instructed else shown,
+        train=_instructed(drawn, chosen, rng) if instructed else drawn,
+        dev=_instructed(shown, chosen, rng, held_out=True) if instructed else shown,
         available=available,
         shared=leaks.count,
         readers=pairs.readers,
@@ -222,15 +246,21 @@ def draw(pairs: Iterable[Pair], count: int, *, rng: np.random.Generator) -> tupl
 
 
 def _instructed(
-    pairs: Sequence[Pair], kind: str, rng: np.random.Generator, *, held_out: bool = False
+    pairs: Sequence[Pair], chosen: GroundingSet, rng: np.random.Generator, *, held_out: bool = False
 ) -> list[Pair]:
-    uniforms = rng.random(len(pairs)).tolist()
+    """Put an instruction before each document: one of the mixture's, or one of the set's kind."""
+    own = chosen.wordings
     return [
         replace(
             pair,
-            document=with_instruction(pair.document, wording_for(kind, pair, uniform, held_out=held_out)),
+            document=with_instruction(
+                pair.document,
+                own[int(uniform * len(own))]
+                if own
+                else wording_for(chosen.kind, pair, uniform, held_out=held_out),
+            ),
         )
-        for pair, uniform in zip(pairs, uniforms, strict=True)
+        for pair, uniform in zip(pairs, rng.random(len(pairs)).tolist(), strict=True)
     ]
 
 
@@ -268,7 +298,8 @@ def ground(
     if cap < 1:
         raise UserError(f"--cap {cap}: use 1 or more")
     shares = BySize(temperature=temperature, limit=cap)
-    plan = replace(run, model=None)  # the given one has its own shape
+    # the given model has its own shape
+    plan = replace(run, model=run.model if isinstance(run.model, Fusion) else None)
     session = Session(RunRequest(start=start, callbacks=callbacks, **asked), pair_objective(plan))
     sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=plan.train.seed) for chosen in sets]
@@ -276,10 +307,13 @@ def ground(
     with session.held():
         with main_process_first(session.accelerator):
             trainable = load_trainable(start)
+        plan, trainable = read_as_planned(plan, trainable, session.notify)
         plan = fit_to_model(plan, trainable, session.notify)
         mixture = _tokenize(plan, _spread(read), trainable)
         use = _use(plan, sets, trainable.use)
-        digests = {r.set.name: [r.set.kind, *(reader.digest for reader in r.readers)] for r in read}
+        digests = {
+            r.set.name: [r.set.mixture or r.set.kind, *(reader.digest for reader in r.readers)] for r in read
+        }
         ready = PreparedPairs(
             plan=plan,
             train=mixture,
@@ -310,7 +344,7 @@ def repeated(read: Sequence[InstructedPairs], mixture: BySize, *, seed: int) -> 
         while each.drawn and len(each.train) + len(more) < count:
             left = count - len(each.train) - len(more)
             again = [each.drawn[place] for place in rng.permutation(len(each.drawn))[:left]]
-            more += _instructed(again, each.set.kind, rng)
+            more += _instructed(again, each.set, rng)
         fuller.append(replace(each, train=[*each.train, *more]))
     return fuller
 
@@ -383,13 +417,21 @@ class MixtureValidation:
 def _use(plan: RunPlan, sets: Sequence[GroundingSet], before: ModelUse) -> ModelUse:
     """Return how to use the grounded model, with the tasks of its earlier training."""
     seen = [*before.grounded_on, *([before.task] if before.task else []), *(chosen.name for chosen in sets)]
-    is_general = any(wording.text == GENERAL for s in sets for wording in KINDS[s.kind].training)
     return ModelUse(
         max_source=plan.max_source,
-        instruction=GENERAL if is_general else TASKS[sets[0].name].instruction,
+        instruction=_general_instruction(sets),
         grounded_on=tuple(dict.fromkeys(seen)),
         licence=before.licence,
     )
+
+
+def _general_instruction(sets: Sequence[GroundingSet]) -> str:
+    """Return the instruction for documents of unknown kind: one that training has shown."""
+    if any(wording.text == GENERAL for s in sets if not s.mixture for wording in KINDS[s.kind].training):
+        return GENERAL
+    if sets[0].mixture:
+        return MIXTURES[sets[0].mixture].instruction
+    return TASKS[sets[0].name].instruction
 
 
 def _tell_sets(
@@ -402,7 +444,7 @@ def _tell_sets(
         tail = f", {skipped:,} skipped" if skipped else ""
         notify(
             f"{each.set.name}: {len(each.drawn):,}{of} pairs{times} from {each.set.sources.train}{tail}; "
-            f"{len(each.dev):,} to validate; instructions for: {each.set.kind}"
+            f"{len(each.dev):,} to validate; instructions for: {each.set.mixture or each.set.kind}"
         )
     notify(f"trained on: {', '.join(use.grounded_on)}; a score on one of these is not zero-shot")
     for each in read:

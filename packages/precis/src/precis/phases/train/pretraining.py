@@ -29,7 +29,7 @@ from precis.models.family import enable_gradient_checkpointing
 from precis.objectives.losses import BatchSource
 from precis.phases.run_folder import export_folder, export_model, save_model
 from precis.phases.train.model_card import licence_of
-from precis.phases.train.trainable_model import as_it_writes, new_config
+from precis.phases.train.trainable_model import as_it_writes, fused, new_config
 from precis.phases.train.training_session import (
     MODEL_FOLDER,
     RunOptions,
@@ -39,6 +39,7 @@ from precis.phases.train.training_session import (
 )
 from precis.recipes.overrides import with_changes, with_overrides
 from precis.recipes.pretraining_runs import PreTrainRun, in_passes, pretraining_run
+from precis.recipes.run_plan import Fusion
 from precis.training import Trained, mean_loss
 from precis.training.callbacks import Callback
 from precis.training.training_run import Validate
@@ -67,6 +68,7 @@ def pretrain(
     corpora: Mapping[str, float] | Sequence[str],
     mixture: BySize | None = None,
     start: str | None = None,
+    fusion: Fusion | None = None,
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[RunOptions],
 ) -> Trained:
@@ -76,6 +78,7 @@ def pretrain(
         corpora: folders of `precis data pack`, each with its weight in the mixture; 1 if only names are given.
         mixture: weights the corpora by their tokens instead.
         start: a model to start from; an earlier pre-training also provides its generator. If None, a new model.
+        fusion: how a given Z-Code++ is to read; if None, as before.
         callbacks, asked: see `precis.phases.train.training_session.RunRequest`.
 
     The last weights are exported, not the best: the loss of RTD rises as the generator learns to deceive, so the sum
@@ -96,6 +99,8 @@ def pretrain(
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
     with session.held():
         model, tokenizer = _model(run, tokenizer, start)
+        if fusion is not None:
+            model = fused(model, fusion, name=start)
         if run.gradient_checkpointing:
             enable_gradient_checkpointing(model)
         words = words_of(tokenizer, sentinels=run.objective.needs_sentinels)
@@ -119,7 +124,10 @@ def pretrain(
             record={
                 "run": run.to_dict(),
                 "corpora": [str(corpus.folder) for corpus in opened],
-                "identity": _identity(run, opened, weights, tokenizer, start),
+                "identity": {
+                    **_identity(run, opened, weights, tokenizer, start),
+                    **({} if fusion is None else {"fusion": fusion.to_dict()}),
+                },
             },
             export=lambda card: _export(model, tokenizer, run, session.folder, start=start, card=card),
             keep="last",

@@ -35,11 +35,11 @@ def choose_advice(sources: PairSources) -> str:
     return (
         f"advice: with few pairs choose, do not write: models that learnt to write from 100 and 1,000 chats reached "
         f"ROUGE-L {few} and {more}, their first three turns {lead} (docs/guide/finetune.md); to choose: "
-        f"{_extractor_command(sources)}"
+        f"{extractor_command(sources)}"
     )
 
 
-def _extractor_command(sources: PairSources) -> str:
+def extractor_command(sources: PairSources) -> str:
     """Return the command that trains a model to choose on the same pairs."""
     part = sources.train
     words = ["precis", "extractor", "--model", "default", "--tasks"]

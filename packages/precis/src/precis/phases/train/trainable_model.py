@@ -99,17 +99,33 @@ def with_fusion(trainable: TrainableModel, fusion: Fusion) -> TrainableModel:
     Raises:
         UserError: it is not a Z-Code++.
     """
-    model = trainable.model
+    return replace(trainable, model=fused(trainable.model, fusion, name=trainable.start))
+
+
+def fused(model: PreTrainedModel, fusion: Fusion, *, name: str | None) -> PreTrainedModel:
+    """Return a Z-Code++, or one with its generator, that reads as `fusion` says; see `with_fusion`.
+
+    Args:
+        name: the model's name, for an error.
+    """
     if not isinstance(model.config, ZCodePPConfig):
         raise UserError(
-            f"{trainable.start}: is a {model.config.model_type}; model.chunk_length and model.global_layers are for "
+            f"{name}: is a {model.config.model_type}; model.chunk_length and model.global_layers are for "
             "a Z-Code++; omit them"
         )
     config = type(model.config).from_dict({**model.config.to_dict(), **fusion.to_dict()})
-    made = type(model).from_pretrained(None, config=config, state_dict=model.state_dict())
+    made: PreTrainedModel = type(model).from_pretrained(None, config=config, state_dict=model.state_dict())
     if model.can_generate():
         made.generation_config = model.generation_config
-    return replace(trainable, model=made)
+    return made
+
+
+def read_as_planned(
+    plan: RunPlan, trainable: TrainableModel, notify: Notify
+) -> tuple[RunPlan, TrainableModel]:
+    """Return the plan and the given model, with fusion-in-encoder if the plan, or the length of documents, wants it."""
+    plan = read_long_documents(plan, trainable, notify)
+    return plan, with_fusion(trainable, plan.model) if isinstance(plan.model, Fusion) else trainable
 
 
 def read_long_documents(plan: RunPlan, trainable: TrainableModel, notify: Notify) -> RunPlan:

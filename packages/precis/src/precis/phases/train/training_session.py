@@ -17,6 +17,7 @@ from typing import Any, Literal, Required, TypedDict
 
 from torch import nn
 
+from precis.generation.model_location import SEEDS_FILE
 from precis.generation.model_metadata import DEFAULT
 from precis.messages import Notify, silent
 from precis.objectives.losses import BatchSource, InTurn, Objective
@@ -90,10 +91,15 @@ class Session:
             exports: folders that a finished run leaves in its run folder; a restart deletes them.
 
         Raises:
-            UserError: the folder contains something that precis did not write, or the starting model.
+            UserError: the folder contains something that precis did not write, runs with several seeds, or the
+                starting model.
         """
         self._request, self._exports = request, exports
         self.folder = claim_folder(request.out)
+        if (self.folder / SEEDS_FILE).is_file():
+            raise UserError(
+                f"{self.folder}: contains runs with several seeds; add --seeds, or use another --out"
+            )
         start = None if request.start in (None, DEFAULT) else Path(request.start)
         if start is not None and start.exists() and start.resolve().is_relative_to(self.folder.resolve()):
             raise UserError(

@@ -10,6 +10,7 @@ const make = (name, text = "", kind = "") => {
 };
 const STORE = "precis-history", MOST = 20, LONGEST_KEPT = 100000;
 const METHODS = { extract: "choose sentences", abstract: "write" };
+const MADE = { extract: "chosen sentences", abstract: "written summary" };
 const DOES = { extract: "This server's model chooses sentences of the document.", abstract: "This server's model writes the summary." };
 const PARTS = { topics: "Topics", decisions: "Decisions", actions: "Actions", questions: "Open questions" };
 const RANGES = { words: [10, 400, 10, 80], sentences: [1, 20, 1, 3] };
@@ -56,6 +57,19 @@ function addSetting(name) {
 
 const first = addSetting("First settings");
 const second = addSetting("Second settings");
+// Equal settings compare nothing: the second begins with the other method, or with half the length.
+const differ = () => {
+  const [mine, other] = [first, second].map((part) => (query) => part.querySelector(query));
+  for (const query of [".type", ".unit"]) { // a type sets its own unit
+    other(query).value = mine(query).value;
+    other(query).dispatchEvent(new Event("change"));
+  }
+  const rest = [...other(".mode").options].find(({ value }) => value !== mine(".mode").value);
+  if (rest) other(".mode").value = rest.value;
+  other(".slider").value = rest ? mine(".slider").value : Number(mine(".slider").value) / 2;
+  other(".slider").dispatchEvent(new Event("input"));
+};
+at("compare").addEventListener("change", () => { if (at("compare").checked) differ(); });
 const compare = () => {
   second.hidden = !at("compare").checked;
   first.querySelector("legend").hidden = second.hidden;
@@ -182,6 +196,17 @@ function changed() {
   tellStale();
 }
 at("text").addEventListener("input", changed);
+at("text").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("form").requestSubmit();
+});
+// A text pasted beside a summary is the next document: no field has to be opened for it.
+addEventListener("paste", (event) => {
+  const text = event.clipboardData.getData("text/plain");
+  if (at("source").hidden || event.target.closest("input, select, textarea") || !text.trim()) return;
+  event.preventDefault();
+  put(text);
+  at("text").focus();
+});
 
 function put(text) {
   edit();
@@ -479,11 +504,12 @@ const fail = (text) => {
   at("problem").hidden = !text;
 };
 
+const nameOf = (type) => first.querySelector(`.type option[value="${CSS.escape(type)}"]`)?.textContent || type;
 const label = (options) => {
   const [unit] = Object.keys(RANGES).filter((name) => options[name]);
   const length = unit ? `at most ${options[unit]} ${unit}` : "length that suits the text";
   const about = options.about ? `about “${options.about}”` : "";
-  return [options.type, about, METHODS[options.mode] || options.mode, length].filter(Boolean).join(", ");
+  return [options.type && nameOf(options.type), about, MADE[options.mode] || options.mode, length].filter(Boolean).join(", ");
 };
 
 // Show seconds, but do not announce each one.

@@ -1,0 +1,156 @@
+"""One training with several seeds: each seed is the run that it would be alone, and evaluation pools them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import precis
+from precis.evaluation.significance import OVER_RUNS
+from precis.phases.train.seed_runs import SeedRuns, runs_with_seeds, train_seeds
+from precis.training import Trained, TrainResult
+from precis_text.errors import UserError
+from tests.tiny_models import save
+
+SHAPE = ["hidden_size=16", "intermediate_size=32", "encoder_layers=1", "decoder_layers=1", "vocab_size=420"]
+BRIEF: dict[str, Any] = {
+    "recipe": "zcodepp-micro",
+    "steps": 2,
+    "batch_size": 2,
+    "max_source": 32,
+    "max_target": 8,
+    "select": "loss",
+    "settings": [*(f"model.{each}" for each in SHAPE), "generated_rows=0", "train.warmup_steps=1"],
+}
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pairs")
+    precis.write_synthetic(folder, {"train": 12, "dev": 3, "test": 4}, seed=0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two(pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> SeedRuns:
+    return train_seeds(precis.finetune, pairs, seeds=2, out=tmp_path_factory.mktemp("out") / "two", **BRIEF)
+
+
+def weights(run: Path) -> bytes:
+    return (run / "model" / "model.safetensors").read_bytes()
+
+
+def test_each_seed_is_the_run_that_it_would_be_alone(pairs: Path, two: SeedRuns, tmp_path: Path) -> None:
+    alone = precis.finetune(pairs, out=tmp_path / "alone", seed=1, **BRIEF)
+    assert list(two.runs) == [0, 1]
+    assert weights(two.folder / "seed-1") == weights(alone.folder)
+    assert weights(two.folder / "seed-0") != weights(two.folder / "seed-1")
+
+
+def test_the_table_has_every_score_and_the_mean_over_seeds(two: SeedRuns) -> None:
+    table = two.table()
+    scores = [run.result.best_metric for run in two.runs.values()]
+    assert None not in scores
+    assert [row[:2] for row in table.rows[:2]] == [[str(s), f"{scores[s]:.3f}"] for s in (0, 1)]
+    expected = OVER_RUNS.runs_interval(np.array(scores, dtype=np.float64)[:, None])
+    assert table.rows[2][:2] == ["mean", f"{expected.mean:.3f} [{expected.low:.3f}, {expected.high:.3f}]"]
+    assert two.interval == expected
+
+
+def test_more_seeds_are_added_to_those_that_are_there(pairs: Path, two: SeedRuns) -> None:
+    before = (two.folder / "seed-0" / "metrics.jsonl").read_bytes()
+    more = train_seeds(precis.finetune, pairs, seeds=3, out=two.folder, **BRIEF)
+    assert list(more.runs) == [0, 1, 2]
+    assert (two.folder / "seed-0" / "metrics.jsonl").read_bytes() == before
+    assert [run.name for run in runs_with_seeds(two.folder) or ()] == ["seed-0", "seed-1", "seed-2"]
+    back = train_seeds(precis.finetune, pairs, seeds=2, out=two.folder, **BRIEF)
+    assert list(back.runs) == [0, 1]
+    assert [run.name for run in runs_with_seeds(two.folder) or ()] == ["seed-0", "seed-1"]
+
+
+def test_an_interrupted_run_is_the_last_and_evaluation_asks_to_finish_it(tmp_path: Path) -> None:
+    def stopped(*, out: Path, seed: int, **_: object) -> Trained:
+        result = TrainResult(
+            step=1, total_steps=2, best_step=None, best_metric=None, best_checkpoint=out,
+            stopped_early=False, interrupted=seed == 1,
+        )  # fmt: skip
+        if seed == 0:
+            (out / "model").mkdir(parents=True)
+        return Trained(folder=out, result=result)
+
+    done = train_seeds(stopped, seeds=3, out=tmp_path / "out")
+    assert done.interrupted
+    assert list(done.runs) == [0, 1]
+    with pytest.raises(
+        UserError, match=r"seed-1: this run is not finished; repeat the command that trains in"
+    ):
+        runs_with_seeds(tmp_path / "out")
+    assert done.interval is None
+
+
+def test_evaluation_pools_the_runs_and_compares_them_with_another_model(
+    pairs: Path, two: SeedRuns, tmp_path: Path
+) -> None:
+    other = save("zcodepp", tmp_path / "other")
+    asked: Any = {"out": tmp_path / "scores", "baselines": False, "long": "truncate"}
+    report = precis.evaluate([two.folder, other], pairs, split="test", **asked)
+    pooled, single = report.systems
+    assert (pooled.name, single.name) == ("two beam 4", "other greedy")
+    assert [run.name for run in pooled.runs] == ["seed-0 beam 4", "seed-1 beam 4"]
+    rows = np.array([run.examples["rouge1"] for run in pooled.runs])
+    assert pooled.metrics["rouge1"] == OVER_RUNS.runs_interval(rows)
+    assert np.array_equal(pooled.examples["rouge1"], rows.mean(axis=0))
+    difference = report.differences["other greedy"]["rouge1"].difference
+    assert difference == OVER_RUNS.runs_interval(single.examples["rouge1"] - rows)
+    assert any("two beam 4: 2 runs; intervals cover examples and seeds" in note for note in report.notes)
+    scores = json.loads((tmp_path / "scores" / "scores.json").read_text())
+    assert list(scores["systems"]["two beam 4"]["runs"]) == ["seed-0 beam 4", "seed-1 beam 4"]
+    first = json.loads((tmp_path / "scores" / "examples.jsonl").read_text().splitlines()[0])
+    assert list(first["systems"]) == ["seed-0 beam 4", "seed-1 beam 4", "other greedy"]
+
+
+def test_a_prefix_and_a_grounded_model_have_seeds_too(pairs: Path, tmp_path: Path) -> None:
+    base = save("bart", tmp_path / "base", positions=128)
+    brief: Any = {**BRIEF, "settings": ["prefix.length=2", "generated_rows=0"], "learning_rate": 0.001}
+    brief.pop("recipe")
+    tuned = train_seeds(precis.tune, base, pairs, seeds=2, out=tmp_path / "tuned", **brief)
+    assert all((run.folder / "adapter").is_dir() for run in tuned.runs.values())
+    brief["settings"] = ["generated_rows=0"]
+    grounded = train_seeds(precis.ground, base, str(pairs), seeds=2, out=tmp_path / "grounded", **brief)
+    assert all(run.model is not None for run in grounded.runs.values())
+    assert len(runs_with_seeds(tmp_path / "tuned") or ()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"seeds": 0}, "--seeds 0: use 1 or more"), ({"seeds": 2, "seed": 2**32 - 1}, "--seed 4294967296: use")],
+)
+def test_seeds_that_do_not_exist_are_refused(options: dict[str, int], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message):
+        train_seeds(precis.finetune, "nowhere", out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_holds_one_run_or_runs_with_several_seeds(
+    pairs: Path, two: SeedRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(
+        UserError, match=r"contains runs with several seeds; add --seeds, or use another --out"
+    ):
+        precis.finetune(pairs, out=two.folder, **BRIEF)
+    with pytest.raises(UserError, match="contains a run or a search; use another --out"):
+        train_seeds(precis.finetune, pairs, seeds=2, out=two.folder / "seed-0", **BRIEF)
+    with pytest.raises(UserError, match=r"holds runs with several seeds, .* name one run, such as .*seed-0"):
+        precis.Summarizer.from_pretrained(two.folder)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match="--seeds runs in one process"):
+        train_seeds(precis.finetune, pairs, seeds=2, out=tmp_path / "out", **BRIEF)
+
+
+@pytest.mark.parametrize("content", ['{"seeds": []}', '{"seeds": ["../x"]}', '{"seed": 3}'])
+def test_a_damaged_record_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "seeds.json").write_text(content)
+    with pytest.raises(UserError, match=r"seeds\.json: lists no seeds; repeat the command that trained them"):
+        runs_with_seeds(tmp_path)
