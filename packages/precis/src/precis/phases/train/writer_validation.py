@@ -32,7 +32,7 @@ _LOSS_BATCH = 8
 FREE = "free_"
 """The start of the names of scores of summaries with all sentences as written."""
 WRITTEN = "written"
-"""The share of sentences that stay as written in strict mode."""
+"""The share of sentences in the model's own words in strict mode; the others are quotations."""
 
 
 class WriterValidation:
@@ -40,7 +40,7 @@ class WriterValidation:
 
     Its metrics are the loss and its parts; rouge1, rouge2 and rougeL of the summaries that `precis summarize` would
     print, and the same of those as written, with the ends of their intervals and their leads over chance; and the
-    share of sentences that stay as written.
+    share of sentences in the model's own words.
 
     Args:
         writer: the writer whose prompts the model is trained on.
