@@ -54,7 +54,7 @@ def test_the_loss_is_the_sum_over_rows_read_alone(model: LlamaForCausalLM) -> No
         scores = model(torch.tensor([prompt + summary])).logits[0].log_softmax(-1)
         expected -= sum(scores[len(prompt) - 1 + i, token].item() for i, token in enumerate(summary))
     assert loss.total.item() == pytest.approx(expected, rel=1e-6)  # the softmax is in fp32
-    assert (int(loss.num_targets), int(loss.num_tokens)) == (6, 19)  # type: ignore[arg-type]
+    assert (int(loss.num_targets), int(loss.num_tokens)) == (6, 19)
 
 
 def test_gradients_equal_those_of_all_logits(model: LlamaForCausalLM) -> None:

@@ -84,6 +84,13 @@ def test_merged_equals_unmerged_and_has_the_base_s_names(saved: Path, model: Lla
     assert set(model.state_dict()) == names
 
 
+def test_the_files_are_the_same_each_time_and_name_no_folder(saved: Path, tmp_path: Path) -> None:
+    config = json.loads((saved / "adapter_config.json").read_text())
+    assert config["target_modules"] == sorted(config["target_modules"])
+    assert config["base_model_name_or_path"] is None
+    assert str(tmp_path) not in (saved / "adapter_config.json").read_text()
+
+
 def test_peft_reads_the_folder(saved: Path, model: LlamaForCausalLM) -> None:
     from peft import PeftModel
 

@@ -87,6 +87,7 @@ class LowRankAdapter:
         """Write the files into an existing folder; the caller adds the checksums."""
         save_file(self.tensors(), folder / TENSORS, metadata={"format": "pt"})
         self._config.inference_mode = True
+        self._config.target_modules = sorted(self._config.target_modules)  # a set has another order in each process
         self._config.save_pretrained(folder)
         record = {"format": 1, "base": self.base.to_dict(), _KEY: self.settings.to_dict()}
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
