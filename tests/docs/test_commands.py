@@ -59,6 +59,8 @@ _SMALL = {
     "reproduce": "--threads=1",
 }
 """Command -> options with which it takes a second."""
+_WRITER = f"{_SHORT} --batch-size=4 --max-target=16 --set=generated_rows=2"
+"""The same for training a causal language model, whose prompt alone has hundreds of tokens."""
 
 
 def toy(words: Sequence[str]) -> list[str]:
@@ -67,6 +69,8 @@ def toy(words: Sequence[str]) -> list[str]:
         return list(words[1:])
     command = words[2] if words[1] in ("data", "probe", "judge") else words[1]
     options = _SMALL.get(command, "").split()
+    if command in ("finetune", "tune") and any(word.startswith("writers/") for word in words):
+        options = _WRITER.split()
     if command in ("finetune", "pretrain") and "--model" not in words:
         recipe = words[words.index("--recipe") + 1] if "--recipe" in words else ""
         shape = _PROPHETNET if recipe.startswith("prophetnet") else _ZCODEPP

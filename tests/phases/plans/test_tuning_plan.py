@@ -7,7 +7,7 @@ import pytest
 
 import precis
 from precis.phases.data.run_pairs import NamedPairs
-from precis.phases.plans.tuning_plan import plan_tuning
+from precis.phases.plans.tuning_plan import PrefixTuning, plan_tuning
 from precis_text.errors import UserError
 
 
@@ -21,6 +21,7 @@ def test_a_share_becomes_a_number_of_pairs_and_settings_go_to_prefix_or_run(tmp_
         share=0.25,
         settings=["prefix.length=7", "label_smoothing=0.2"],
     )
+    assert isinstance(planned, PrefixTuning)
     assert planned.request.examples == 5
     assert (planned.prefix.to_dict()["prefix"]["length"], planned.plan.label_smoothing) == (7, 0.2)
 

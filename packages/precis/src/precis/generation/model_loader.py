@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,6 +50,7 @@ from precis.storage.seal import check_sealed, checking_sealed
 from precis.threads import use_threads
 from precis.tuning.adapter_folder import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
+from precis.tuning.low_rank import base_record, is_low_rank, merge_low_rank
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError, first_line
 
@@ -120,8 +122,10 @@ def load_model(
     loaded = _load_base(location, device=device, dtype=dtype, kind=kind)
     if location.adapter is None:
         return loaded
-    exact = _record_before_rounding(location, kind) if dtype is torch.float16 else None
-    load_adapter(loaded.model, location.adapter, base=exact)
+    is_product = is_low_rank(location.adapter)
+    record = base_record if is_product else record_of
+    exact = _record_before_rounding(location, kind, record) if dtype is torch.float16 else None
+    (merge_low_rank if is_product else load_adapter)(loaded.model, location.adapter, base=exact)
     loaded.model.eval()
     if (location.adapter / GENERATION_CONFIG_NAME).is_file():
         values = read_json(location.adapter / GENERATION_CONFIG_NAME)
@@ -131,9 +135,11 @@ def load_model(
     return replace(loaded, use=location.use, source=location.source, folder=None)
 
 
-def _record_before_rounding(location: ModelLocation, kind: Kind) -> BaseRecord:
+def _record_before_rounding(
+    location: ModelLocation, kind: Kind, record: Callable[[PreTrainedModel], BaseRecord]
+) -> BaseRecord:
     """Return the base's record from its weights on disk, since float16 rounds differently from the record."""
-    return record_of(_load_base(location, device="cpu", dtype=torch.float32, kind=kind).model)
+    return record(_load_base(location, device="cpu", dtype=torch.float32, kind=kind).model)
 
 
 def _load_base(
@@ -216,7 +222,7 @@ def _check_architecture(config: PreTrainedConfig, source: str, kind: Kind) -> No
     if kind is AutoModelForCausalLM:
         raise UserError(f"{source}: a {name!r} model is not a causal language model")
     found = "a causal language model" if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING else f"a {name!r} model"
-    advice = "; precis.summarize and `precis summarize` take it" if "causal" in found else ""
+    advice = "; precis summarize, finetune and tune (lora) take it" if "causal" in found else ""
     raise UserError(
         f"{source}: {found} is not an encoder-decoder; use one like BART, T5, PEGASUS, LED or Z-Code++{advice}"
     )

@@ -110,13 +110,14 @@ def _last_linear(model: nn.Module, owner: Any) -> nn.Linear | None:
     """
     if owner.config.model_type not in _HEAD_IS_LAST | _BIAS_FOLLOWS:
         return None
-    if any(_is_compiled(module) for module in (model, owner)):
+    if any(is_compiled(module) for module in (model, owner)):
         return None
     head = owner.get_output_embeddings()
     return head if type(head) is nn.Linear else None  # a wrapped head may do more than multiply
 
 
-def _is_compiled(module: Any) -> bool:
+def is_compiled(module: Any) -> bool:
+    """Return whether torch compiles a module as a whole, so that hooks added later do nothing."""
     return isinstance(module, torch._dynamo.OptimizedModule) or module._compiled_call_impl is not None
 
 

@@ -68,6 +68,8 @@ def recipe(name: str) -> RunPlan:
 
 
 FOR_PRETRAINED = "pretrained"
+FOR_WRITERS = "pretrained-writer"
+"""The training settings of causal language models."""
 FROM_DEFAULT = "pretrained-few"
 """The recipe that starts from the model that comes with precis, unless the user names another."""
 _SIZES = ("micro", "mini", "small", "base", "large")
@@ -114,7 +116,7 @@ def recipe_to_ground(start: str | ModelLocation) -> str:
 
 def recipe_to_finetune(start: str | ModelLocation) -> str:
     """Return the recipe of `start`'s size for the smallest and the papers' large models, else the one for pre-trained
-    models.
+    models. Causal language models have a recipe of their own.
 
     With a learning rate of 3e-5 the smallest models learn next to nothing in a few epochs. For the large models the
     papers print a schedule: Z-Code++ in Table 8, ProphetNet in sections 3.2 and 3.3.
@@ -122,7 +124,10 @@ def recipe_to_finetune(start: str | ModelLocation) -> str:
     Raises:
         UserError: the model does not exist.
     """
-    name = recipe_to_ground(start)
+    location = locate(start)
+    if location.is_writer:
+        return FOR_WRITERS
+    name = recipe_to_ground(location)
     return name if name in (*TRAINED_FROM_NOTHING, *_OF_THE_PAPERS) else FOR_PRETRAINED
 
 
@@ -172,6 +177,6 @@ def count_parameters(shape: Shape) -> Size:
 
 if __name__ == "__main__":
     print(f"{'recipe':<17}{'without embeddings':>20}{'with':>12}")
-    for run in (recipe(name) for name in RECIPES if name != FOR_PRETRAINED):
+    for run in (recipe(name) for name in RECIPES if name not in (FOR_PRETRAINED, FOR_WRITERS)):
         size = count_parameters(run.shape)
         print(f"{run.name:<17}{size.without_embeddings / 1e6:>18.1f} M{size.total / 1e6:>10.1f} M")

@@ -30,6 +30,7 @@ _DIGESTS = {
     "data": ("other training pairs", "other validation pairs"),
     "tokenizer": ("another tokenizer",),
     "base": ("another base model",),
+    "prompts": ("other prompts", "other passages of the documents"),
     "corpora": ("another corpus",),
 }
 

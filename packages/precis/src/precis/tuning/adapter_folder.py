@@ -47,16 +47,43 @@ class BaseRecord(Settings):
     shapes: tuple[str, ...]
     digest: str
 
+    def check(self, found: BaseRecord, *, name: str, rounded: bool = False) -> None:
+        """Check that a base is the one that an adapter was trained on.
+
+        Args:
+            name: the adapter's name for the error message.
+            rounded: whether the weights are float16, so that a different digest does not prove a different base.
+
+        Raises:
+            UserError: if class, shapes or weights differ; the message names both.
+        """
+        for what, own, other in (
+            ("model class", self.architecture, found.architecture),
+            ("layers x heads x width", ", ".join(self.shapes), ", ".join(found.shapes)),
+            ("weights (digest)", self.digest[:12], found.digest[:12]),
+        ):
+            if own != other:
+                remedy = "load it on the base it was trained on"
+                if rounded and what.startswith("weights"):
+                    remedy = "float16 weights cannot be checked, so load the base in float32 or bfloat16"
+                raise UserError(
+                    f"{name} was trained on {self.architecture} and does not fit this "
+                    f"{found.architecture}: {what} {own} against {other}; {remedy}"
+                )
+
 
 def describe_base(model: nn.Module, shapes: Mapping[Site, SiteShape], weights: Iterable[str]) -> BaseRecord:
     """Return the record of a base model.
 
     Args:
+        shapes: the shapes of its sites; empty for an adapter that has none.
         weights: names of its parameters, without those of a prefix.
     """
     return BaseRecord(
         architecture=type(model).__name__,
-        shapes=tuple(f"{s.layers}x{s.heads}x{s.head_width}" for s in (shapes[site] for site in Site)),
+        shapes=tuple(
+            f"{s.layers}x{s.heads}x{s.head_width}" for s in (shapes[site] for site in Site if site in shapes)
+        ),
         digest=_digest(model, weights),
     )
 
@@ -101,27 +128,8 @@ class Adapter:
     name: str = "this adapter"
 
     def check(self, base: BaseRecord, *, rounded: bool = False) -> None:
-        """Check that a base is the one that the adapter was trained on.
-
-        Args:
-            rounded: whether its weights are float16, so that a different digest does not prove a different base.
-
-        Raises:
-            UserError: if class, shapes or weights differ; the message names both.
-        """
-        for what, own, other in (
-            ("model class", self.base.architecture, base.architecture),
-            ("layers x heads x width", ", ".join(self.base.shapes), ", ".join(base.shapes)),
-            ("weights (digest)", self.base.digest[:12], base.digest[:12]),
-        ):
-            if own != other:
-                remedy = "load it on the base it was trained on"
-                if rounded and what.startswith("weights"):
-                    remedy = "float16 weights cannot be checked, so load the base in float32 or bfloat16"
-                raise UserError(
-                    f"{self.name} was trained on {self.base.architecture} and does not fit this "
-                    f"{base.architecture}: {what} {own} against {other}; {remedy}"
-                )
+        """Check that a base is the one that the adapter was trained on; see `BaseRecord.check`."""
+        self.base.check(base, name=self.name, rounded=rounded)
 
     def save(self, folder: str | Path) -> None:
         """Write both files to a folder with checksums; replace an adapter that is already there.
@@ -149,8 +157,12 @@ class Adapter:
         if folder.is_dir():
             check_inside(folder)
         check_sealed(folder)
-        record = _record(folder)
-        tensors = _read_tensors(folder / TENSORS)
+        record = read_record(folder)
+        if "tuning" not in record:
+            raise UserError(
+                f"{folder}: is a low-rank adapter, not a prefix; use it with --model, or in precis.generation"
+            )
+        tensors = read_adapter_tensors(folder / TENSORS)
         try:
             tuning, base = Tuning.from_dict(record["tuning"]), BaseRecord.from_dict(record["base"])
         except (UserError, TypeError, ValueError, AttributeError) as problem:
@@ -166,8 +178,12 @@ def is_adapter(folder: str | Path) -> bool:
     return (Path(folder) / RECORD).is_file()
 
 
-def _read_tensors(file: Path) -> dict[str, Tensor]:
-    """Return the keys and values; refuse any that are not float32 or not finite."""
+def read_adapter_tensors(file: Path) -> dict[str, Tensor]:
+    """Return an adapter's tensors.
+
+    Raises:
+        UserError: if the file cannot be read, or a tensor is not float32 or not finite.
+    """
     try:
         headers = read_header(file)
     except UserError as problem:
@@ -188,7 +204,12 @@ def _read_tensors(file: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def _record(folder: Path) -> dict[str, Any]:
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the content of an adapter's record.
+
+    Raises:
+        UserError: if it is missing, damaged or of another version.
+    """
     file = folder / RECORD
     if not file.is_file():
         raise UserError(
@@ -197,7 +218,7 @@ def _record(folder: Path) -> dict[str, Any]:
     try:
         record = parse_json(read_bounded(file, limit=MAX_BYTES))
         form = record["format"]
-        record["base"], record["tuning"]
+        record["base"], "tuning" in record or record["low_rank"]
     except (ValueError, KeyError, TypeError) as problem:
         raise UserError(f"{file} is damaged ({problem!r}); copy the adapter again") from None
     if form != _FORMAT:

@@ -36,8 +36,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         help=(
-            "Encoder-decoder to start from: a run folder, a model folder, hub:owner/name, or default, the model "
-            "included with precis."
+            "Encoder-decoder or causal language model to start from: a run folder, a model folder, hub:owner/name, or "
+            "default, the model included with precis."
         ),
     ),
 ]
@@ -47,8 +47,9 @@ Recipe = Annotated[
         "--recipe",
         help=(
             "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or "
-            "-large, or prophetnet-micro, -mini, -base or -large. pretrained, pretrained-small: training "
-            "settings for --model. pretrained-few: start from the model included with precis. Default: by the number "
+            "-large, or prophetnet-micro, -mini, -base or -large. pretrained, pretrained-small, "
+            "pretrained-writer: training settings for --model. pretrained-few: start from the model included with "
+            "precis. Default: by the number "
             "of pairs and their language, or by the type and size of --model."
         ),
         autocompletion=recipe_names,

@@ -1,4 +1,4 @@
-"""`precis tune`: train a prefix on a frozen model."""
+"""`precis tune`: train a prefix or a low-rank adapter on a frozen model."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ Out = Annotated[
     typer.Option("--out", help="Run folder; the finished adapter is in its adapter/.", show_default=False),
 ]
 Method = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--method",
         help=(
             "How tokens attend to the prefix, and whether encoder attention is sparse: prefix, uniblock, "
-            "hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md)."
+            "hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md); or lora, "
+            "low-rank adapters. Default: lora for a causal language model, else hierblock+softsa."
         ),
     ),
 ]
@@ -94,10 +95,12 @@ Space = Annotated[
         "units=equal, sentences, paragraphs, turns or marked, the units of source blocks; "
         "target_length, expected tokens per summary (default: the training mean); initial_text, "
         "initial words of the prefix\n\n"
+        "lora.rank=8 and lora.alpha=16, for --method lora\n\n"
         "Examples:\n\n"
         "precis tune --model facebook/bart-large --task e2e --data DIR --out runs/e2e\n\n"
         "precis tune --model runs/ground --method prefix --set prefix.length=20 --data pairs --out runs/mine\n\n"
         "precis tune --model facebook/bart-large --task xsum --share 0.05 --sampling-seed 1 --out runs/few\n\n"
+        "precis tune --model writers/smollm2 --data pairs --out runs/lora\n\n"
         "precis tune --model runs/ground --method hierblock --data pairs --search --out runs/search\n\n"
         "precis summarize FILE --model runs/e2e\n\n"
         "To resume an interrupted run, repeat the command."
@@ -108,7 +111,7 @@ def tune(
     *,
     model: Model,
     out: Out,
-    method: Method = "hierblock+softsa",
+    method: Method = None,
     task: TaskToTrain = None,
     data: Data = None,
     dev: Dev = None,
@@ -126,9 +129,10 @@ def tune(
     columns: ColumnOptions,
     units_column: UnitsColumn = None,
 ) -> None:
-    """Train a prefix on a frozen model for one task, with a few thousandths of the model's parameters.
+    """Train a prefix on a frozen model for one task, with a few thousandths of the model's parameters; on a causal
+    language model, a low-rank adapter (LoRA).
 
-    Writes checkpoints (only of the prefix), metrics and curves to the run folder, the best adapter to its adapter/.
+    Writes checkpoints (only of the adapter), metrics and curves to the run folder, the best adapter to its adapter/.
     Give the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
     from precis.generation.model_names import refuse_missing

@@ -57,6 +57,7 @@ RECIPE_NAMES = (
     *(f"prophetnet-{size}" for size in _SIZES),
     "pretrained",
     "pretrained-small",
+    "pretrained-writer",
     "pretrained-few",
 )
 """The recipes for pairs, listed because the catalogue imports torch, which is too slow for shell completion."""

@@ -3,6 +3,7 @@
 All rows are concatenated as 32-bit integers, with an offset for each: a row is a view, not a copy.
 """
 
+import hashlib
 from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -53,6 +54,11 @@ class Ragged:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @property
+    def digest(self) -> str:
+        """A digest of all rows: 16 hexadecimal digits."""
+        return hashlib.sha256(self._offsets.tobytes() + self._flat.tobytes()).hexdigest()[:16]
 
     def __getitem__(self, index: int) -> Ids:
         if not 0 <= index < len(self):

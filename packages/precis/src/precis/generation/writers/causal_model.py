@@ -23,6 +23,9 @@ from precis.generation.input_plan import assumed_limit, input_limit
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import ModelLocation
 from precis.generation.writers.chat import Heard, Reply
+from precis_text.errors import UserError
+
+_REPLY = "reply"
 
 
 class CausalModel:
@@ -71,11 +74,11 @@ class CausalModel:
 
     def size(self, messages: Sequence[Message], answer: str) -> int:
         """Return the tokens of a prompt."""
-        return len(self._ids(messages, answer))
+        return len(self.ids(messages, answer))
 
     def reply(self, messages: Sequence[Message], answer: str, *, most: int, heard: Heard | None) -> Reply:
         """Return the reply of greedy search, of at most `most` tokens."""
-        ids = torch.tensor([self._ids(messages, answer)], device=self.model.device)
+        ids = torch.tensor([self.ids(messages, answer)], device=self.model.device)
         ends = self._ends()
         watching = StoppingCriteriaList([_Watching(ids.shape[1], heard)] if heard else [])
         with torch.inference_mode():
@@ -94,7 +97,8 @@ class CausalModel:
         text = self.tokenizer.decode(new, skip_special_tokens=True)
         return Reply(cast(str, text), len(new), bool(new) and new[-1] in ends)
 
-    def _ids(self, messages: Sequence[Message], answer: str) -> list[int]:
+    def ids(self, messages: Sequence[Message], answer: str) -> list[int]:
+        """Return the token ids of a prompt."""
         if self.tokenizer.chat_template is None:
             text = "\n\n".join([*(message.content for message in messages), answer])
             return cast(list[int], self.tokenizer(text, verbose=False)["input_ids"])
@@ -105,6 +109,23 @@ class CausalModel:
             enable_thinking=False,  # a variable of the templates of models that think aloud
         )
         return cast(list[int], self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def closing(self) -> int:
+        """Return the id that ends a reply: the first end mark after a reply in the chat template, else the tokenizer's.
+
+        Raises:
+            UserError: if there is neither a chat template nor an end mark.
+        """
+        ends = self._ends()
+        if self.tokenizer.chat_template is None or not ends:
+            raise UserError(
+                "the tokenizer lacks a chat template or an end mark, so it does not say how a reply ends; use an "
+                "instruct model, or add chat_template to its tokenizer_config.json"
+            )
+        chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _REPLY}]
+        text = cast(str, self.tokenizer.apply_chat_template(chat, tokenize=False))
+        after = self.tokenizer(text.rpartition(_REPLY)[2], add_special_tokens=False)["input_ids"]
+        return next((token for token in after if token in ends), ends[-1])
 
     def _ends(self) -> list[int]:
         """Return the ids that end a reply."""

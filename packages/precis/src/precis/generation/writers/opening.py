@@ -49,4 +49,4 @@ def open_writer(
         chat = Endpoint.at(str(found.place), allow_remote=allow_remote, context=context)
     else:
         chat = CausalModel.from_pretrained(found, device=device, context=context)
-    return Writer(chat, choose=choose, check=check, language=language)
+    return Writer(chat, choose=choose, check=check, language=language, instruction=found.use.instruction)

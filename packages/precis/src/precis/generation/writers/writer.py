@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Unpack, cast
 
-from precis.data.text.prompts import Prompt
+from precis.data.text.prompts import Message, Prompt
 from precis.generation.decoder_batches import Watch
 from precis.generation.input_plan import How, Long
 from precis.generation.summarizer import StreamOptions
@@ -61,6 +61,7 @@ class Writer:
         choose: chooses the passages of a long document, and the quotations where nothing written stays.
         check: "strict" replaces sentences that the document does not support; "free" lets all stay.
         language: ISO 639-1 code of the summaries; if None, each document's own.
+        instruction: replaces the prompt's sentence that names the form, unless it is "".
 
     Attributes:
         max_source: the longest prompt and reply together, in tokens.
@@ -77,10 +78,11 @@ class Writer:
         choose: Choose = by_centrality,
         check: Check = "strict",
         language: str | None = None,
+        instruction: str = "",
     ) -> None:
         if chat.context < 4 * _LEAST_ROOM:
             raise UserError(f"a context of {chat.context} tokens is too short for a prompt; use 128 or more")
-        self.chat, self.check, self.language = chat, check, language
+        self.chat, self.check, self.language, self.instruction = chat, check, language, instruction
         self.settings = GenerationSettings(max_tokens=_LONGEST)
         self.max_source, self.limit_is_assumed = chat.context, chat.context_is_assumed
         self._choose = choose
@@ -101,7 +103,7 @@ class Writer:
             settings: only `max_tokens` applies, for summaries without a requested length.
             form, type, about, length, lengths: see `precis.generation.summarizer.Summarizer.stream`. Caps in words
                 and sentences are never exceeded.
-            instruction: replaces the prompt's sentence that names the form.
+            instruction: replaces the prompt's sentence that names the form; if None, the writer's own does.
             long: how to read a document that does not fit the context: the best "passages" in their order (the
                 default), in pieces ("chunk"), whose summaries are summarized, or its start ("truncate").
             skip_empty: give a document without words an empty summary, with 0 `document_tokens`.
@@ -121,7 +123,9 @@ class Writer:
         lengths = cast(LengthOptions, {name: options[name] for name in LENGTH_OPTIONS if name in options})  # type: ignore[literal-required]
         wanted = chosen_form(get("form"), get("type"), get("about"))
         own = chosen_length(get("length"), lengths)
-        prompt = Prompt(form=wanted.name, question=wanted.about, instruction=get("instruction") or "")
+        given = get("instruction")
+        instruction = self.instruction if given is None else given
+        prompt = Prompt(form=wanted.name, question=wanted.about, instruction=instruction)
         asked = _Asked(prompt, get("settings") or self.settings, get("long") or "passages", get("watch"))
         hear = get("hear")
         if wanted.is_plain:
@@ -158,16 +162,15 @@ class Writer:
 
     def _written(self, text: str, tokens: int, asked: _Asked, length: Length) -> Summary:
         """Return the summary of one document."""
-        language = self._language(text)
-        source = Readable(text, for_readers(text, extraction_units(text)))
-        prompt = replace(asked.prompt, language=language, length=length)
-        window = decoding_window(asked.settings, length, ratio=tokens_per_word(tokens, text), document=tokens)
-        turn = _Turn(self.chat, prompt, min(window.max_tokens, self.chat.context // 4), asked.watch)
+        source, turn = self._begun(text, tokens, asked, length)
         read = self._read(source, turn, asked.long)
         reply, written, ended = turn.reply(read.text)
+        language = turn.prompt.language
         sentences = self._checked(source, reply, ended=ended, language=language, length=length)
         fitted, finished = _fitted(sentences, length, self.chat.count)
-        made = "\n".join(each.text for each in fitted) if prompt.form == "key-points" else _joined(fitted)
+        made = (
+            "\n".join(each.text for each in fitted) if turn.prompt.form == "key-points" else _joined(fitted)
+        )
         if length.short == "keep" and length_in_words(made) > length_in_words(text):
             return kept(text, tokens)
         return Summary(
@@ -179,6 +182,27 @@ class Writer:
             how=read.how,
             pieces=read.pieces,
             sentences=tuple(fitted),
+        )
+
+    def _begun(self, text: str, tokens: int, asked: _Asked, length: Length) -> tuple[Readable, _Turn]:
+        """Return a document with the units that may be read, and the prompts about it."""
+        prompt = replace(asked.prompt, language=self._language(text), length=length)
+        window = decoding_window(asked.settings, length, ratio=tokens_per_word(tokens, text), document=tokens)
+        turn = _Turn(self.chat, prompt, min(window.max_tokens, self.chat.context // 4), asked.watch)
+        return Readable(text, for_readers(text, extraction_units(text))), turn
+
+    def prompt_for(self, document: str) -> DocumentPrompt:
+        """Return the prompt of a document that is summarized without options, to train on.
+
+        Raises:
+            UserError: if the prompt does not fit the context.
+        """
+        text = unmarked(main_part(document))
+        asked = _Asked(Prompt(instruction=self.instruction), self.settings, "passages", None)
+        source, turn = self._begun(text, self.chat.count(text), asked, ANY_LENGTH)
+        read = self._read(source, turn, "passages")
+        return DocumentPrompt(
+            turn.messages(read.text), turn.prompt.answer, read.how == "whole", bool(read.text.strip())
         )
 
     def _language(self, text: str) -> str | None:
@@ -203,7 +227,7 @@ class Writer:
         if not fits("word " * _LEAST_ROOM):
             raise UserError(
                 f"a prompt of {turn.size('')} tokens and a reply of {turn.most} leave no room for a document in a "
-                f"context of {self.chat.context}; ask for a shorter summary, or use a longer context"
+                f"context of {self.chat.context}; ask for a shorter summary, or use a longer context (--max-source)"
             )
         count = self.chat.count
         if fits(whole):
@@ -252,6 +276,23 @@ _UNCUT = Sentences(count=1000)
 
 
 @dataclass(frozen=True)
+class DocumentPrompt:
+    """The prompt of a document.
+
+    Attributes:
+        messages: its messages.
+        answer: the words before the answer of a model without a chat template.
+        is_whole: True if it holds the whole document.
+        has_words: True if it holds some of the document.
+    """
+
+    messages: Sequence[Message]
+    answer: str
+    is_whole: bool
+    has_words: bool
+
+
+@dataclass(frozen=True)
 class _Asked:
     """The options of one call of `stream`."""
 
@@ -280,9 +321,13 @@ class _Turn:
     most: int
     watch: Watch | None
 
+    def messages(self, text: str) -> list[Message]:
+        """Return the prompt with a text."""
+        return self.prompt.messages(text, control=self.chat.control)
+
     def size(self, text: str) -> int:
         """Return the tokens of the prompt with a text."""
-        return self.chat.size(self.prompt.messages(text, control=self.chat.control), self.prompt.answer)
+        return self.chat.size(self.messages(text), self.prompt.answer)
 
     @property
     def room(self) -> int:
@@ -297,7 +342,7 @@ class _Turn:
         """Return the reply as plain text, its tokens, and whether the model ended it."""
         watch = self.watch
         reply = self.chat.reply(
-            self.prompt.messages(text, control=self.chat.control),
+            self.messages(text),
             self.prompt.answer,
             most=self.most,
             heard=None if watch is None else lambda tokens: watch(0, 1, tokens),

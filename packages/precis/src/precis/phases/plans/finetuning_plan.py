@@ -13,6 +13,7 @@ from typing import Any, Literal, Unpack, overload
 from precis.data.tasks.label_schema import answers_of
 from precis.data.tasks.tasks import task as task_named
 from precis.evaluation.task_scores import label_measure, task_scorers
+from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import NamedPairs, PairSources, named_pairs, text_of
 from precis.phases.search.grid_search import (
     FineTunedModel,
@@ -33,6 +34,7 @@ from precis.phases.train.starting_point import (
 from precis.phases.train.training_session import RunOptions
 from precis.recipes.catalogue import (
     FOR_PRETRAINED,
+    FOR_WRITERS,
     FROM_DEFAULT,
     RECIPES,
     TRAINED_FROM_NOTHING,
@@ -237,7 +239,7 @@ def _check_together(options: FineTuningOptions, *, search: bool) -> None:
     if options.get("answer") == "head" and search:
         raise UserError("--search is for models that write; omit --search or --answer head")
     recipe = options.get("recipe")
-    if recipe in ("pretrained", "pretrained-small") and options.get("model") is None:
+    if recipe in ("pretrained", "pretrained-small", FOR_WRITERS) and options.get("model") is None:
         raise UserError(f"--recipe {recipe} is for an existing model; name it with --model, or omit --recipe")
 
 
@@ -286,6 +288,8 @@ def _beginning(
 ) -> Beginning:
     """Return the recipe and the starting model: as given, or by the other of the two, or by the pairs."""
     recipe, model = options.get("recipe"), text_of(options.get("model"))
+    if search and model is not None and locate(model).is_writer:
+        raise UserError(f"{model}: is a causal language model, and --search is for encoder-decoders; omit it")
     if recipe is not None and model is not None:
         return Beginning(recipe=recipe, model=model)
     if recipe is not None:
@@ -317,8 +321,9 @@ def _beginning(
 def _suited_to(model: str) -> Beginning:
     """Return the recipe whose training settings suit a given model."""
     chosen = recipe_to_finetune(model)
-    if chosen == FOR_PRETRAINED:
-        why = f"no --recipe: the settings for pre-trained models (--recipe {chosen})"
+    if chosen in (FOR_PRETRAINED, FOR_WRITERS):
+        kind = "pre-trained" if chosen == FOR_PRETRAINED else "causal language"
+        why = f"no --recipe: the settings for {kind} models (--recipe {chosen})"
     else:
         why = f"no --recipe: the training settings of {chosen}, the size of this model"
     return Beginning(recipe=chosen, model=model, why=why)

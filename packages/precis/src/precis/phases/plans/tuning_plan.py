@@ -1,4 +1,7 @@
-"""Plan the training of a prefix: apply the user's settings to the paper's, and check all before training."""
+"""Plan the training of an adapter: apply the user's settings to the paper's, and check all before training.
+
+An encoder-decoder gets a prefix, a causal language model a low-rank adapter.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Unpack, overload
 
+from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import NamedPairs, PairSources, examples_in_share, named_pairs
 from precis.phases.search.grid_search import Searched, refuse_search, refuse_without_search, search_as
 from precis.phases.search.prefix_search import PrefixSpace, TunedPrefix, prefix_space
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune_as
 from precis.phases.train.training_session import RunOptions
+from precis.phases.train.writer_training import train_writer
 from precis.recipes.prefix_recipes import (
     TunePlan,
     resolve_prefix,
@@ -22,7 +27,9 @@ from precis.recipes.prefix_recipes import (
 )
 from precis.recipes.run_options import PairTrainingOptions, option_changes, refuse_unknown
 from precis.recipes.run_plan import RunPlan
+from precis.recipes.writer_recipe import LORA, resolve_low_rank
 from precis.training import Callback, Trained
+from precis.tuning.low_rank import LowRank
 from precis_text.errors import UserError
 
 DEFAULT_METHOD = "hierblock+softsa"
@@ -33,7 +40,8 @@ class TuningOptions(RunOptions, PairTrainingOptions, total=False):
 
     Attributes:
         settings: settings of the prefix, such as `prefix.length=20`, and of the training.
-        method: how tokens attend to the prefix; one of `precis.tuning.discourse.METHODS`.
+        method: how tokens attend to the prefix, one of `precis.tuning.discourse.METHODS`; or "lora" for a causal
+            language model. If None, lora for a causal language model, else hierblock+softsa.
         instruction: text before each document; if None, the task's for a grounded model, else none.
         examples: number of training pairs, drawn at random; if None, all.
         share: share of the training pairs to draw instead, in (0, 1].
@@ -43,7 +51,7 @@ class TuningOptions(RunOptions, PairTrainingOptions, total=False):
         callbacks: callbacks of the loop; if None, the standard ones. A search uses the standard ones.
     """
 
-    method: str
+    method: str | None
     instruction: str | None
     examples: int | None
     share: float | None
@@ -103,15 +111,28 @@ class PrefixTuning:
         return search_as(subject, self.request, space=space, trials=self.trials)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LowRankTuning:
+    """A planned training of a low-rank adapter; see `PrefixTuning`."""
+
+    low_rank: LowRank
+    plan: RunPlan
+    request: PairRequest
+
+    def run(self) -> Trained:
+        """Train in the run folder, or resume that run, and export the best adapter; see `PrefixTuning.run`."""
+        return train_writer(self.plan, self.request, low_rank=self.low_rank)
+
+
 def plan_tuning(
     base: str | Path, pairs: NamedPairs, *, search: bool = False, **options: Unpack[TuningOptions]
-) -> PrefixTuning:
+) -> PrefixTuning | LowRankTuning:
     """Apply the options to the paper's settings, and check all before training.
 
     Args:
         base: the model to attach to, which does not change: a run folder, a Hugging Face folder or a hub name.
         pairs: the pairs to train on and to validate on.
-        search: a search over the ranges of Table 7.
+        search: a search over the ranges of Table 7, for a prefix.
         options: see `TuningOptions`.
 
     Raises:
@@ -119,8 +140,11 @@ def plan_tuning(
     """
     refuse_unknown(options, TuningOptions, of="tune")
     refuse_without_search(options, search=search)
+    method = _method(str(base), options.get("method"))
+    if method == LORA:
+        return _plan_low_rank(base, pairs, options, search=search)
     of_prefix, of_run = split_assignments(options.get("settings") or ())
-    prefix = resolve_prefix(pairs.task, options.get("method", DEFAULT_METHOD), of_prefix)
+    prefix = resolve_prefix(pairs.task, method, of_prefix)
     changes = option_changes(options)
     plan = resolve_tuning(pairs.task, changes=changes, assignments=of_run, select=options.get("select"))
     set_rate = "train.learning_rate" in changes or any("train.learning_rate" in each for each in of_run)
@@ -132,11 +156,7 @@ def plan_tuning(
     units = pairs.units_column
     if units is not None and "units=marked" not in [each.replace(" ", "") for each in of_prefix]:
         raise UserError(f"--units-column {units} is for --set units=marked; add that, or omit it")
-    sources = pairs.sources()
-    examples = _examples(sources, options, seed=plan.train.seed)
-    names = PairRequest.__dataclass_fields__.keys() - {"sources", "start", "examples"}
-    given = {name: value for name, value in options.items() if name in names}
-    request = PairRequest(sources=sources, start=str(base), examples=examples, **given)  # type: ignore[arg-type]
+    request = _request(base, pairs, options, seed=plan.train.seed)
     if not search:
         refuse_search(request.out)
         return PrefixTuning(prefix=prefix, plan=plan, request=request)
@@ -144,6 +164,58 @@ def plan_tuning(
     space = prefix_space(prefix.method, asked=asked, ranges=options.get("space") or ())
     trials = options.get("trials")
     return PrefixTuning(prefix=prefix, plan=plan, request=request, space=space, trials=trials)
+
+
+def _method(base: str, method: str | None) -> str:
+    """Return the method for a base: the given one, or the usual one for its kind of model.
+
+    A missing base is not an error here: without it, settings that contradict each other are refused first.
+
+    Raises:
+        UserError: the method is lora, and the base is missing or an encoder-decoder.
+    """
+    if method not in (None, LORA):
+        return method
+    try:
+        is_writer = locate(base).is_writer
+    except UserError:
+        if method == LORA:
+            raise
+        return DEFAULT_METHOD
+    if method == LORA and not is_writer:
+        raise UserError(
+            f"--method {LORA} is for causal language models, and {base} is none; use --method {DEFAULT_METHOD}, or "
+            "another prefix"
+        )
+    return LORA if is_writer else DEFAULT_METHOD
+
+
+def _plan_low_rank(
+    base: str | Path, pairs: NamedPairs, options: TuningOptions, *, search: bool
+) -> LowRankTuning:
+    """Plan the training of a low-rank adapter."""
+    if search:
+        raise UserError(f"--search is for prefixes, and {base} is a causal language model; omit it")
+    if pairs.units_column is not None:
+        raise UserError(f"--units-column {pairs.units_column} is for a prefix with blocks; omit it")
+    low_rank, plan = resolve_low_rank(
+        pairs.task,
+        changes=option_changes(options),
+        assignments=options.get("settings") or (),
+        select=options.get("select"),
+    )
+    request = _request(base, pairs, options, seed=plan.train.seed)
+    refuse_search(request.out)
+    return LowRankTuning(low_rank=low_rank, plan=plan, request=request)
+
+
+def _request(base: str | Path, pairs: NamedPairs, options: TuningOptions, *, seed: int) -> PairRequest:
+    """Return the pairs, the base and the run folder of a training whose run has this seed."""
+    sources = pairs.sources()
+    examples = _examples(sources, options, seed=seed)
+    names = PairRequest.__dataclass_fields__.keys() - {"sources", "start", "examples"}
+    given = {name: value for name, value in options.items() if name in names}
+    return PairRequest(sources=sources, start=str(base), examples=examples, **given)  # type: ignore[arg-type]
 
 
 @overload
@@ -173,7 +245,7 @@ def tune(
     search: bool = False,
     **options: Unpack[NamedTuningOptions],
 ) -> Trained | Searched:
-    """Train a prefix on a frozen model, as `precis tune` does; a repeated call resumes the run.
+    """Train a prefix, or a causal language model's low-rank adapter, as `precis tune` does; a repeated call resumes.
 
     Args:
         base: the model to attach to, which does not change: a run folder, a Hugging Face folder or a hub name.
@@ -199,7 +271,10 @@ def tune(
     refuse_unknown(options, NamedTuningOptions, of="tune")
     pairs, others = named_pairs(data, options)
     planned = plan_tuning(base, pairs, search=search, **others)
-    return planned.search() if search else planned.run()
+    if search:
+        assert isinstance(planned, PrefixTuning)
+        return planned.search()
+    return planned.run()
 
 
 def _examples(sources: PairSources, options: TuningOptions, *, seed: int) -> int | None:

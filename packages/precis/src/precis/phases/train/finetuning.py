@@ -16,6 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from precis.data.tasks.label_schema import answers_of
 from precis.data.text.unigram_tokenizer import load_tokenizer, train_tokenizer
+from precis.generation.model_location import locate
 from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
 from precis.phases.train.classifier_training import load_encoder, train_classifier, with_head
 from precis.phases.train.pair_training import (
@@ -35,6 +36,7 @@ from precis.phases.train.trainable_model import (
 )
 from precis.phases.train.training_pairs import TrainingPairs
 from precis.phases.train.training_session import MODEL_FOLDER, Session
+from precis.phases.train.writer_training import train_writer
 from precis.recipes.planning import resolve_run
 from precis.recipes.run_plan import Fusion, RunPlan
 from precis.storage.settings_change import refuse_change
@@ -87,6 +89,8 @@ def finetune(
 
 def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
     """Fine-tune as a request describes; see `finetune`."""
+    if request.start is not None and request.answer == "text" and locate(request.start).is_writer:
+        return train_writer(run, request)
     given = run.model if isinstance(run.model, Fusion) else None
     plan = replace(run, model=run.shape if request.start is None else given)
     by_head = request.answer == "head"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from precis.data.rows.hub import PREFIX
-from precis.generation.model_location import default_model, has_default_model
-from precis.generation.model_metadata import DEFAULT, load_use
+from precis.generation.model_location import default_model, has_default_model, locate
+from precis.generation.model_metadata import DEFAULT, PACKAGES, load_use
 from precis.phases.run_folder import assignments
 from precis.training.validation import high_of, is_bound, low_of
 from precis.version import __version__
@@ -51,7 +51,7 @@ def licence_of(start: str | None) -> str:
     """Return the licence that the weights of a model on this machine carry; "" for a new model or an unknown one."""
     if start is None or start.startswith(PREFIX):
         return ""
-    place = default_model() if start == DEFAULT else Path(start).expanduser()
+    place = (locate(start).folder if start in PACKAGES else None) or Path(start).expanduser()
     inner = place / "model"
     return load_use(inner if inner.is_dir() else place).licence if place.is_dir() else ""
 
@@ -85,7 +85,7 @@ def _front(facts: CardFacts) -> str:
 
 
 def _is_on_hub(start: str) -> bool:
-    return start.startswith(PREFIX) or (start != DEFAULT and not Path(start).expanduser().exists())
+    return start.startswith(PREFIX) or (start not in PACKAGES and not Path(start).expanduser().exists())
 
 
 def _origin(facts: CardFacts) -> str:
@@ -99,6 +99,8 @@ def _base(start: str) -> str:
     included = has_default_model() and Path(start).expanduser() == default_model()
     if start == DEFAULT or included:
         return _INCLUDED
+    if start in PACKAGES:
+        return f"the model `{start}` of the package {PACKAGES[start].replace('_', '-')}"
     return f"`{start.removeprefix(PREFIX) if _is_on_hub(start) else Path(start).name}`"
 
 

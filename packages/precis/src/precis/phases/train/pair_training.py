@@ -93,6 +93,11 @@ class PairRequest(RunRequest):
             pairs.draw(self.examples, seed=seed if self.sampling_seed is None else self.sampling_seed)
         return pairs
 
+    def draw_identity(self, *, seed: int) -> dict[str, int | None]:
+        """Return what determines the sample, for a run with this seed."""
+        drawn_apart = self.examples is not None and self.sampling_seed != seed
+        return {"examples": self.examples, "sampling_seed": self.sampling_seed if drawn_apart else None}
+
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedPairs:
@@ -107,6 +112,7 @@ class PreparedPairs:
         identity: everything that the loss curve depends on besides the plan and the model.
         shared: number of validation pairs with the document of a training pair; if None, already reported.
         labels: targets of a head on the encoder, for the training pairs; if None, the decoder learns the summaries.
+        objective: what the model learns; if None, that of an encoder-decoder or of a head.
     """
 
     plan: RunPlan
@@ -117,6 +123,7 @@ class PreparedPairs:
     identity: Mapping[str, Any]
     shared: int | None = None
     labels: Tensor | None = None
+    objective: Objective | None = None
 
 
 def prepare_pairs(
@@ -149,7 +156,6 @@ def prepare_pairs(
     tell_cut(train, plan, "", notify)
     tell_cut(dev, plan, "dev ", notify)
     shown = evenly_spaced(pairs.dev, plan.generated_rows)
-    drawn_apart = request.examples is not None and request.sampling_seed != plan.train.seed
     return PreparedPairs(
         plan=plan,
         train=train,
@@ -165,8 +171,7 @@ def prepare_pairs(
         identity={
             "data": [reader.digest for reader in pairs.readers],
             "instruction": instruction,
-            "examples": request.examples,
-            "sampling_seed": request.sampling_seed if drawn_apart else None,
+            **request.draw_identity(seed=plan.train.seed),
         },
         shared=shared,
     )
@@ -224,10 +229,10 @@ def train_on_pairs(
     identity = {**common_identity(plan, trainable), **ready.identity}
     labels = ready.labels
     batches: BatchSource = bucketed if labels is None else LabelledBatches(bucketed, labels)
-    objective: Objective = pair_objective(plan, trainable.model) if labels is None else classification(plan)
+    own = pair_objective(plan, trainable.model) if labels is None else classification(plan)
     return session.run(
         trainable.model,
-        objective=objective,
+        objective=ready.objective or own,
         batches=batches,
         validate=ready.validate,
         settings=train,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.segments import UnitSegmenter
 from precis.messages import Notify
 from precis.phases.data.run_pairs import PairReader, PairSources, hold_out, percent, sample
-from precis.phases.train.trainable_model import TrainableModel
 from precis.recipes.run_plan import RunPlan
 from precis_text.control_characters import main_part
 
@@ -58,10 +58,24 @@ def read_pairs_of(sources: PairSources, *, seed: int) -> TrainingPairs:
     return TrainingPairs(train, dev, [reader], [note], sources.skip_bad)
 
 
+class ReadsPairs(Protocol):
+    """A model that turns pairs into token ids; see `TrainableModel.ids_of`."""
+
+    def ids_of(
+        self,
+        pairs: Iterable[Pair],
+        plan: RunPlan,
+        *,
+        instruction: str = "",
+        segmenter: UnitSegmenter | None = None,
+        skip: Callable[[int, str], None] | None = None,
+    ) -> TokenizedPairs: ...
+
+
 def tokenize_pairs(
     plan: RunPlan,
     pairs: TrainingPairs,
-    trainable: TrainableModel,
+    trainable: ReadsPairs,
     instruction: str,
     *,
     segmenter: UnitSegmenter | None = None,

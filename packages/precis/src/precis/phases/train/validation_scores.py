@@ -22,6 +22,7 @@ from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.task_scores import label_measure, task_scorers
 from precis.generation.summarizer import Summarizer
+from precis.generation.summary import Summary
 from precis.messages import Notify
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.recipes.run_plan import RunPlan
@@ -32,7 +33,7 @@ from precis_text.decoding_settings import GenerationSettings
 
 _GENERATION_BATCH = 50
 _LOSS_BATCH = 32
-_SCORES = ("rouge1", "rouge2", "rougeL")
+SCORES = ("rouge1", "rouge2", "rougeL")
 SAMPLES_FILE = "samples.jsonl"
 _KEPT = 300  # characters of a document that are kept with its summary
 _TOLD = 160  # characters of a summary that are logged
@@ -114,7 +115,7 @@ class Validation:
         self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
         references = (text for pair in shown for text in pair.all_references)
         language = task(task_name).language if task_name else None
-        self._rouge = Rouge.suited(references, language=language, types=_SCORES)
+        self._rouge = Rouge.suited(references, language=language, types=SCORES)
         metrics = task(task_name).metrics if task_name else ()
         self._scorers = task_scorers(metrics) if label_measure(metrics) else {}
 
@@ -126,8 +127,8 @@ class Validation:
         if not self._shown:
             return metrics
         if not math.isfinite(metrics["loss"]):  # the output of a diverged model is useless, and may take long
-            bounds = (of(name) for name in _SCORES for of in (low_of, high_of, lead_of))
-            return {**metrics, **dict.fromkeys((*_SCORES, *bounds, *self._scorers), math.nan)}
+            bounds = (of(name) for name in SCORES for of in (low_of, high_of, lead_of))
+            return {**metrics, **dict.fromkeys((*SCORES, *bounds, *self._scorers), math.nan)}
         return {**metrics, **self._generated(cast(PreTrainedModel, model))}
 
     def _generated(self, model: PreTrainedModel) -> dict[str, float]:
@@ -142,17 +143,22 @@ class Validation:
         written = summarizer.summarize(
             documents, batch_size=_GENERATION_BATCH, long="truncate", short="write"
         )
-        self.samples = [
-            Sample(
-                document=self._shown[row].document[:_KEPT],
-                reference=self._shown[row].summary,
-                summary=written[row].text,
-            )
-            for row in sorted({0, len(documents) // 2})
-        ]
+        self.samples = samples_of(self._shown, written)
         texts, references = [s.text for s in written], [pair.all_references for pair in self._shown]
         scores = rouge_with_bounds(self._rouge, texts, references)
         return scores | {name: scorer(texts, references).score for name, scorer in self._scorers.items()}
+
+
+def samples_of(shown: Sequence[Pair], written: Sequence[Summary]) -> list[Sample]:
+    """Return the first and the middle one of the summaries."""
+    return [
+        Sample(
+            document=shown[row].document[:_KEPT],
+            reference=shown[row].summary,
+            summary=written[row].text,
+        )
+        for row in sorted({0, len(shown) // 2})
+    ]
 
 
 def rouge_with_bounds(
