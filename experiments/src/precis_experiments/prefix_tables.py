@@ -309,7 +309,8 @@ def claims(scale: PrefixScale, results: Results) -> list[Claim]:
 
 
 def _claim(words: str, table: str, theirs: str, sides: Sequence[Mapping[int, Result]]) -> Claim:
-    ours, runs = gain_interval(*sides)
+    better, worse = sides
+    ours, runs = gain_interval(better, worse)
     return Claim(words=f"{words}, ROUGE-L", source=f"prefixes, {table}", theirs=theirs, ours=ours, runs=runs)
 
 

@@ -128,7 +128,7 @@ def test_a_prefix_and_a_grounded_model_have_seeds_too(pairs: Path, tmp_path: Pat
     ("options", "message"),
     [({"seeds": 0}, "--seeds 0: use 1 or more"), ({"seeds": 2, "seed": 2**32 - 1}, "--seed 4294967296: use")],
 )
-def test_seeds_that_do_not_exist_are_refused(options: dict[str, int], message: str, tmp_path: Path) -> None:
+def test_seeds_that_do_not_exist_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message):
         train_seeds(precis.finetune, "nowhere", out=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
