@@ -61,8 +61,8 @@ def sentences(pair: Pair, others: Sequence[Pair], rng: random.Random) -> Iterato
 
 def share(source: SourceText, text: str) -> float:
     """Return the share of content with which a sentence stays; -1 if it never does."""
-    (made,) = write_or_quote(source, text, least=0.0)[:1] or [None]
-    if made is None or made.reason:
+    made = write_or_quote(source, text, least=0.0)
+    if not made or made[0].reason:
         return -1.0
     return min(source.content_share(each) for each in source.support(text).sentences)
 
