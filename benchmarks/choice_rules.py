@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -187,7 +188,7 @@ class Known:
     @cached_property
     def pairs(self) -> list[set[tuple[str, str]]]:
         words = [unicode_words(unit.text) for unit in self.row.units]
-        return [{*zip(found, found[1:], strict=False)} for found in words]
+        return [{*pairwise(found)} for found in words]
 
     def text(self, places: Sequence[int]) -> str:
         cap = make_length(words=self.budget).cap
@@ -284,14 +285,19 @@ def by_lex_rank(document: str, words: int) -> str:
     return fitting(units, [int(place) for place in np.argsort(-ranks, kind="stable")], words)
 
 
-def scores_of(sets: Mapping[str, Sequence[Known]], chosen: Callable[[Known], Sequence[int]]) -> dict[str, Floats]:
+def scores_of(
+    sets: Mapping[str, Sequence[Known]], chosen: Callable[[Known], Sequence[int]]
+) -> dict[str, Floats]:
     """Return (documents, 3) scores of each set."""
     return {name: np.array([known.score(chosen(known)) for known in rows]) for name, rows in sets.items()}
 
 
 def used(sets: Mapping[str, Sequence[Known]]) -> list[str]:
     """Return the table of words used."""
-    lines = ["| set | documents | words | today uses | LEAD uses | has LEAD's first sentence |", "|" + " --- |" * 6]
+    lines = [
+        "| set | documents | words | today uses | LEAD uses | has LEAD's first sentence |",
+        "|" + " --- |" * 6,
+    ]
     for name, rows in sets.items():
         ours = [known.text(today(known)) for known in rows]
         firsts = [lead(known.row.document, known.budget) for known in rows]
@@ -320,7 +326,10 @@ def left_out(
     now: dict[str, Floats], found: dict[str, dict[str, Floats]], simple: dict[str, dict[str, Floats]]
 ) -> list[str]:
     """Return the table of the rules that are found on the other domains."""
-    lines = ["| set | rule found on other domains | over today | over the better simple choice |", "|" + " --- |" * 4]
+    lines = [
+        "| set | rule found on other domains | over today | over the better simple choice |",
+        "|" + " --- |" * 4,
+    ]
     gains, margins = [], []
     for name in now:
         others = [key for key in now if domain_of(key) != domain_of(name) and key not in CLOSED]
@@ -363,7 +372,10 @@ def main() -> int:
         for name, rule in RULES.items()
     }
     simple = {
-        name: {key: np.array([k.rouge(system(k.row.document, k.budget)) for k in rows]) for key, rows in sets.items()}
+        name: {
+            key: np.array([k.rouge(system(k.row.document, k.budget)) for k in rows])
+            for key, rows in sets.items()
+        }
         for name, system in (("LEAD", lead), ("LexRank", by_lex_rank))
     }
     for table in (used(sets), each_rule(now, found), left_out(now, found, simple)):
