@@ -28,7 +28,9 @@ def test_a_sentence_that_repeats_a_chosen_one_is_left_out():
 def test_each_weight_changes_the_choice_in_its_direction():
     assert choice(known(24), Rule()) == [0, 1]
     assert choice(known(24), Rule(redundant=9.0, poorest=np.inf)) == [0, 3]
-    assert choice(known(24), Rule(covered=-9.0, poorest=np.inf)) != [0, 1]
+    tea = (0.5, 0.4, 0.45, 0.3, 0.9)
+    assert choice(known(18, scores=tea), Rule(poorest=np.inf)) == [0, 4]
+    assert choice(known(18, scores=tea), Rule(covered=-9.0, poorest=np.inf)) == [3, 4]
     assert choice(known(24), Rule(poorest=0.1)) == [0]
     assert choice(known(45), Rule(filled=0.2)) == [0]
     assert choice(known(45), Rule(filled=0.4)) == [0, 1]
