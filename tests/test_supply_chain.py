@@ -82,7 +82,9 @@ def test_known_vulnerabilities_are_named_by_package() -> None:
     assert asked[0]["queries"][1] == {"package": {"name": "starlette", "ecosystem": "PyPI"}, "version": "0.1"}
 
 
-def test_advisories_without_a_network_exit_with_a_code_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_advisories_without_a_network_exit_with_a_code_of_their_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"

@@ -104,6 +104,11 @@ def test_an_open_document_gives_its_text(body: str, text: str) -> None:
         ),
         ("<text:p><text:span text:style-name='H'>GONE</text:span></text:p>", "hidden text left out"),
         ("<text:p><draw:frame><draw:object/></draw:frame></text:p>", "1 embedded object not read"),
+        ("<text:section text:display='none'><text:p>GONE</text:p></text:section>", "hidden text left out"),
+        (
+            "<office:forms><form:text xmlns:form='f' form:label='GONE'/></office:forms>",
+            "controls of forms left out",
+        ),
     ],
 )
 def test_an_open_document_names_what_it_leaves_out(body: str, note: str) -> None:
@@ -184,6 +189,23 @@ def pptx(*slides: str, **parts: str) -> Passages:
     )
 
 
+def test_a_presentation_reads_diagrams_and_one_branch_of_an_alternative_and_names_the_rest() -> None:
+    kinds = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    relations = "".join(
+        f"<Relationship Id='{kind}' Type='{kinds}/{kind}' Target='../{kind}.xml'/>"
+        for kind in ("diagramData", "chartEx", "package")
+    )
+    parts = {
+        "ppt/slides/_rels/s0.xml.rels": f"<Relationships>{relations}</Relationships>",
+        "ppt/diagramData.xml": "<d xmlns:a='a'><pt><a:p><a:r><a:t>It grinds.</a:t></a:r></a:p></pt></d>",
+        "ppt/chartEx.xml": "<c xmlns:a='a'><a:t>GONE</a:t></c>",
+    }
+    slide = f"><AlternateContent><Choice><p:sp/></Choice><Fallback>{shape('It turns.')}</Fallback></AlternateContent>"
+    found = pptx(slide + "<p:unknown>It stops.</p:unknown>", **parts)
+    assert found.text == "It turns.\n\nIt stops.\n\nIt grinds."
+    assert found.notes == ["charts left out", "embedded objects not read"]
+
+
 def shape(text: str, kind: str = "") -> str:
     paragraphs = "".join(f"<a:p><a:r><a:t>{line}</a:t></a:r></a:p>" for line in text.split("\n"))
     return f"<p:sp><p:nvSpPr><p:nvPr><p:ph type='{kind}'/></p:nvPr></p:nvSpPr><p:txBody>{paragraphs}</p:txBody></p:sp>"
@@ -239,11 +261,18 @@ def test_a_spreadsheet_gives_rows_under_the_name_of_their_sheet() -> None:
                 f"<row r='1'>{text.format('A1', 'part')}{text.format('B1', 'cost')}</row>"
                 f"<row r='2'>{text.format('A2', 'wheel')}<c r='B2'><v>1200</v></c></row>"
             ),
+            "xl/drawings/drawing1.xml": "<d xmlns:a='a'><txBody><a:p><a:t>In a box.</a:t></a:p></txBody></d>",
+            "xl/comments1.xml": "<c><t>GONE</t></c>",
+            "xl/charts/chart1.xml": "<c><v>GONE</v></c>",
+            "xl/worksheets/sheet9.xml": "<s><oddHeader>GONE</oddHeader></s>",
             "xl/worksheets/sheet2.xml": sheet(f"<row r='1'>{text.format('A1', 'GONE')}</row>"),
         }
     )
     found = spreadsheet.read(content)
-    assert (found.text, found.notes) == ("Mill\n\npart | cost\nwheel | 1200", ["hidden sheets left out"])
+    assert found.text == "Mill\n\npart | cost\nwheel | 1200\n\nIn a box."
+    assert found.notes == [
+        f"{what} left out" for what in ("comments", "charts", "page headers and footers", "hidden sheets")
+    ]
     with pytest.raises(UserError, match="is damaged or not a spreadsheet"):
         spreadsheet.read(b"no sheet")
 

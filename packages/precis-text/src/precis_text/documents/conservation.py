@@ -17,7 +17,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from email import policy
 from email.parser import BytesParser
@@ -73,12 +73,35 @@ _INLINE = frozenset(
     ]
 )
 _SCRIPTS = frozenset(("script", "style", "sup", "msup", "head", "rt", "rp", "annotation"))
-_OFFICE = re.compile(rb"<(?:\w+:)?(?:t|delText)(?: [^<>]*)?>([^<]*)<|<(?:\w+:)?(p|tab|br|tc)[ />]")
+_OFFICE = re.compile(rb"<(?:\w+:)?(\w+)(?:\s[^<>]*)?/?>([^<]*)")
 _OFFICE_PARTS = re.compile(
-    r"(?:word/(?:document|footnotes|endnotes)\d*|ppt/(?:slides/slide|notesSlides/notesSlide)\d+)\.xml"
+    r"(?:word/(?:document|footnotes|endnotes|comments|header|footer)\d*|ppt/(?:slides/slide|notesSlides/notesSlide)\d+"
+    r"|(?:word|ppt)/(?:diagrams/data|charts/chart)\d+)\.xml"
+)
+_OFFICE_SPACES = frozenset((b"p", b"tab", b"br", b"tc", b"v"))
+_OFFICE_NO_TEXT = frozenset(
+    [
+        b"instrText",
+        b"delInstrText",
+        b"posOffset",
+        b"align",
+        b"pctWidth",
+        b"pctHeight",
+        b"fldData",
+        b"attrName",
+        b"f",
+        b"formatCode",
+    ]
 )
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
 _OPEN_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
+_SHEET_PARTS = (
+    "xl/worksheets/sheet",
+    "xl/comments",
+    "xl/threadedComments",
+    "xl/drawings/drawing",
+    "xl/charts/",
+)
 _SHEET = re.compile(rb"<(?:\w+:)?t(?: [^<>]*)?>([^<]*)<")
 _RTF = re.compile(
     r"\{\s*\\(?:\*\\(?!footnote)|fonttbl|colortbl|stylesheet|info|pict|header|footer|super|listtable|"
@@ -149,6 +172,10 @@ class _Nodes(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._inside:
             self.texts.append(data)
+
+    def unknown_decl(self, data: str) -> None:
+        if data.startswith("CDATA[") and not self._inside:
+            self.texts.append(data.removeprefix("CDATA["))
 
 
 def _page_text(page: str) -> str:
@@ -244,9 +271,17 @@ def _of_office(content: bytes) -> list[str]:
         part = re.sub(
             rb'<w:r\b(?:(?!</w:r>).)*<w:vertAlign w:val="superscript"/>.*?</w:r>', b"", part, flags=re.DOTALL
         )
-        texts = (b" " if each.group(2) else each.group(1) for each in _OFFICE.finditer(part))
-        found.append(unescape(b"".join(texts).decode("utf-8", "replace")))
+        found.append(unescape(b"".join(_office_texts(part)).decode("utf-8", "replace")))
     return found
+
+
+def _office_texts(part: bytes) -> Iterator[bytes]:
+    """Yield every text behind an opening tag, whatever its name."""
+    for name, text in _OFFICE.findall(part):
+        if name in _OFFICE_SPACES:
+            yield b" "
+        if name not in _OFFICE_NO_TEXT and (name in (b"t", b"delText") or text.strip()):
+            yield text
 
 
 def _of_open_document(content: bytes) -> list[str]:
@@ -262,9 +297,7 @@ def _of_open_document(content: bytes) -> list[str]:
 def _of_sheets(content: bytes) -> list[str]:
     if not content.startswith(b"PK"):
         return []
-    parts = _parts(
-        content, lambda name: name == "xl/sharedStrings.xml" or name.startswith("xl/worksheets/sheet")
-    )
+    parts = _parts(content, lambda name: name == "xl/sharedStrings.xml" or name.startswith(_SHEET_PARTS))
     return [unescape(b" ".join(_SHEET.findall(part)).decode("utf-8", "replace")) for part in parts]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 import zlib
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from precis_text.documents.archives import attribute, local, open_archive
-from precis_text.documents.character_sets import decode
+from precis_text.documents.character_sets import decode, declared_in
 from precis_text.documents.html_text import parse_page, tag_of, words_in, write_tree
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
@@ -25,10 +24,6 @@ _PAGES = frozenset(
     ("application/xhtml+xml", "text/html", "application/xml", "text/xml", "text/x-oeb1-document", "")
 )
 _PICTURES = ("image/", "audio/", "video/")
-_DECLARED = re.compile(
-    rb"""<\?xml[^>]{0,100}encoding\s*=\s*["']([\w.-]{1,40})|<meta[^>]{0,200}charset\s*=\s*["']?([\w.-]{1,40})"""
-)
-_DECLARED_WITHIN = 4096  # bytes
 _LONGEST_CHAIN = 10  # fallbacks of fallbacks
 
 
@@ -82,9 +77,7 @@ class _Book:
         content = self._content(page)
         if content is None:
             return
-        declared = _DECLARED.search(content[:_DECLARED_WITHIN])
-        name = (declared[1] or declared[2]).decode() if declared else ""
-        root = parse_page(decode(content, name, self.writer))
+        root = parse_page(decode(content, declared_in(content), self.writer))
         if root is None:
             return
         if "nav" in page.get("properties", "").split():

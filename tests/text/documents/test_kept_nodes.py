@@ -1,0 +1,147 @@
+"""Every word of a rich file comes out or is named, also after one kind of node became unknown to its reader.
+
+A stranger's file holds nodes that no reader of today knows. So each test takes a small file with many kinds of nodes,
+and for each kind renames all nodes of it, wraps them, or unwraps them. The words are those of the text nodes;
+each begins with a capital letter, which parts it from its neighbour.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from precis_text.documents.conservation import words
+from precis_text.documents.passages import Passages
+from tests.document_files import archive, epub
+
+ODD = "{urn:odd}part"
+OFFICE = "urn:oasis:names:tc:opendocument:xmlns"
+RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def changed(page: str) -> Iterator[tuple[str, str]]:
+    """Yield a page with each kind of node renamed, wrapped and unwrapped, with a name for the change."""
+    kinds = sorted({each.tag for each in etree.fromstring(page).iterdescendants()})
+    for kind in kinds:
+        for change in (renamed, wrapped, unwrapped):
+            root = etree.fromstring(page)
+            for each in [*root.iter(kind)]:
+                if each is not root:
+                    change(each)
+            yield f"{change.__name__} {kind}", etree.tostring(root, encoding="unicode")
+
+
+def renamed(element: Any) -> None:
+    element.tag = ODD
+
+
+def wrapped(element: Any) -> None:
+    """Put an unknown node around an element."""
+    around = etree.Element(ODD)
+    element.getparent().replace(element, around)
+    around.tail, element.tail = element.tail, None
+    around.append(element)
+
+
+def unwrapped(element: Any) -> None:
+    """Put the children of an element in its place; text of its own stays where it is."""
+    if element.text and element.text.strip():
+        return
+    parent = element.getparent()
+    place = parent.index(element)
+    parent[place : place + 1] = [*element]
+
+
+def lost(module: str, content: bytes, given: Iterable[str]) -> list[str]:
+    """Return the words that a reader neither gives nor names."""
+    found = import_module(f"precis_text.documents.{module}").read(content)
+    documents: list[Passages] = found if isinstance(found, list) else [found]
+    out = words(each.text for each in documents) + words(text for each in documents for _, text in each.left)
+    return sorted(words(given) - out)
+
+
+def nodes(page: str) -> list[str]:
+    return [str(text) for text in etree.fromstring(page).itertext()]
+
+
+WORD = """<w:document xmlns:w="w" xmlns:a="a" xmlns:m="m" xmlns:mc="mc" xmlns:v="v" xmlns:wps="wps"><w:body>
+<w:p><w:pPr><w:pStyle/></w:pPr><w:r><w:rPr/><w:t>Alder</w:t></w:r><w:hyperlink><w:r><w:t>Birch</w:t></w:r></w:hyperlink>
+<w:smartTag><w:r><w:t>Cedar</w:t></w:r></w:smartTag><w:ins><w:r><w:t>Dogwood</w:t></w:r></w:ins><w:del><w:r>
+<w:delText>Elder</w:delText></w:r></w:del><m:oMath><m:r><m:t>Fir</m:t></m:r></m:oMath></w:p>
+<w:sdt><w:sdtPr/><w:sdtContent><w:p><w:r><w:t>Gorse</w:t></w:r></w:p></w:sdtContent></w:sdt>
+<w:tbl><w:tr><w:tc><w:p><w:r><w:t>Hazel</w:t></w:r></w:p></w:tc><w:tc><w:tbl><w:tr><w:tc><w:p><w:r><w:t>Ivy</w:t></w:r>
+</w:p></w:tc></w:tr></w:tbl></w:tc></w:tr></w:tbl>
+<w:p><w:r><mc:AlternateContent><mc:Choice><wps:txbx><w:txbxContent><w:p><w:r><w:t>Juniper</w:t></w:r></w:p>
+</w:txbxContent></wps:txbx></mc:Choice></mc:AlternateContent></w:r></w:p>
+<w:p><w:r><w:pict><v:textbox><w:txbxContent><w:p><w:r><w:t>Larch</w:t></w:r></w:p></w:txbxContent></v:textbox></w:pict>
+</w:r></w:p></w:body></w:document>"""
+
+SLIDE = """<p:sld xmlns:p="p" xmlns:a="a" xmlns:mc="mc"><p:cSld><p:spTree><p:sp><p:nvSpPr><p:nvPr><p:ph type="title"/>
+</p:nvPr></p:nvSpPr><p:txBody><a:p><a:r><a:rPr/><a:t>Alder</a:t></a:r></a:p></p:txBody></p:sp>
+<p:grpSp><p:sp><p:txBody><a:p><a:fld><a:t>Birch</a:t></a:fld></a:p><a:p><a:r><a:t>Cedar</a:t></a:r></a:p></p:txBody>
+</p:sp></p:grpSp><p:graphicFrame><a:graphic><a:graphicData><a:tbl><a:tr><a:tc><a:txBody><a:p><a:r><a:t>Dogwood</a:t></a:r>
+</a:p></a:txBody></a:tc><a:tc><a:txBody><a:p><a:r><a:t>Elder</a:t></a:r></a:p></a:txBody></a:tc></a:tr></a:tbl>
+</a:graphicData></a:graphic></p:graphicFrame><mc:AlternateContent><mc:Choice><p:sp><p:txBody><a:p><a:r><a:t>Fir</a:t>
+</a:r></a:p></p:txBody></p:sp></mc:Choice></mc:AlternateContent></p:spTree></p:cSld></p:sld>"""
+
+OPEN = f"""<office:document-content xmlns:office="{OFFICE}:office:1.0" xmlns:text="{OFFICE}:text:1.0"
+ xmlns:table="{OFFICE}:table:1.0" xmlns:draw="{OFFICE}:drawing:1.0"><office:body><office:text>
+<text:h text:outline-level="1">Alder</text:h><text:p>Birch <text:span>Cedar</text:span> Dogwood <text:a>Elder</text:a>
+<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Fir</text:p></text:note-body></text:note>
+<draw:frame><draw:text-box><text:p>Gorse</text:p></draw:text-box></draw:frame></text:p><text:section><text:list>
+<text:list-item><text:p>Hazel</text:p></text:list-item></text:list></text:section><table:table><table:table-header-rows>
+<table:table-row><table:table-cell><text:p>Ivy</text:p></table:table-cell></table:table-row></table:table-header-rows>
+<table:table-row><table:table-cell><text:p>Juniper</text:p><table:table><table:table-row><table:table-cell>
+<text:p>Larch</text:p></table:table-cell></table:table-row></table:table></table:table-cell></table:table-row>
+</table:table><text:tracked-changes><text:deletion><text:p>Maple</text:p></text:deletion></text:tracked-changes>
+<draw:g><draw:custom-shape><text:p>Oak</text:p></draw:custom-shape></draw:g></office:text></office:body>
+</office:document-content>"""
+
+PAGE = """<html><head><title>Alder</title></head><body><header>Birch</header><nav><a>Cedar</a></nav><main><article>
+<h1>Dogwood</h1><p>Elder <b>Fir</b> <a href="x">Gorse</a> <span>Hazel</span></p><ul><li>Ivy</li></ul><dl><dt>Juniper</dt>
+<dd>Larch</dd></dl><table><caption>Maple</caption><thead><tr><th>Oak</th><th>Pine</th></tr></thead><tbody><tr><td>Quince
+</td><td><table><tr><td>Rowan</td></tr></table></td></tr></tbody></table><blockquote>Spruce</blockquote><pre>Teak</pre>
+<figure><figcaption>Upas</figcaption></figure><aside>Viburnum</aside><details><summary>Willow</summary>Yew</details>
+<form><label>Acacia</label><button>Bamboo</button><select><option>Cherry</option></select><textarea>Date</textarea></form>
+<video>Ebony</video><noscript>Fig</noscript><svg><text>Ginkgo</text><foreignObject><div>Holly</div></foreignObject></svg>
+<ruby>Ilex <rt>Jasmine</rt></ruby> <template>Kauri</template> <object>Lime</object> <math><mi>Mango</mi></math></article>
+</main><footer>Nutmeg</footer></body></html>"""
+
+
+def word_file(page: str) -> bytes:
+    return archive({"word/document.xml": page})
+
+
+def presentation(page: str) -> bytes:
+    deck = f'<p xmlns:r="{RELATIONS}"><sldId r:id="s"/></p>'
+    relation = f'<Relationship Id="s" Type="{RELATIONS}/slide" Target="s.xml"/>'
+    parts = {"ppt/presentation.xml": deck, "ppt/s.xml": page}
+    return archive({**parts, "ppt/_rels/presentation.xml.rels": f"<Relationships>{relation}</Relationships>"})
+
+
+@pytest.mark.parametrize(
+    ("module", "page", "make"),
+    [
+        ("word_file", WORD, word_file),
+        ("presentation", SLIDE, presentation),
+        ("open_document", OPEN, lambda page: archive({"content.xml": page})),
+        ("open_document", OPEN, str.encode),
+        ("epub", PAGE, lambda page: epub({"a.xhtml": ""}, more={"OEBPS/a.xhtml": page})),
+        ("web_page", PAGE, str.encode),
+        ("mail", PAGE, lambda page: b"Subject: x\nContent-Type: text/html\n\n" + page.encode()),
+        ("markdown", PAGE, str.encode),
+    ],
+)
+def test_nodes_that_are_not_known_keep_their_words(module: str, page: str, make: Any) -> None:
+    count = 0
+    for change, variant in [("nothing", page), *changed(page)]:
+        missing = lost(module, make(variant), nodes(variant))
+        assert not missing, f"{change} loses {missing}"
+        count += 1
+    assert count > 40
