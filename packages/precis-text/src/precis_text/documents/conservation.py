@@ -16,10 +16,13 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
+from binascii import Error, a2b_base64
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from email import policy
+from email.message import Message
 from email.parser import BytesParser
 from html import unescape
 from html.parser import HTMLParser
@@ -212,8 +215,7 @@ def _of_mail(content: bytes) -> list[str]:
     texts: list[str] = []
     for mail in filter(None, mails):
         found: list[tuple[str, str]] = []
-        message = BytesParser(policy=policy.default).parsebytes(mail)
-        for part in message.walk():
+        for part in _parts_of(BytesParser(policy=policy.default).parsebytes(mail)):
             payload = part.get_payload(decode=True)
             if part.get_content_maintype() != "text" or not isinstance(payload, bytes) or part.get_filename():
                 continue
@@ -230,6 +232,19 @@ def _of_mail(content: bytes) -> list[str]:
         body = content.replace(b"\r\n", b"\n").partition(b"\n\n")[2]
         texts = [_page_text(body.decode("utf-8", "replace"))]
     return texts
+
+
+def _parts_of(message: Message) -> Iterator[Message]:
+    """Yield all parts of a mail, those of encoded mails inside too."""
+    yield message
+    inner = message.get_payload()
+    coding = str(message.get("content-transfer-encoding", "")).strip().lower()
+    if message.get_content_maintype() == "message" and coding == "base64" and isinstance(inner, list):
+        with suppress(Error):
+            inner = [BytesParser(policy=policy.default).parsebytes(a2b_base64(inner[0].as_bytes()))]
+    for part in inner if isinstance(inner, list) else ():
+        if isinstance(part, Message):
+            yield from _parts_of(part)
 
 
 def _without_twins(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -85,7 +85,7 @@ WEB = DocumentFormat(
     seconds=8,
     needs=("trafilatura",),
 )
-MAIL = DocumentFormat(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=4)
+MAIL = DocumentFormat(name="an e-mail", endings=(".eml", ".emlx"), module="mail", most=64 * MIB, seconds=4)
 MAILBOX = DocumentFormat(
     name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=4, has_many=True
 )
