@@ -7,8 +7,6 @@ each begins with a capital letter, which parts it from its neighbour.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
@@ -104,14 +102,14 @@ OPEN = f"""<office:document-content xmlns:office="{OFFICE}:office:1.0" xmlns:tex
 </office:document-content>"""
 
 PAGE = """<html><head><title>Alder</title></head><body><header>Birch</header><nav><a>Cedar</a></nav><main><article>
-<h1>Dogwood</h1><p>Elder <b>Fir</b> <a href="x">Gorse</a> <span>Hazel</span></p><ul><li>Ivy</li></ul><dl><dt>Juniper</dt>
-<dd>Larch</dd></dl><table><caption>Maple</caption><thead><tr><th>Oak</th><th>Pine</th></tr></thead><tbody><tr><td>Quince
+<h1>Dogwood</h1><p>Elder <b>Fir</b> <a href="x">Gorse</a> <span>Hazel</span></p><ul><li>Ivy</li></ul><dl>
+<dt>Juniper</dt><dd>Larch</dd></dl><table><caption>Maple</caption><thead><tr><th>Oak</th><th>Pine</th></tr></thead><tbody><tr><td>Quince
 </td><td><table><tr><td>Rowan</td></tr></table></td></tr></tbody></table><blockquote>Spruce</blockquote><pre>Teak</pre>
 <figure><figcaption>Upas</figcaption></figure><aside>Viburnum</aside><details><summary>Willow</summary>Yew</details>
 <form><label>Acacia</label><button>Bamboo</button><select><option>Cherry</option></select><textarea>Date</textarea></form>
-<video>Ebony</video><noscript>Fig</noscript><svg><text>Ginkgo</text><foreignObject><div>Holly</div></foreignObject></svg>
-<ruby>Ilex <rt>Jasmine</rt></ruby> <template>Kauri</template> <object>Lime</object> <math><mi>Mango</mi></math></article>
-</main><footer>Nutmeg</footer></body></html>"""
+<video>Ebony</video><noscript>Fig</noscript><svg><text>Ginkgo</text><foreignObject><div>Holly</div></foreignObject>
+</svg><ruby>Ilex <rt>Jasmine</rt></ruby> <template>Kauri</template> <object>Lime</object> <math><mi>Mango</mi></math>
+</article></main><footer>Nutmeg</footer></body></html>"""
 
 
 def word_file(page: str) -> bytes:

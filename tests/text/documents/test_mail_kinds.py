@@ -396,7 +396,9 @@ def test_what_is_around_the_parts_is_named() -> None:
     assert around.notes == ["text around the parts of the mail left out"]  # type: ignore[union-attr]
     usual = mail.read(f"{head}This is a multi-part message in MIME format.\n--b\n{FIRST}\n--b--\n".encode())
     assert usual.notes == []  # type: ignore[union-attr]
-    encoded = f"From: ann@example.org\nContent-Transfer-Encoding: base64\n\n{b64encode(OWN.encode()).decode()}\n"
+    encoded = (
+        f"From: ann@example.org\nContent-Transfer-Encoding: base64\n\n{b64encode(OWN.encode()).decode()}\n"
+    )
     footer = mail.read(f"{encoded}\n____\nGONE\n".encode())
     assert (footer.text, footer.notes) == (OWN, ["text behind an encoded part left out"])  # type: ignore[union-attr]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from email import policy
 from email.parser import BytesParser
 
-from precis_text.documents.character_sets import decode, declared_in
+from precis_text.documents.character_sets import declared_in, decode
 from precis_text.documents.file_kinds import (
     BEGINNING,
     RICH_TEXT,

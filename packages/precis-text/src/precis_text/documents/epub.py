@@ -12,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from precis_text.documents.archives import attribute, local, open_archive
-from precis_text.documents.character_sets import decode, declared_in
+from precis_text.documents.character_sets import declared_in, decode
 from precis_text.documents.html_text import parse_page, tag_of, words_in, write_tree
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError

@@ -242,7 +242,9 @@ class _Mail:
             self._read(chosen)
         for part in parts:
             for each in part.walk() if part is not chosen else ():
-                is_form = each.get_content_maintype() == "text" and each.get_content_subtype() not in _NOT_READ
+                is_form = (
+                    each.get_content_maintype() == "text" and each.get_content_subtype() not in _NOT_READ
+                )
                 if not is_form and each.get_content_maintype() not in ("multipart", "image"):
                     self._attach(each)
 

@@ -1,9 +1,9 @@
 """Forms of a mail's text that are older or rarer than plain text and HTML, and what is packed into plain text.
 
-    text/enriched     <bold>, <param>: marks of RFC 1896
-    text/calendar     an invitation: its subject, place and description
-    begin 644 name    a file in lines of letters (uuencode), =ybegin (yEnc)
-    BEGIN PGP MESSAGE encrypted text
+text/enriched     <bold>, <param>: marks of RFC 1896
+text/calendar     an invitation: its subject, place and description
+begin 644 name    a file in lines of letters (uuencode), =ybegin (yEnc)
+BEGIN PGP MESSAGE encrypted text
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from precis_text.documents.character_sets import decode, declared_in
+from precis_text.documents.character_sets import declared_in, decode
 from precis_text.documents.html_text import Leave, parse_page, tag_of, write_tree
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
