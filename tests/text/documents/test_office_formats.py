@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -161,6 +162,60 @@ def test_rich_text_gives_its_text(inside: str, text: str) -> None:
         rf"GONE;}}}}{inside}}}".encode()
     )
     assert found.text == text
+
+
+FONTS = r"{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset204 B;}{\f2\fcharset134 C;}{\f3\fcharset128 D;}}"
+
+
+@pytest.mark.parametrize(
+    ("head", "inside", "text"),
+    [
+        (
+            r"\ansi\deff0",
+            r"{\f1 \'cc\'e5\'eb\'fc} \'e9 {\f2 \'cb\'ae\'b3\'b5}{\f3 \'90\'85}",
+            "Мель é 水车水",
+        ),
+        (r"\ansi\deff1", r"\'cc\'e5\'eb {\f0 \'e9}\plain  \'e5\'eb", "Мел é ел"),
+        (r"\ansi\deff0", r"\f1 \'cc\'e5\'eb\plain  \'e9", "Мел é"),
+        (r"\mac", r"M\'9fhle", "Mühle"),
+        (r"\ansi", r"\u-10179?\u-8704? \uc2\u27700\'aa\'bb x", "😀 水 x"),
+        (r"\ansi", r"{\object{\*\objdata GONE}{\result It turns.}}", "It turns."),
+        (r"\ansi", r"{\*\moMath{\mr x}{\mr =y}}", "x=y"),
+        (r"\ansi", r"One\column two", "One\n\ntwo"),
+        (
+            r"\ansi",
+            r"One.\par{\shp{\*\shpinst{\shptxt Box.}}{\shprslt{\*\do{\dptxbxtext Box.}}}}",
+            "One.\n\nBox.",
+        ),
+        (r"\ansi", r"One.\par{\*\do\dptxbx{\dptxbxtext Box.}}", "One.\n\nBox."),
+    ],
+)
+def test_rich_text_is_read_in_the_character_sets_of_its_fonts_and_with_its_objects(
+    head: str, inside: str, text: str
+) -> None:
+    assert rich_text.read(rf"{{\rtf1{head}{FONTS} {inside}\par}}".encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("inside", "note"),
+    [
+        (r"{\header GONE}", "page headers and footers left out"),
+        (r"{\*\annotation GONE}", "comments left out"),
+        (r"\v GONE words\v0 ", "hidden text left out"),
+        (r"\deleted GONE words\plain ", "deleted text left out"),
+        (r"{\*\unknown{\b GONE words}}", "parts of an unknown kind left out"),
+    ],
+)
+def test_rich_text_names_what_it_leaves_out(inside: str, note: str) -> None:
+    found = rich_text.read(rf"{{\rtf1\ansi {inside}Kept.\par}}".encode())
+    assert (found.text, found.notes) == ("Kept.", [note])
+    assert any("GONE" in text for _, text in found.left)
+
+
+def test_rich_text_of_many_nested_parts_takes_no_longer_for_each() -> None:
+    began = time.process_time()
+    rich_text.read((r"{\rtf1 " + r"{\*\unknown " * 20_000 + r"\v " + r"\abc\def " * 20_000 + "}").encode())
+    assert time.process_time() - began < 3.0
 
 
 def test_rich_text_has_headings_and_names_hidden_text() -> None:
