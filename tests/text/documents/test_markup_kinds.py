@@ -260,6 +260,13 @@ def test_markdown_names_what_it_leaves_out(given: str, note: str) -> None:
     assert (found.text, found.notes) == ("Kept.", [note])
 
 
+def test_rules_around_a_text_are_no_settings() -> None:
+    assert (
+        md("---\nA rule is above.\n\nIt turns.\n\n---\n\nEnd.").text
+        == "A rule is above.\n\nIt turns.\n\nEnd."
+    )
+
+
 def test_percent_signs_of_a_text_are_no_remark() -> None:
     assert md("It is 100%% sure that 20%% stay.").text == "It is 100%% sure that 20%% stay."
 
@@ -296,6 +303,23 @@ def test_a_chapter_of_an_unknown_format_gives_way_to_its_fallback() -> None:
     assert found.text == "It turns."
     assert found.notes == [
         "1 of its chapters is missing from the file",
+        "1 of its chapters is in a format that is not read",
+    ]
+
+
+def test_pages_outside_the_reading_order_of_a_book_are_named() -> None:
+    package = (
+        "<package xmlns='http://www.idpf.org/2007/opf'><manifest><item id='a' href='a.xhtml' "
+        "media-type='application/xhtml+xml'/><item id='b' href='b.xhtml' media-type='application/xhtml+xml'/>"
+        "<item id='c' href='c.svg' media-type='image/svg+xml'/></manifest><spine><itemref idref='a'/>"
+        "<itemref idref='c'/></spine></package>"
+    )
+    found = epub_reader.read(
+        epub({"a.xhtml": "<p>It turns.</p>", "b.xhtml": "<p>GONE</p>"}, more={"OEBPS/book.opf": package})
+    )
+    assert found.text == "It turns."
+    assert found.notes == [
+        "pages outside the reading order left out",
         "1 of its chapters is in a format that is not read",
     ]
 

@@ -353,6 +353,12 @@ def test_a_notebook_gives_its_texts_and_names_its_code() -> None:
     found = notebook.read(json.dumps({"cells": cells, "nbformat": 4}).encode())
     assert found.text == "The mill\n\nIt turns.\n\nIt moves."
     assert found.notes == ["code left out", "output of code left out"]
+    outputs = [{"data": {"text/html": "GONE"}}, {"output_type": "error", "ename": "E", "evalue": "GONE"}]
+    cells = [{"cell_type": "code", "source": None, "outputs": [each]} for each in outputs]
+    for cell in cells:
+        kept = {"cell_type": "markdown", "source": "It stops."}
+        found = notebook.read(json.dumps({"cells": [kept, cell, {"cell_type": "markdown"}]}).encode())
+        assert (found.text, found.notes) == ("It stops.", ["output of code left out"])
     old = {
         "worksheets": [
             {"cells": [{"cell_type": "heading", "source": "Mill"}, {"cell_type": "code", "input": "GONE"}]}
@@ -404,6 +410,11 @@ def test_latex_names_what_it_leaves_out() -> None:
     ]
 
 
+def test_latex_names_text_behind_its_end() -> None:
+    found = latex.read(rb"\begin{document}It turns.\end{document} GONE")
+    assert (found.text, found.notes) == ("It turns.", ["text behind the end of the document left out"])
+
+
 def test_latex_names_listings_and_reads_links() -> None:
     found = latex.read(
         b"\\begin{document}See \\href{https://example.org}{the mill}, its .toml file.\n\n\\begin{verbatim}\nls -l\n"
@@ -416,6 +427,7 @@ def test_latex_names_listings_and_reads_links() -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
+        (r"\def\mill#1{The mill #1.}\mill{turns}", "The mill turns."),
         (r"\newcommand{\town}{Veldmouth}The board of \town{} met.", "The board of Veldmouth met."),
         (r"\newcommand\by[2]{#1 of #2}\by{Ann}{Ostrand} spoke.", "Ann of Ostrand spoke."),
         (r"\newcommand{\at}[2][May]{#2 in #1}It opens \at{here}, \at[June]{there}.", None),

@@ -320,9 +320,11 @@ def _of_notebook(content: bytes) -> list[str]:
     cells = parse_json(content.removeprefix(b"\xef\xbb\xbf"), constants=True).get("cells", [])
     found = []
     for cell in cells:
-        text = "".join(cell.get("source", ""))
+        text = "".join(cell.get("source") or "") if isinstance(cell, dict) else ""
         found += (
-            _of_markdown(text.encode("utf-8", "replace")) if cell.get("cell_type") == "markdown" else [text]
+            _of_markdown(text.encode("utf-8", "replace"))
+            if text and cell.get("cell_type") == "markdown"
+            else [text]
         )
     return found
 
