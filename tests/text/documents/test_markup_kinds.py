@@ -178,6 +178,22 @@ def test_an_article_keeps_all_of_its_parts(more: str, around: str) -> None:
     assert "menus and other parts around the article left out" in found.notes
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "<div><i class='date'>10:3{0}</i><div class='from_name'>{1}</div><div class='text'>{2}</div></div>",
+        "<div><h2 class='_2pim _a6-h'>{1}</h2><div class='_a6-p'>{2}</div><div class='_a6-o'>10:3{0}</div></div>",
+    ],
+)
+def test_an_exported_chat_is_read_as_turns_with_times(message: str) -> None:
+    said = [("Ann", "Does it turn?"), ("Ben", "It turns, <b>slowly</b>."), ("Ann", "Good.")]
+    body = "".join(message.format(number, *one) for number, one in enumerate(said))
+    found = web(f"<h1>GONE</h1>{body}")
+    assert found.text == "Ann: Does it turn?\nBen: It turns, slowly.\nAnn: Good."
+    assert [place.time for place in found.places] == ["10:30", "10:31", "10:32"]
+    assert found.notes == ["lines of the chat program left out"]
+
+
 def test_what_stands_around_an_article_is_left_out_and_named() -> None:
     links = "".join(f"<li><a href='/{n}'>Another text of ours, number {n}</a></li>" for n in range(6))
     around = f"<div class='related-posts'><ul>{links}</ul></div>"

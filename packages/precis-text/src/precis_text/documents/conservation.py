@@ -92,6 +92,7 @@ _OFFICE_NO_TEXT = frozenset(
         b"pctHeight",
         b"fldData",
         b"attrName",
+        b"tableStyleId",
         b"f",
         b"formatCode",
     ]
@@ -331,7 +332,7 @@ def _of_notebook(content: bytes) -> list[str]:
 
 def _of_markdown(content: bytes) -> list[str]:
     text = re.sub(
-        r"!\[[^\[\]]*(?=\]\()|\]\((?:\\.|\([^()\s]*\)|[^()\s\\])*(?:\s+\"[^\"]*\")?\)|\]\[[^\[\]]*\]|"
+        r"!\[[^\[\]]*(?=\][(\[])|\]\((?:\\.|\([^()\s]*\)|[^()\s\\])*(?:\s+\"[^\"]*\")?\)|\]\[[^\[\]]*\]|"
         r"<[a-zA-Z/!][^<>]*[=/!-][^<>]*>|</?\w+>|"
         r"^[ ]{0,3}\[[^\]]+\]:.*$|&\w+;",
         " ",

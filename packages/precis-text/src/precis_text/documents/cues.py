@@ -25,7 +25,7 @@ _DECLARATION = re.compile(r"\A<\?xml[^>]*\?>")
 _CAPTIONS_XML = ("<?xml", "<tt", "<timedtext", "<transcript")
 _DRAWN = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}.*?(?:\{[^{}]*\\p0[^{}]*\}|$)", re.DOTALL)
 _OVERRIDE = re.compile(r"\{[^{}]*\}")
-_OFFSET = re.compile(r"([\d.]+)(h|ms|m|s|f|t)$")
+_OFFSET = re.compile(r"([\d.]+)(h|ms|m|s|f|t)?$")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _RATE = 30.0  # frames in a second where the file does not say
 
@@ -194,7 +194,7 @@ def _ttml_seconds(time: str, rate: float, ticks: float) -> float:
     offset = _OFFSET.fullmatch(time.strip())
     if offset is not None:
         units = {**_SECONDS, "f": 1 / rate, "t": 1 / ticks}
-        return float(offset[1]) * units[offset[2]]
+        return float(offset[1]) * units[offset[2] or "s"]
     found = re.fullmatch(r"(\d+):(\d{2}):(\d{2})(?:[:;](\d+)|(\.\d+))?", time.strip())
     if found is None:
         raise UserError(f"has a cue at {time!r}, which is not a time; export the captions again")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from precis_text.documents.character_sets import declared_in, decode
+from precis_text.documents.chat_pages import write_chat
 from precis_text.documents.html_text import Leave, parse_page, tag_of, write_tree
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
@@ -62,7 +63,7 @@ def read(content: bytes) -> Passages:
 def read_page(page: str, writer: Writer) -> Passages:
     """Read a decoded page; the arguments of `read` and its errors."""
     root = parse_page(page)
-    if root is not None:
+    if root is not None and not write_chat(root, writer):
         _write_article(root, _answer(page), writer)
     found = writer.finished()
     if not found.text:
