@@ -224,7 +224,10 @@ def _needs_more(word: str, rest: str, following: str) -> bool:
     if lowered in _WORDS["never_last"] or word in _WORDS["never_last_capital"]:
         return True
     if following[:1].isdigit() and (
-        lowered in _WORDS["before_digit"] or lowered.endswith(_STREET) or (len(word) == 1 and word.isalpha()) or rest[1:2] in ("-", "–")
+        lowered in _WORDS["before_digit"]
+        or lowered.endswith(_STREET)
+        or (len(word) == 1 and word.isalpha())
+        or rest[1:2] in ("-", "–")
     ):
         return True
     is_letter = len(word) == 1 and word.isalpha()

@@ -61,7 +61,7 @@ def _around(archive: ZipFile, writer: Writer) -> list[str]:
     boxes: list[str] = []
     for name in archive.namelist():
         if name.startswith("xl/drawings/drawing") and name.endswith(".xml"):
-            boxes += map(texts_in, part_of(archive, name, what=_WHAT).iter("{*}txBody"))
+            boxes += filter(None, map(texts_in, part_of(archive, name, what=_WHAT)))
         elif name.startswith(("xl/comments", "xl/threadedComments/")) and name.endswith(".xml"):
             writer.leave_out("comments", texts_in(part_of(archive, name, what=_WHAT)))
         elif name.startswith("xl/charts/chart"):

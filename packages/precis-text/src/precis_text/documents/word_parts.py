@@ -7,7 +7,7 @@ from typing import Any
 from zipfile import ZipFile
 
 from precis_text.bounded_io import MIB
-from precis_text.documents.archives import local, optional_part, related
+from precis_text.documents.archives import local, optional_part, own_text, related
 from precis_text.documents.embedded import read_embedded
 from precis_text.documents.passages import Writer
 
@@ -18,6 +18,7 @@ _LEFT_OUT = {
     "chart": "charts",
     "chartEx": "charts",
 }
+_NO_TEXT = frozenset(("f", "formatCode", "instrText", "posOffset", "align", "attrName", "tableStyleId"))
 _OBJECTS = ("package", "oleObject")
 _CHUNK = "an embedded file is not read"
 _MOST_CHUNK = 16 * MIB
@@ -86,6 +87,8 @@ def texts_in(root: Any) -> str:
     """Return the text of a part on one line, a word of its own for each paragraph and value."""
     found = []
     for each in root.iter():
-        found.append(" " if local(each) in ("p", "v", "tab", "br") else "")
-        found.append(each.text or "" if local(each) in ("t", "v", "text", "delText") else "")
+        name = local(each)
+        found.append(" " if name in ("p", "v", "tab", "br") else "")
+        if name not in _NO_TEXT:
+            found.append(each.text or "" if name in ("t", "delText") else own_text(each))
     return " ".join("".join(found).split())
