@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from email import policy
 from email.parser import BytesParser
+from importlib import import_module
 
 from precis_text.documents.character_sets import declared_in, decode
 from precis_text.documents.file_kinds import (
@@ -43,16 +44,13 @@ def read_embedded(name: str, content: bytes, *, depth: int) -> Passages | None:
 
 
 def _by_reader(kind: DocumentFormat, content: bytes, depth: int) -> Passages | None:
+    # imported by name, as the reading process does: the reader of Word files imports this module
     try:
-        if kind is WORD:
-            from precis_text.documents import word_file
-
-            return word_file.read(content, depth=depth)
-        from precis_text.documents import rich_text
-
-        return rich_text.read(content)
+        module = import_module(f"precis_text.documents.{kind.module}")
+        found: Passages = module.read(content, depth=depth) if kind is WORD else module.read(content)
     except (ImportError, UserError):  # its package is missing, or it is damaged
         return None
+    return found
 
 
 def _pages(content: bytes) -> list[bytes]:

@@ -179,7 +179,7 @@ class _Mail:
         self._name_around(part)
 
     def _is_text(self, part: EmailMessage) -> bool:
-        """Check whether a part is text to read; an invitation is one if the mail has no other text."""
+        """Check whether a part is text to read; an invitation is one if it is the whole mail."""
         if part.get_content_maintype() != "text" or part.is_attachment():
             return False
         kind = part.get_content_subtype()

@@ -46,7 +46,7 @@ class Annotations:
         answers: in the order of the file.
         comments: the number of remarks that readers attached to the text.
         passwords: the number of hidden answers.
-        choices: those of lists that nobody chose.
+        choices: the unmarked ones of lists.
         files: names of attached files.
     """
 

@@ -57,7 +57,7 @@ def read(content: bytes) -> Passages:
 
 
 def _around(archive: ZipFile, writer: Writer) -> list[str]:
-    """Return the text boxes of the sheets, and name what lies around the cells."""
+    """Return the text boxes of the sheets, and name what is around the cells."""
     boxes: list[str] = []
     for name in archive.namelist():
         if name.startswith("xl/drawings/drawing") and name.endswith(".xml"):

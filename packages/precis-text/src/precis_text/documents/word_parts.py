@@ -1,4 +1,4 @@
-"""What a Word document keeps in files of its own: embedded documents, diagrams, charts, comments, page headers."""
+"""Parts of a Word document outside its main text: embedded documents, diagrams, charts, comments, page headers."""
 
 from __future__ import annotations
 
