@@ -240,12 +240,12 @@ def _parts_of(message: Message) -> Iterator[Message]:
     yield message
     inner = message.get_payload()
     coding = str(message.get("content-transfer-encoding", "")).strip().lower()
-    if message.get_content_maintype() == "message" and coding == "base64" and isinstance(inner, list):
+    parts = [part for part in inner if isinstance(part, Message)] if isinstance(inner, list) else []
+    if message.get_content_maintype() == "message" and coding == "base64" and parts:
         with suppress(Error):
-            inner = [BytesParser(policy=policy.default).parsebytes(a2b_base64(inner[0].as_bytes()))]
-    for part in inner if isinstance(inner, list) else ():
-        if isinstance(part, Message):
-            yield from _parts_of(part)
+            parts = [BytesParser(policy=policy.default).parsebytes(a2b_base64(parts[0].as_bytes()))]
+    for part in parts:
+        yield from _parts_of(part)
 
 
 def _without_twins(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
