@@ -220,37 +220,39 @@ def serve(
             f"--adapter {adapter} needs exactly one --model, but {len(model or ())} are given; name the adapter's run "
             "folder as a separate --model, which includes its base"
         )
-    opened = listen(address.host, address.port)
-    models = model or [model_to_use(None, adapter)]
-    from precis.generation.model_loader import named_device
-    from precis.server.model_pool import ModelPool
-    from precis.server.served_model import ServedModel
-    from precis.server.server_run import access_to
-    from precis.server.server_run import serve as run
+    if adapter is not None and not model:
+        model_to_use(None, adapter)  # refuses it
+    with listen(address.host, address.port) as opened:
+        models = model or [model_to_use(None, adapter)]
+        from precis.generation.model_loader import named_device
+        from precis.server.model_pool import ModelPool
+        from precis.server.served_model import ServedModel
+        from precis.server.server_run import access_to
+        from precis.server.server_run import serve as run
 
-    access = access_to(address, found, origins=allow_origin or ())
-    begin(threads)
-    load = partial(
-        ServedModel.load,
-        device=None if device is None else named_device(device),
-        mode=None if mode is None else ModeName(mode).value,
-        batch=batch_size,
-    )
-    loaders = {
-        each: partial(load, place, adapter=adapter, name=each)
-        for each, place in zip(names, models, strict=True)
-    }
-    pool = ModelPool(loaders, memory=None if model_memory is None else model_memory * 1_000_000)
-    with opened, suppress(EndedBySignal):  # the end that was asked for, once its requests have ended
-        run(
-            pool,
-            opened=opened,
-            address=address,
-            access=access,
-            limits=limits,
-            connections=connections,
-            notify=note,
+        access = access_to(address, found, origins=allow_origin or ())
+        begin(threads)
+        load = partial(
+            ServedModel.load,
+            device=None if device is None else named_device(device),
+            mode=None if mode is None else ModeName(mode).value,
+            batch=batch_size,
         )
+        loaders = {
+            each: partial(load, place, adapter=adapter, name=each)
+            for each, place in zip(names, models, strict=True)
+        }
+        pool = ModelPool(loaders, memory=None if model_memory is None else model_memory * 1_000_000)
+        with suppress(EndedBySignal):  # the end that was asked for, once its requests have ended
+            run(
+                pool,
+                opened=opened,
+                address=address,
+                access=access,
+                limits=limits,
+                connections=connections,
+                notify=note,
+            )
 
 
 def _refuse_missing(models: list[str]) -> None:
