@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.central_choice import _content
 from benchmarks.equal_words import MEASURES, ONLY_MEASURED, ROUGE, difference, fitting, lead, statements
 from benchmarks.scored_units import Scored, ScoredSet, fill, load
 from precis.extract.extractor import Extractor
 from precis.generation.model_location import default_model
+from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
 from precis_text.exchanges import questions_of_answers
 from precis_text.length import make_length, trim
@@ -154,7 +154,7 @@ class Known:
 
     @cached_property
     def words(self) -> list[list[str]]:
-        found = _content(self.row.units)
+        found = content_words(self.row.units)
         return [found[place] if place in set(self.told) else [] for place in range(len(found))]
 
     @cached_property

@@ -2,7 +2,7 @@
 
     python -m benchmarks.dangling --data DIR [--limit 30] [--words 80] [--sets NAME ...]
 
-The extracts are those of the choice without a model (`benchmarks.central_choice`), so that the rules of
+The extracts are those of the choice without a model (`precis_text.central_choice`), so that the rules of
 `precis_text.selection` are measured and not the scorer. Printed is for each set and kind the percent of the chosen
 units, and one example of each kind. The patterns are for English. They count words and signs, and do not judge meaning.
 """
@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.central_choice import central_scores
 from benchmarks.languages import Counted
 from precis_experiments.open_sets import EXTENSIONS, SETS, pairs_of
+from precis_text.central_choice import central_scores
 from precis_text.length import make_length
 from precis_text.selection import choose
 from precis_text.units import TextUnit, extraction_units

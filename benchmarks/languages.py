@@ -3,8 +3,9 @@
     python -m benchmarks.languages --data DIR [--model FOLDER] [--no-model] [--limit 40] [--sets NAME ...] [--out FILE]
 
 The words of a set and language are the mean of its references, times 1.15. LEAD takes the first units that are no
-headings. "trained" is the model, left out with --no-model. "central" are the scores of
-`benchmarks.central_choice` in the same choice. "covering" adds the words that a sentence adds to the chosen ones, and
+headings. "trained" is the model's scorer, which precis
+uses for English only; --no-model leaves it out. "central" are the scores of
+`precis_text.central_choice` in the same choice. "covering" adds the words that a sentence adds to the chosen ones, and
 subtracts its likeness to them (`benchmarks.choice_rules`). Printed is ROUGE-1, ROUGE-2 and
 ROUGE-Lsum on Unicode words without stems, and the difference to LEAD with a 95% interval: paired bootstrap over
 documents, 1,000 samples, seed 0. Sets without a dev part are measured on their train part, on which nothing of the
@@ -21,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.central_choice import central_scores
 from benchmarks.choice_rules import RULES, Known, choice
 from benchmarks.equal_words import GENEROUS, MEASURES, difference, lead
 from benchmarks.scored_units import Scored
@@ -29,6 +29,7 @@ from precis.evaluation.rouge import Rouge
 from precis.extract.extractor import Extractor
 from precis.generation.model_location import default_model
 from precis_experiments.open_sets import SETS, OpenSet, pairs_of
+from precis_text.central_choice import central_scores
 from precis_text.length import first_words, make_length
 from precis_text.selection import choose, joined
 from precis_text.units import TextUnit, extraction_units
@@ -133,6 +134,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     extractor = None if asked.no_model else Extractor.from_pretrained(asked.model or default_model())
+    if extractor is not None:
+        extractor.languages = ()  # the scorer chooses in every language
     pooled: dict[str, list[dict[str, Any]]] = {}
     lines = []
     for chosen in MEASURED:

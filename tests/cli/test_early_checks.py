@@ -61,7 +61,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("serve --requests-per-minute 5", "name a file of keys with --keys"),
         ("serve --max-tokens 2000 --queue-tokens 1000", "--queue-tokens"),
         ("finetune --data pairs --curve many --out out", "--curve many: give numbers of pairs"),
-        ("finetune --data pairs --curve-seeds 2 --out out", "--curve-seeds is for a learning curve"),
         ("finetune --data missing --out out", "missing: no such file"),
         ("finetune --data pairs --model ./missing --out out", "./missing: no such folder"),
         ("tune --data missing --model pairs --out out", "missing: no such file"),

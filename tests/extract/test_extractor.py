@@ -11,6 +11,7 @@ from precis.extract.scorer_files import WEIGHTS_FILE, load_scorer, save_scorer
 from precis.extract.unit_encoder import ReadUnits, UnitReader
 from precis.generation.model_loader import load_model
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape
+from precis_text.central_choice import central_scores, scores_in_language
 from precis_text.errors import UserError
 from precis_text.length import make_length
 from precis_text.selection import choose, joined
@@ -356,3 +357,33 @@ def test_a_scorer_of_another_encoder_or_a_damaged_one_is_refused(tmp_path: Path,
         (tmp_path / WEIGHTS_FILE).write_bytes((tmp_path / WEIGHTS_FILE).read_bytes()[:-40])
     with pytest.raises(UserError, match="invalid scorer"):
         load_scorer(tmp_path, states=states or 16)
+
+
+def test_a_scorer_is_not_used_in_a_language_that_it_does_not_know(folder: Path, extractor: Extractor) -> None:
+    german = (
+        "Die Fähre auf dem See fährt bald mit Strom. Im Hafen gibt es einen Kiosk, und der ist im Winter zu. "
+        "Der Strom für die Fähre auf dem See kommt aus dem Wasser des Flusses."
+    )
+    loaded = load_model(folder)
+    english = Extractor.of(replace(loaded, use=replace(loaded.use, languages=("en",))))
+    both = Extractor.of(replace(loaded, use=replace(loaded.use, languages=("en", "de"))))
+
+    def scores(one: Extractor, document: str) -> list[float]:
+        (found,) = one.scores([read_alone(UnitReader(one.model, one.tokenizer, max_source=64), document)])
+        return found.units
+
+    assert scores(english, DOCUMENT) == scores(both, DOCUMENT) == scores(extractor, DOCUMENT)
+    assert scores(both, german) == scores(extractor, german)
+    assert scores(english, german) == central_scores(extraction_units(german))
+
+
+@pytest.mark.parametrize("text", ["Паром на озере. Он идёт.", "湖上的渡船。它开了。"])
+def test_other_scripts_are_other_languages(text: str) -> None:
+    units = extraction_units(text)
+    found = scores_in_language(units, [0.5] * len(units), ("en",))
+    assert found == central_scores(units)
+
+
+def test_text_that_shows_no_language_is_left_to_the_scorer() -> None:
+    units = extraction_units("foo(bar) baz[qux] 12. corge grault garply 13.")
+    assert scores_in_language(units, [0.5] * len(units), ("en",)) == [0.5] * len(units)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from precis_onnx.folder import Exported, open_folder
 from precis_onnx.search import Decoder, Rules, beams, greedy
+from precis_text.central_choice import scores_in_language
 from precis_text.control_characters import SEPARATOR, main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
@@ -280,7 +281,8 @@ class Summarizer:
             logits, words = self._exported.scorer.run(None, {**feeds, "valid": there})
             found += (1 / (1 + np.exp(-logits[0]))).tolist()
             expected.append(float(words[0]))
-        return found, expected_words(expected)
+        languages = self._exported.settings.get("languages", ())
+        return scores_in_language(read.units, found, languages), expected_words(expected)
 
     def _beginning(self, text: str, tokens: int) -> str:
         ends = [*word_ends(text)]

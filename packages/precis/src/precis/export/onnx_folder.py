@@ -48,6 +48,7 @@ def settings_for(loaded: LoadedModel) -> dict[str, Any]:
     found: dict[str, Any] = {
         "format": FORMAT,
         "modes": list(loaded.use.modes),
+        "languages": list(loaded.use.languages),
         "instruction": loaded.use.instruction,
         "max_source": whole,
         "longest_source": longest,

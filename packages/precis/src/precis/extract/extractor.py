@@ -27,6 +27,7 @@ from precis.generation.model_loader import LoadedModel, load_model
 from precis.generation.model_location import ModelLocation
 from precis.generation.summary import NOTHING, Summary, kept, several
 from precis.models.unit_scorer import UnitScorer
+from precis_text.central_choice import scores_in_language
 from precis_text.control_characters import main_part, unmarked
 from precis_text.documents.passages import Passages, text_of
 from precis_text.errors import UserError
@@ -59,6 +60,7 @@ class Extractor:
         tokenizer: the model's tokenizer.
         scorer: trained on the hidden states of its encoder.
         max_source: the longest input in tokens that it was trained on; if None, the limit of model and tokenizer.
+        languages: the languages that the scorer was trained on; see `precis_text.central_choice.scores_in_language`.
 
     Examples:
         >>> extractor = Extractor.from_pretrained("runs/news")
@@ -74,7 +76,9 @@ class Extractor:
         scorer: UnitScorer,
         *,
         max_source: int | None = None,
+        languages: Sequence[str] = (),
     ) -> None:
+        self.languages = (*languages,)
         declared = input_limit(model.config, tokenizer, trained=max_source)
         self.limit_is_assumed = declared is None
         self.max_source = assumed_limit(model.config) if declared is None else declared
@@ -106,7 +110,8 @@ class Extractor:
                 f"{loaded.source}: only models in a folder can choose sentences; use --mode abstract"
             )
         scorer = load_scorer(loaded.folder, states=loaded.model.config.hidden_size)
-        return cls(loaded.model, loaded.tokenizer, scorer, max_source=loaded.use.max_source)
+        use = loaded.use
+        return cls(loaded.model, loaded.tokenizer, scorer, max_source=use.max_source, languages=use.languages)
 
     def summarize(
         self, documents: Sequence[str | Passages], **options: Unpack[ExtractOptions]
@@ -240,9 +245,8 @@ class Extractor:
         ordered = (found[place] for place in range(len(windows)))
         for each in read:
             own = [next(ordered) for _ in range(0, len(each.units), WINDOW)]
-            scores.append(
-                UnitScores([s for row, _ in own for s in row], expected_words([log for _, log in own]))
-            )
+            units = scores_in_language(each.units, [s for row, _ in own for s in row], self.languages)
+            scores.append(UnitScores(units, expected_words([log for _, log in own])))
         return scores
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -20,6 +21,7 @@ PACKAGES = {DEFAULT: "precis_model_small", "writer": "precis_model_writer"}
 
 USE_FILE = "precis.json"
 Mode = Literal["abstract", "extract"]
+_LANGUAGE = re.compile(r"[a-z]{2,12}")  # ISO 639-1, or the name of a script
 MAX_TOKENS = 10_000_000  # more than any model reads
 
 
@@ -36,6 +38,8 @@ class ModelUse(Settings):
         modes: the modes that it was trained for, its default first: "abstract" writes summaries, "extract" chooses
             sentences of the document.
         licence: the hub's id of the licence that the weights carry, such as `cc-by-sa-4.0`; "" if unknown.
+        languages: the languages of its training documents (`language_of`), if known. In other languages a model that
+            chooses sentences does without its scorer.
     """
 
     max_source: int | None = None
@@ -44,6 +48,7 @@ class ModelUse(Settings):
     grounded_on: tuple[str, ...] = ()
     modes: tuple[Mode, ...] = ("abstract",)
     licence: str = ""
+    languages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         longest, texts = self.max_source, (self.instruction, self.task)
@@ -57,6 +62,10 @@ class ModelUse(Settings):
             isinstance(self.grounded_on, tuple) and all(isinstance(name, str) for name in self.grounded_on)
         ):
             raise UserError(f"grounded_on={self.grounded_on!r} must be a list of names")
+        if not (
+            isinstance(self.languages, tuple) and all(_LANGUAGE.fullmatch(str(c)) for c in self.languages)
+        ):
+            raise UserError(f"languages={self.languages!r} must be a list of languages, such as en")
         known = get_args(Mode)
         if not (isinstance(self.modes, tuple) and self.modes and all(mode in known for mode in self.modes)):
             raise UserError(f"modes={self.modes!r} must be a list of at least one of {' and '.join(known)}")

@@ -7,6 +7,7 @@ sets -> units of each document -> encoder, once -> hidden states, features and t
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from precis.extract.extractor import AHEAD
 from precis.extract.scorer_files import save_scorer
 from precis.extract.unit_encoder import UnitReader
 from precis.generation.model_loader import LoadedModel, load_model
+from precis.generation.model_metadata import Mode
 from precis.messages import Notify
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape
 from precis.objectives.unit_choice import UnitChoice
@@ -44,11 +46,13 @@ from precis.training import Trained, mean_loss
 from precis.training.callbacks import Callback
 from precis_text.control_characters import main_part, unmarked
 from precis_text.errors import UserError
+from precis_text.support.language import language_of
 from precis_text.unit_features import unit_facts
 
 UNITS_FOLDER = "units"
 _VALIDATIONS = 10
 _TOLD_EVERY = 500  # documents
+_RARE = 20  # a language of fewer than one in twenty documents is not one of the scorer's
 
 
 def train_extractor(
@@ -108,7 +112,12 @@ def train_extractor(
                 "identity": {"sets": {each.name: each.identity for each in found}},
             },
             export=lambda card: _export(
-                loaded, scorer, session.folder / MODEL_FOLDER, can_write=can_write, card=card
+                loaded,
+                scorer,
+                session.folder / MODEL_FOLDER,
+                can_write=can_write,
+                languages=sorted({code for each in found for code in each.languages}),
+                card=card,
             ),
         )
 
@@ -121,6 +130,7 @@ class _Set:
     train: UnitDocuments
     dev: UnitDocuments
     identity: Mapping[str, Any]
+    languages: Sequence[str]
 
 
 def _documents(
@@ -146,7 +156,13 @@ def _documents(
             export_folder(folder, lambda place, made=documents: _save(made, identity, place))  # type: ignore[misc]
         kept.append(UnitDocuments.load(folder))
     train, dev = kept
-    return _Set(chosen.name, train, dev, identity)
+    return _Set(chosen.name, train, dev, identity, _languages(pairs.train))
+
+
+def _languages(pairs: Sequence[Pair]) -> list[str]:
+    """Return the languages of at least a twentieth of the documents, as far as the texts show them."""
+    counts = Counter(language_of(pair.document) for pair in pairs)
+    return [code for code, count in counts.items() if code and _RARE * count >= len(pairs)]
 
 
 def _is_kept(folder: Path, identity: Mapping[str, Any]) -> bool:
@@ -228,10 +244,19 @@ class _Validation:
         return means | {f"loss/{name}": metrics["loss"] for name, metrics in found.items()}
 
 
-def _export(loaded: LoadedModel, scorer: UnitScorer, folder: Path, *, can_write: bool, card: str) -> None:
+def _export(
+    loaded: LoadedModel,
+    scorer: UnitScorer,
+    folder: Path,
+    *,
+    can_write: bool,
+    languages: Sequence[str],
+    card: str,
+) -> None:
     """Write the loaded model with the scorer; its default mode is to choose sentences."""
     writes = can_write and "abstract" in loaded.use.modes
-    use = replace(loaded.use, modes=("extract", "abstract") if writes else ("extract",))
+    modes: tuple[Mode, ...] = ("extract", "abstract") if writes else ("extract",)
+    use = replace(loaded.use, modes=modes, languages=(*languages,))
 
     def write(place: Path) -> None:
         save_model(loaded.model, loaded.tokenizer, place, use)

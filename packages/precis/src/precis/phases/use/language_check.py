@@ -28,7 +28,10 @@ _NAMES = {
     "el": "Greek",
     "he": "Hebrew",
 }
-POOR = "the model that comes with precis was trained on English prose only, so its choice may be poor"
+POOR = (
+    "the model that comes with precis was trained on English prose only; in other languages it chooses by the words "
+    "that sentences share"
+)
 _TELLING = 40  # words; in a shorter text, missing English function words prove nothing
 
 

@@ -1,9 +1,7 @@
 """The scores without a model: headings and asides have none, and each of the three reasons raises a score."""
 
-from benchmarks.central_choice import central_scores
-from benchmarks.languages import central
+from precis_text.central_choice import central_scores
 from precis_text.units import extraction_units
-from precis_text.words import length_in_words
 
 GERMAN = """Die Fähre auf dem See
 
@@ -30,10 +28,3 @@ def test_of_equal_sentences_the_first_is_worth_most():
     found = [*scores(" ".join(f"Ein {word}es Haus steht." for word in words)).values()]
     assert found == sorted(found, reverse=True)
     assert found[0] > found[-1]
-
-
-def test_an_extract_keeps_to_its_words():
-    for words in (3, 12, 30):
-        text = central(GERMAN, words)
-        assert text
-        assert length_in_words(text) <= words

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from precis_text.centrality import in_windows, lex_rank
-from precis_text.support.language import language_of, languages
+from precis_text.support.language import language_of, languages, script_of
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
 
@@ -20,6 +20,27 @@ _CENTRAL, _EARLY, _TITLED = 0.4, 0.4, 0.2  # shares of the score
 _COMMON = 0.3  # words in a larger share of the units carry no content, if the language has no list
 _FEWEST_UNITS = 8  # in a document whose common words are told by their share
 _TINY = 1e-12
+
+
+def scores_in_language(
+    units: Sequence[TextUnit], scores: Sequence[float], languages: Sequence[str]
+) -> list[float]:
+    """Return a scorer's scores, or `central_scores` for a document in another language than the scorer's.
+
+    Args:
+        scores: the scorer's, of the units.
+        languages: the scorer's languages (`language_of`); if empty, it is used for every document. It is also used for
+            text that does not show its language, such as code.
+    """
+    return list(scores) if _is_known(units, languages) else central_scores(units)
+
+
+def _is_known(units: Sequence[TextUnit], languages: Sequence[str]) -> bool:
+    if not languages:
+        return True
+    text = " ".join(unit.text for unit in units)
+    found = language_of(text)
+    return found in languages if found else script_of(text) in ("latin", None)
 
 
 def central_scores(units: Sequence[TextUnit]) -> list[float]:
@@ -31,7 +52,7 @@ def central_scores(units: Sequence[TextUnit]) -> list[float]:
     told = [place for place, unit in enumerate(units) if not (unit.heading or unit.aside)]
     if not told:
         return [0.0] * len(units)
-    words = _content(units)
+    words = content_words(units)
     title = set(words[0]) if units[0].heading else set[str]()
     central = in_windows(lex_rank, [words[place] for place in told])
     central = central / max(float(central.max()), _TINY)
@@ -43,7 +64,7 @@ def central_scores(units: Sequence[TextUnit]) -> list[float]:
     return scores
 
 
-def _content(units: Sequence[TextUnit]) -> list[list[str]]:
+def content_words(units: Sequence[TextUnit]) -> list[list[str]]:
     """Return the words of each unit that carry content."""
     words = [unicode_words(unit.text) for unit in units]
     listed = languages().get(language_of(" ".join(unit.text for unit in units)) or "")
