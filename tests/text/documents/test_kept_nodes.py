@@ -162,7 +162,7 @@ FORMULA = r"""\documentclass{a}\begin{document}\title{Alder}\section{Birch}
 \begin{itemize}\item Gorse \item Hazel
 \end{itemize} \href{https://example.org}{Ivy} \begin{quote}Juniper
 \end{quote}
-\begin{table}\caption{Larch}\begin{tabular}{ll} Maple & Oak \\ 
+\begin{table}\caption{Larch}\begin{tabular}{ll} Maple & Oak
 \end{tabular}
 \end{table} \textcolor{red}{Pine}
 \begin{theorem}Quince

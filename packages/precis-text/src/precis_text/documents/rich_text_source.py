@@ -78,7 +78,7 @@ def taken(source: str, opening: re.Pattern[str]) -> tuple[str, list[str]]:
         if found.start() < end:
             continue
         stop = group_end(source, found.start())
-        kept.append(source[end : found.start()])
+        kept += [source[end : found.start()], "{}"]  # it ends a control word before it
         groups.append(source[found.start() : stop])
         end = stop
     return "".join([*kept, source[end:]]), groups
@@ -115,7 +115,7 @@ def _without_unknown(source: str, writer: Writer) -> str:
         text = _WORD.sub(" ", source[found.start() : stop])
         if _PROSE.search(text):
             writer.leave_out("parts of an unknown kind", text)
-            kept.append(source[end : found.start()])
+            kept += [source[end : found.start()], "{}"]
             end = stop
     return "".join([*kept, source[end:]])
 
