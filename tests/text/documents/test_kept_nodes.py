@@ -153,15 +153,21 @@ def test_nodes_that_are_not_known_keep_their_words(module: str, page: str, make:
 PLANTS = re.compile(
     "alder|birch|cedar|dogwood|elder|fir|gorse|hazel|ivy|juniper|larch|maple|oak|pine|quince", re.I
 )
-RICH = r"""{\rtf1\ansi\deff0{\fonttbl{\f0\fcharset0 A;}}{\pard\outlinelevel0\b Alder\par}Birch {\i Cedar}
+RICH = r"""{\rtf1\ansi\deff0{\fonttbl{\f0\fcharset0 A;}}{\pard\outlinelevel0\b Alder\par}Birch {\i Cedar} x
 {\field{\fldinst x}{\fldrslt Dogwood}} Elder\par
 \trowd\cellx1\cellx2\intbl Fir\cell Gorse\cell\row\pard{\footnote Hazel} Ivy
 {\shp{\shptxt Juniper}}{\object{\result Larch}}\line Maple\tab Oak\page{\revised Pine}{\deleted Quince}\par}"""
 FORMULA = r"""\documentclass{a}\begin{document}\title{Alder}\section{Birch}
 \emph{Cedar} \textbf{Dogwood}\footnote{Elder} Fir
-\begin{itemize}\item Gorse \item Hazel\end{itemize} \href{https://example.org}{Ivy} \begin{quote}Juniper\end{quote}
-\begin{table}\caption{Larch}\begin{tabular}{ll} Maple & Oak \\ \end{tabular}\end{table} \textcolor{red}{Pine}
-\begin{theorem}Quince\end{theorem}\end{document}"""
+\begin{itemize}\item Gorse \item Hazel
+\end{itemize} \href{https://example.org}{Ivy} \begin{quote}Juniper
+\end{quote}
+\begin{table}\caption{Larch}\begin{tabular}{ll} Maple & Oak
+\end{tabular}
+\end{table} \textcolor{red}{Pine}
+\begin{theorem}Quince
+\end{theorem}
+\end{document}"""
 MARKS = """# Alder
 
 > Birch *cedar* **dogwood** `elder` [fir](https://example.org) ~~gorse~~

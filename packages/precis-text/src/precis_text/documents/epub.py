@@ -77,13 +77,13 @@ class _Book:
             kind = "" if item is None else item.get("media-type", "")
             self.others += item is not None and (kind == "image/svg+xml" or not kind.startswith(_PICTURES))
             return
+        self.read.add(page.get("href", ""))
         content = self._content(page)
         if content is None:
             return
         root = parse_page(decode(content, declared_in(content), self.writer))
         if root is None:
             return
-        self.read.add(page.get("href", ""))
         if "nav" in page.get("properties", "").split():
             self.writer.leave_out("table of contents", words_in(root))
             return

@@ -7,7 +7,7 @@ import re
 from striprtf.striprtf import rtf_to_text
 
 from precis_text.documents.passages import Passages, Writer
-from precis_text.documents.rich_text_source import prepared, set_of, taken
+from precis_text.documents.rich_text_source import prepared, set_of, taken, without_shapes
 from precis_text.documents.superscripts import raised_text
 from precis_text.errors import UserError
 
@@ -44,6 +44,7 @@ def read(content: bytes) -> Passages:
     source, notes = taken(source, _FOOTNOTE)
     source, old_boxes = taken(source, _OLD_FORM)  # what older readers show in place of a box
     source, boxes = taken(source, _BOX)
+    source = without_shapes(source, writer)
     boxes = boxes or [box for old in old_boxes for box in taken(old, _BOX)[1]]
     source, _ = taken(source, _FIELD_CODE)
     source, _ = taken(source, _STYLES)

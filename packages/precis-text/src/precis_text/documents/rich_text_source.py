@@ -46,6 +46,8 @@ _IGNORABLE = re.compile(r"\{\\\*\\([a-z]+)")
 _NO_TEXT = frozenset(
     ("shppict", "cs", "ts", "ds", "pgdsctbl", "picprop", "blipuid", "wrapcoords", "userprops")
 )
+_SHAPE = re.compile(r"\{\\shp(?![a-z])")
+_SETTING = re.compile(r"\{\\sp\s*\{\\sn[^{}]*\}\s*\{\\sv[^{}]*\}\s*\}")
 _PROSE = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -76,10 +78,20 @@ def taken(source: str, opening: re.Pattern[str]) -> tuple[str, list[str]]:
         if found.start() < end:
             continue
         stop = group_end(source, found.start())
-        kept.append(source[end : found.start()])
+        kept += [source[end : found.start()], "{}"]  # it ends a control word before it
         groups.append(source[found.start() : stop])
         end = stop
     return "".join([*kept, source[end:]]), groups
+
+
+def without_shapes(source: str, writer: Writer) -> str:
+    """Leave out drawn shapes, whose text boxes were taken before; words that are in none are named."""
+    source, shapes = taken(source, _SHAPE)
+    for shape in shapes:
+        text = _WORD.sub(" ", _SETTING.sub("", shape))
+        if "\\pict" not in shape and _PROSE.search(text):
+            writer.leave_out("parts of an unknown kind", text)
+    return source
 
 
 def group_end(source: str, start: int) -> int:
@@ -103,7 +115,7 @@ def _without_unknown(source: str, writer: Writer) -> str:
         text = _WORD.sub(" ", source[found.start() : stop])
         if _PROSE.search(text):
             writer.leave_out("parts of an unknown kind", text)
-            kept.append(source[end : found.start()])
+            kept += [source[end : found.start()], "{}"]
             end = stop
     return "".join([*kept, source[end:]])
 
