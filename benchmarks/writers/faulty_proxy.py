@@ -37,6 +37,8 @@ class FaultyProxy:
     def _serve(self, client: socket.socket) -> None:
         with client, socket.create_connection(self._server) as server:
             request = client.recv(1 << 16)
+            # a connection has one request, so that each one for a reply is seen
+            request = request.replace(b"Connection: keep-alive", b"Connection: close", 1)
             is_reply = request.startswith(b"POST")
             self._asked += is_reply
             if is_reply and self._fault == "busy twice" and self._asked <= 2:
