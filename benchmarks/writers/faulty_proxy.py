@@ -56,6 +56,7 @@ class FaultyProxy:
         slow = faulty and self._fault == "a byte at a time"
         passed = 0
         while block := _received(server):
+            block = block[: _BROKEN - passed] if breaks else block
             passed += len(block)
             if slow:
                 for byte in block:
@@ -63,7 +64,8 @@ class FaultyProxy:
                     time.sleep(0.0005)
             else:
                 client.sendall(block)
-            if breaks and passed > _BROKEN:
+            if breaks and passed >= _BROKEN:
+                client.shutdown(socket.SHUT_RDWR)  # closing would wait for the thread that reads
                 return
 
     def __enter__(self) -> FaultyProxy:
