@@ -37,6 +37,8 @@ class FaultyProxy:
     def _serve(self, client: socket.socket) -> None:
         with client, socket.create_connection(self._server) as server:
             request = client.recv(1 << 16)
+            # a connection has one request, so that each one for a reply is seen
+            request = request.replace(b"Connection: keep-alive", b"Connection: close", 1)
             is_reply = request.startswith(b"POST")
             self._asked += is_reply
             if is_reply and self._fault == "busy twice" and self._asked <= 2:
@@ -54,6 +56,7 @@ class FaultyProxy:
         slow = faulty and self._fault == "a byte at a time"
         passed = 0
         while block := _received(server):
+            block = block[: _BROKEN - passed] if breaks else block
             passed += len(block)
             if slow:
                 for byte in block:
@@ -61,7 +64,8 @@ class FaultyProxy:
                     time.sleep(0.0005)
             else:
                 client.sendall(block)
-            if breaks and passed > _BROKEN:
+            if breaks and passed >= _BROKEN:
+                client.shutdown(socket.SHUT_RDWR)  # closing would wait for the thread that reads
                 return
 
     def __enter__(self) -> FaultyProxy:
