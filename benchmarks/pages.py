@@ -93,6 +93,10 @@ def in_turn(works: Mapping[str, Callable[[], object]], rounds: int, *, pages: in
         print(f"{name:<22}{pages:>6}{median(walls):>9.2f} {spread:<16}{used:>9.2f}{rate:>9}", flush=True)
 
 
+def _run(command: Sequence[str]) -> object:
+    return subprocess.run(command, capture_output=True, check=True)
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Time all systems in turn, and print a table."""
     parser = argparse.ArgumentParser(
@@ -120,9 +124,8 @@ def main(words: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.txt"
         page.write_text(document_of(1), encoding="utf-8")
-        run = partial(subprocess.run, capture_output=True, check=True)
         new = commands(asked.exported, page).items()
-        works = {f"new: {name}": partial(run, [sys.executable, *command]) for name, command in new}
+        works = {f"new: {name}": partial(_run, [sys.executable, *command]) for name, command in new}
         in_turn(works, asked.rounds, pages=1)
 
 

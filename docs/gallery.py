@@ -233,8 +233,7 @@ def browser() -> Iterator[Any]:
     with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
         opened = playwright.chromium.launch(executable_path=path, args=_FLAGS)
-        size = {"width": 1200, "height": 800}
-        yield opened.new_page(viewport=size, color_scheme="light", bypass_csp=True)
+        yield opened.new_page(viewport={"width": 1200, "height": 800}, color_scheme="light", bypass_csp=True)
         opened.close()
 
 

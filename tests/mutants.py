@@ -15,6 +15,7 @@ import importlib.machinery
 import importlib.util
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import CodeType
 from typing import Any, Literal
@@ -31,7 +33,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 KNOWN = Path(__file__).with_name("surviving_mutants.toml")
-SECONDS = 180  # for the tests of one change; more is an endless loop, or a machine that is busy
+SECONDS = 180  # of the processor for the tests of one change; more is an endless loop
+PATIENCE = 5  # times as long on the clock, since the machine may be busy
 Outcome = Literal["noticed", "survived", "out of time"]
 _COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -47,16 +50,25 @@ class Mutant:
     """A changed module.
 
     Attributes:
+        number: its place among the changes of the module.
         line: the line of the change in the source.
         was, now: the source of the changed expression.
     """
 
     module: str
     file: Path
+    number: int
     line: int
     was: str
     now: str
-    tree: ast.Module
+
+    @property
+    def tree(self) -> ast.Module:
+        """The changed module, built on demand: a package has thousands of changes."""
+        tree = ast.parse(self.file.read_text())
+        parent, field, index, _, new = next(islice(_changes(tree), self.number, None))
+        _put(parent, field, index, new)
+        return ast.fix_missing_locations(ast.parse(ast.unparse(tree)))
 
     @property
     def name(self) -> str:
@@ -103,16 +115,18 @@ def mutants(module: str) -> list[Mutant]:
     assert spec is not None, f"{module}: no such module"
     assert spec.origin is not None, f"{module}: lacks a source"
     file = Path(spec.origin)
-    tree = ast.parse(file.read_text())
     found = []
+    for number, (_, _, _, node, new) in enumerate(_changes(ast.parse(file.read_text()))):
+        was, now = (ast.unparse(part.test if isinstance(part, ast.If) else part) for part in (node, new))
+        found.append(Mutant(module, file, number, getattr(node, "lineno", 0), was, now))
+    return found
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AST, ast.AST]]:
+    """Yield each change: the parent, the field and the index of a node, the node, and its replacement."""
     for parent, field, index, node in _places(tree):
         for new in changed_nodes(node):
-            _put(parent, field, index, new)
-            whole = ast.fix_missing_locations(ast.parse(ast.unparse(tree)))
-            _put(parent, field, index, node)
-            head = [ast.unparse(part.test if isinstance(part, ast.If) else part) for part in (node, new)]
-            found.append(Mutant(module, file, getattr(node, "lineno", 0), head[0], head[1], whole))
-    return found
+            yield parent, field, index, node, new
 
 
 def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
@@ -176,16 +190,22 @@ def _imports(file: Path, module: str) -> bool:
 
 
 def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
-    """Run the tests in a forked process with the change, and end it after `SECONDS`."""
+    """Run the tests in a forked process with the change, and end it after `SECONDS` of the processor.
+
+    Tests that wait for ever end after `PATIENCE` times as long.
+    """
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
         _run_changed(mutant, files)
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + PATIENCE * SECONDS
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            return "survived" if os.waitstatus_to_exitcode(status) == pytest.ExitCode.OK else "noticed"
+            code = os.waitstatus_to_exitcode(status)
+            if code == -signal.SIGXCPU:
+                return "out of time"
+            return "survived" if code == pytest.ExitCode.OK else "noticed"
         time.sleep(0.05)
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -193,6 +213,8 @@ def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
 
 
 def _run_changed(mutant: Mutant, files: Sequence[str]) -> None:
+    used = sum(os.times()[:2])
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used) + SECONDS, resource.RLIM_INFINITY))
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(silence, stream)

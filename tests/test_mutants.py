@@ -67,3 +67,14 @@ def test_a_change_whose_tests_do_not_end_counts_neither_way(
     assert capsys.readouterr().out.endswith(
         "0 of 0 changes noticed; 0 survive without a reason; 1 ran out of time\n"
     )
+
+
+def test_a_change_that_loops_without_end_runs_out_of_time(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the processor's time, which other work on the machine does not use up."""
+    file = tmp_path / "test_larger.py"
+    file.write_text("def test_it():\n    while True:\n        pass\n")
+    monkeypatch.setattr(mutants, "SECONDS", 1)
+    monkeypatch.setattr(mutants, "PATIENCE", 1000)
+    assert mutants.outcome_of(mutants.mutants(module)[0], [str(file)]) == "out of time"

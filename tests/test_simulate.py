@@ -85,7 +85,11 @@ def test_a_start_that_takes_too_long_was_not_tried(
 
 
 def test_a_child_that_outlasts_the_patience_is_late(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def slow(_: list[str]) -> int:
+        time.sleep(30)
+        return 0
+
     monkeypatch.setattr(forked, "PATIENCE", 0.2)
-    ended = forked.run([], tmp_path / "log", prepare=lambda: lambda: 0, command=lambda _: time.sleep(30) or 0)
+    ended = forked.run([], tmp_path / "log", prepare=lambda: lambda: 0, command=slow)
     assert ended.is_late
     assert not forked.run([], tmp_path / "log", prepare=lambda: lambda: 0, command=lambda _: 0).is_late

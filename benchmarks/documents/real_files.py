@@ -63,6 +63,7 @@ _FAILED = re.compile(r"is damaged: |crashed its reader|takes more than|nested to
 _FEWEST = 100
 _A_FEW = 3  # words; fewer may be parted differently
 _CUE_TIME = re.compile(r"-->|^\d+:\d\d:\d\d[.,]\d+,\d+:")
+_TAGS = re.compile(r"<[^<>]*>")
 _MARK = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")
 
 
@@ -143,6 +144,13 @@ def _letters(texts: Sequence[str]) -> Counter[str]:
 
 def _lines_of_cues(text: str) -> Iterator[str]:
     """Yield the lines of subtitles that are text."""
+    if "<tt" in text[:500]:
+        yield _TAGS.sub(" ", text.partition("<body")[2])
+        return
+    if "[Events]" in text:
+        spoken = (line.split(",", 9)[-1] for line in text.split("\n") if line.startswith("Dialogue:"))
+        yield from (_MARK.sub("", re.sub(r"\\[Nnh]", " ", line)) for line in spoken)
+        return
     for block in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
         lines = block.split("\n")
         place = next((place for place, line in enumerate(lines) if _CUE_TIME.search(line)), None)

@@ -228,6 +228,15 @@ def test_the_server_killed_and_started_again_keeps_the_judge_where_she_was(
     assert [one["choices"]["overall"] for one in lines(study.folder / "verdicts.jsonl")] == ["left", "same"]
 
 
+SHIFTS = """[...document.querySelectorAll(".choices button")].map((button) => {
+  const range = document.createRange();
+  range.selectNodeContents(button);
+  const [text, box] = [range.getBoundingClientRect(), button.getBoundingClientRect()];
+  return Math.abs((text.left + text.right) / 2 - (box.left + box.right) / 2);
+})"""
+"""How far the label of each choice is from the middle of its button, in pixels."""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_texts_stand_side_by_side_where_there_is_room_and_nothing_is_wider_than_the_screen(
@@ -250,6 +259,9 @@ def test_texts_stand_side_by_side_where_there_is_room_and_nothing_is_wider_than_
     else:
         assert len({box["x"] for box in boxes}) == 1
         assert boxes[0]["y"] < boxes[1]["y"] < boxes[2]["y"]
+    shifts = page.evaluate(SHIFTS)
+    assert len(shifts) == 15
+    assert max(shifts) < 3
     wide = "document.documentElement.scrollWidth <= innerWidth"
     assert page.evaluate(wide)
     served.process.kill()

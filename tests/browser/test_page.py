@@ -243,6 +243,19 @@ def test_two_settings_stand_side_by_side_and_doubts_are_in_words(page, service) 
     assert any("731" in doubt for doubt in doubts)
 
 
+def test_each_part_of_minutes_has_one_heading(page, service) -> None:
+    opened(page, service)
+    page.evaluate("""() => {
+      const part = addResult("minutes");
+      for (const [name, text] of [["topics", "Ann"], ["topics", "Bob"], ["actions", "Carl"], ["actions", "Dora"]]) {
+        addSentence(part, {text, part: name, start: 0, support: []});
+      }
+    }""")
+    headings = page.locator(".sentences > .part").all_inner_texts()
+    assert headings == ["Topics", "Actions"]
+    assert page.locator(".sentences > li").count() == 6
+
+
 def test_the_second_setting_begins_as_another_one(page, service) -> None:
     opened(page, service)
     page.select_option(".type >> nth=0", "key-points")

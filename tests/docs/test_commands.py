@@ -50,7 +50,7 @@ _SMALL = {
     "pretrain": f"{_SHORT} --batch-size=2 --block-length=64 --set=validation_blocks=2",
     "pack": "--vocab-size=600",
     "evaluate": "--limit=4 --threads=1",
-    "compare": "--limit=1 --threads=1",
+    "compare": "--limit=2 --threads=1",
     "extractor": "--epochs=1 --set=scorer.width=16 --set=scorer.heads=2 --threads=1",
     "summarize": "--tokens=8 --min-words=1 --threads=1",
     "attention": "--rows=4 --threads=1",

@@ -65,3 +65,11 @@ def test_the_places_that_the_architecture_names_exist() -> None:
     missing = [place for place in named if not any((root / place).exists() for root in roots)]
     assert len(named) > 40
     assert missing == []
+
+
+def test_the_table_of_requests_has_every_field() -> None:
+    from precis.server.schemas import SummarizeRequest
+
+    rows = [row for row in (GUIDE / "serve.md").read_text().splitlines() if row.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert set(SummarizeRequest.model_fields) - named == set()

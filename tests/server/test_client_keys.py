@@ -12,7 +12,8 @@ from faults.service.intrusions import Target, try_all
 from faults.service.payload import Payload, request
 from precis.server.client_keys import Keys, Rates
 from precis.server.limits import Limits
-from precis.server.server_run import Address, access_to, reload_keys
+from precis.server.listener import Address
+from precis.server.server_run import access_to, reload_keys
 from precis_text.errors import UserError
 
 SECRET = "0123456789abcdefABCDEF0123"

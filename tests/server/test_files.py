@@ -9,7 +9,8 @@ import pytest
 
 from precis.server.client_keys import Keys
 from precis.server.limits import Limits
-from precis.server.server_run import Address, access_to
+from precis.server.listener import Address
+from precis.server.server_run import access_to
 from precis_text.documents import reader
 from precis_text.errors import UserError
 from tests.document_files import lines_of, pdf, word

@@ -3,7 +3,7 @@
 import pytest
 
 from precis.server.client_keys import Keys
-from precis.server.server_run import Address
+from precis.server.listener import Address
 from precis_text.errors import UserError
 
 

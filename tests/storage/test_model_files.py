@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from precis.storage import model_files
 from precis.storage.model_files import (
     TensorHeader,
     check_decoding,
@@ -82,6 +83,13 @@ def test_decoding_settings_that_name_code_are_refused(values: dict[str, Any]) ->
 def test_sizes_beyond_the_weights_are_refused(values: dict[str, Any], says: str) -> None:
     with pytest.raises(UserError, match=says):
         check_sizes(values, "config.json", elements=5_000_000, tensors=120)
+
+
+@pytest.mark.parametrize(
+    "values", [{"encoder_layers": 120}, {"d_model": 5_000_000}, {"offset": [-5_000_000]}]
+)
+def test_sizes_that_just_fit_the_weights_pass(values: dict[str, Any]) -> None:
+    check_sizes(values, "config.json", elements=5_000_000, tensors=120)
 
 
 def test_usual_sizes_of_a_large_model_pass() -> None:
@@ -181,3 +189,26 @@ def test_shards_are_read_together(tmp_path: Path) -> None:
     index = {"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     assert {name: t.shape for name, t in read_headers(tmp_path).items()} == {"a": (1,), "b": (2,)}
+
+
+def test_a_header_at_its_limits_is_read_and_one_beyond_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "model.safetensors"
+    save_file({name: torch.zeros(1) for name in "abc"}, file)
+    monkeypatch.setattr(model_files, "MAX_TENSORS", 3)
+    monkeypatch.setattr(model_files, "MAX_HEADER", struct.unpack("<Q", file.read_bytes()[:8])[0])
+    assert set(read_header(file)) == {"a", "b", "c"}
+    monkeypatch.setattr(model_files, "MAX_TENSORS", 2)
+    with pytest.raises(UserError, match="names 3 tensors, above the limit of 2"):
+        read_header(file)
+    monkeypatch.setattr(model_files, "MAX_HEADER", model_files.MAX_HEADER - 1)
+    with pytest.raises(UserError, match="its header has"):
+        read_header(file)
+
+
+@pytest.mark.parametrize("places", [{}, [], ["a.safetensors"], None])
+def test_an_index_without_places_is_one_line(places: Any, tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    with pytest.raises(UserError, match="lacks a weight_map, which gives the place of each weight"):
+        read_headers(tmp_path)

@@ -22,6 +22,18 @@ FORMS: dict[str, Callable[[int, str, str], str]] = {
     "WhatsApp, France": lambda n, who, text: f"14/10/2026 \u00e0 15:3{n} - {who}: {text}",
     "WhatsApp, China": lambda n, who, text: f"2026/10/14 \u4e0b\u53483:3{n} - {who}: {text}",
     "WhatsApp, Egypt": lambda n, who, text: f"14/10/2026\u060c 3:3{n} \u0645 - {who}: {text}",
+    "WhatsApp, Egypt, marks": lambda n, who, text: (
+        f"\u200f14\u200f/10\u200f/2026\u060c 3:3{n} \u0645 - {who}: {text}"
+    ),
+    "WhatsApp, Iran": lambda n, who, text: f"1405/07/22\u060c\u200f 15:3{n} - {who}: {text}",
+    "iMessage": lambda n, who, text: (
+        f"Oct 14, 2026  3:3{n}:09 PM (Read by you after 2 minutes)\n{who}\n{text}\n"
+    ),
+    "Messenger, copied": lambda n, who, text: f"{who}\n{text}\nOct 14, 2026, 3:3{n} PM",
+    "Mattermost, copied": lambda n, who, text: f"{who}\n\n3:3{n} PM\n{text}\n",
+    "Fireflies": lambda n, who, text: f"{who} - 00:3{n}\n{text}\n",
+    "Grain": lambda n, who, text: f"{who} | 00:3{n}\n{text}\n",
+    "Sonix": lambda n, who, text: f"[00:00:3{n}] - {who}\n{text}\n",
     "iPhone, USA": lambda n, who, text: f"[10/14/26, 3:3{n}:09\u202fPM] {who}: {text}",
     "iPhone, Germany": lambda n, who, text: f"[14.10.26, 15:3{n}:09] ~ {who}: {text}",
     "Telegram": lambda n, who, text: f"{who}, [14.10.2026 15:3{n}]\n{text}\n",

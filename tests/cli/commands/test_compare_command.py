@@ -129,7 +129,7 @@ def test_a_model_that_fails_leaves_the_summaries_of_the_others(
     [
         (["--model", "nowhere"], "no such folder"),
         (["--summary-column", "title"], "no document has a text there"),
-        (["--sentences", 3], "only one of"),
+        (["--sentences", 3], "give one of words"),
     ],
 )
 def test_bad_options_are_refused_before_a_model_runs(

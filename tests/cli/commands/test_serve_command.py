@@ -47,6 +47,21 @@ def test_a_taken_port_is_one_line(precis: Run) -> None:
     assert "cannot listen" in outcome.error
 
 
+def test_a_taken_port_is_refused_before_the_libraries_are_imported() -> None:
+    child = (
+        "import sys; from precis.cli import main; code = main(sys.argv[1:]); "
+        "print('torch' in sys.modules); sys.exit(code)"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = ["serve", "--port", str(taken.getsockname()[1])]
+        ended = subprocess.run(
+            [sys.executable, "-c", child, *words], capture_output=True, text=True, check=False
+        )
+    assert ended.returncode == 2
+    assert "another process listens there" in ended.stderr
+    assert ended.stdout.strip() == "False"
+
+
 def test_it_serves_until_sigterm_and_logs_lines_of_json(tmp_path: Path) -> None:
     model = save("zcodepp", tmp_path / "model")
     log = tmp_path / "log"

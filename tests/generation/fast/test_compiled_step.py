@@ -110,8 +110,10 @@ def test_logits_are_the_same_bits_on_any_number_of_threads(threads: None) -> Non
 @torch.inference_mode()
 def test_drafts_continue_what_the_step_has_read() -> None:
     of = model(future_tokens=2)
-    given = {"documents": 1, "beams": 1, "padded": False, "steps": 6}
-    ours, operators = (steps_of(of, **given, compiled=compiled) for compiled in (True, False))
+    ours, operators = (
+        steps_of(of, documents=1, beams=1, padded=False, compiled=compiled, steps=6)
+        for compiled in (True, False)
+    )
     for token in (5, 9, 30):
         ours(torch.tensor([[token]]), None)
         operators(torch.tensor([[token]]), None)

@@ -50,7 +50,7 @@ def test_documents_that_are_dropped_leave_the_others_as_they_are() -> None:
     bias = lazy.bias(torch.zeros(1, 1, 1, 1, 3))
     kept = torch.tensor([0, 2])
     lazy.keep(kept)
-    assert torch.equal(lazy._kept[1, 0, :, :, : 3 * BEAMS], keys[kept])
+    assert torch.equal(lazy.kept[1, 0, :, :, : 3 * BEAMS], keys[kept])
     assert torch.equal(lazy.bias(torch.zeros(1, 1, 1, 1, 3)), bias[kept])
 
 
@@ -60,7 +60,7 @@ def test_a_greedy_batch_has_no_mask_and_no_copies() -> None:
     places = torch.zeros(1, HEADS, 1, 1, 1)
     assert lazy.bias(places).data_ptr() == places.data_ptr()
     keys, _ = lazy.extend(0, *torch.randn(2, DOCUMENTS, HEADS, 1, WIDTH))
-    assert keys.untyped_storage().data_ptr() == lazy._kept.untyped_storage().data_ptr()
+    assert keys.untyped_storage().data_ptr() == lazy.kept.untyped_storage().data_ptr()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

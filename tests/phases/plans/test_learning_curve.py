@@ -57,7 +57,7 @@ def test_parts_of_a_seed_contain_each_other_and_no_test_or_dev_pair(
     assert parts[12, 0] != parts[12, 1]
     test, dev = ids(out / "pairs" / "test.jsonl"), ids(out / "pairs" / "dev.jsonl")
     assert len(test) == 8
-    assert not (test | dev) & set.union(*parts.values())
+    assert not (test | dev) & {name for part in parts.values() for name in part}
     assert not test & dev
     assert told[0] == "no test split: 8 pairs of the training pairs are held out for the test"
     assert "run 4 of 4: 12 pairs, seed 1" in told[-1]

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from email.message import EmailMessage
 
 import pytest
@@ -320,3 +321,89 @@ def test_the_armour_of_a_signed_mail_is_no_text() -> None:
         "-----BEGIN PGP SIGNATURE-----\n\niQEzBAEB\n=abcd\n-----END PGP SIGNATURE-----\n"
     )
     assert own(body) == OWN
+
+
+def parts(*given: str, boundary: str = "b", header: str = "mixed") -> Passages:
+    """Read a mail of parts, each with its own header."""
+    body = "".join(f"--{boundary}\n{part}\n" for part in given)
+    head = f"From: ann@example.org\nSubject: Mill\nContent-Type: multipart/{header}"
+    found = mail.read(f"{head}; boundary=b\n\n{body}--{boundary}--\n".encode())
+    assert isinstance(found, Passages)
+    return found
+
+
+FIRST = f"Content-Type: text/plain\n\n{OWN}"
+INNER = "From: bea@example.org\nSubject: Wheel\n\nIt turns.\n"
+
+
+@pytest.mark.parametrize(
+    ("coding", "inner"),
+    [("8bit", INNER), ("base64", b64encode(INNER.encode()).decode()), ("quoted-printable", INNER)],
+)
+@pytest.mark.parametrize("kind", ["rfc822", "global"])
+def test_a_mail_in_a_mail_is_read_however_it_is_encoded(kind: str, coding: str, inner: str) -> None:
+    part = f"Content-Type: message/{kind}\nContent-Transfer-Encoding: {coding}\n\n{inner}"
+    assert parts(FIRST, part).text == f"Mill\n\n{OWN}\n\nWheel\n\nIt turns."
+
+
+def test_a_mail_whose_parts_are_not_where_its_header_says_is_read() -> None:
+    assert parts(FIRST, boundary="another").text == f"Mill\n\n{OWN}"
+    bare = mail.read(f"From: ann@example.org\nContent-Type: multipart/mixed\n\n{OWN}\n".encode())
+    assert bare.text == OWN  # type: ignore[union-attr]
+    picture = "Content-Type: image/png\nContent-Transfer-Encoding: base64\n\naGk="
+    root = f"Content-Type: text/html\nContent-ID: <root>\n\n<p>{OWN}</p>"
+    assert parts(picture, root, header='related; start="<root>"').text == f"Mill\n\n{OWN}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "text"),
+    [
+        ("enriched", "<bold>It</bold>\n<color><param>red</param>turns</color> <<so>.", "It turns <so>."),
+        ("x-unknown", "It turns.", "It turns."),
+        (
+            "calendar",
+            "BEGIN:VEVENT\nSUMMARY:The mill\nDESCRIPTION:It turns\\, and it\n  grinds.\nUID:GONE\nEND:VEVENT",
+            "The mill\n\nIt turns, and it grinds.",
+        ),
+    ],
+)
+def test_rare_forms_of_text_are_read(kind: str, body: str, text: str) -> None:
+    assert own(body, kind=kind) == text
+
+
+@pytest.mark.parametrize(
+    ("packed", "note"),
+    [
+        ("begin 644 wheel.txt\n#0V%T\n`\nend", "attachments not read: wheel.txt"),
+        ("=ybegin line=128 size=3 name=wheel.bin\nGONE\n=yend size=3", "attachments not read: wheel.bin"),
+        (
+            "-----BEGIN PGP MESSAGE-----\n\nGONE\n-----END PGP MESSAGE-----",
+            "encrypted text left out",
+        ),
+    ],
+)
+def test_what_is_packed_into_plain_text_is_named(packed: str, note: str) -> None:
+    found = read(f"{OWN}\n\n{packed}\n\nAnn")
+    assert (found.text, found.notes) == (f"Mill\n\n{OWN}\n\nAnn", [note])
+
+
+def test_what_is_around_the_parts_is_named() -> None:
+    report = "Content-Type: message/delivery-status\n\nStatus: 5.1.1\n"
+    assert parts(FIRST, report).notes == ["reports of mail servers left out"]
+    head = "From: ann@example.org\nContent-Type: multipart/mixed; boundary=b\n\n"
+    around = mail.read(f"{head}GONE\n--b\n{FIRST}\n--b--\nGONE too\n".encode())
+    assert around.text == OWN  # type: ignore[union-attr]
+    assert around.notes == ["text around the parts of the mail left out"]  # type: ignore[union-attr]
+    usual = mail.read(f"{head}This is a multi-part message in MIME format.\n--b\n{FIRST}\n--b--\n".encode())
+    assert usual.notes == []  # type: ignore[union-attr]
+    encoded = (
+        f"From: ann@example.org\nContent-Transfer-Encoding: base64\n\n{b64encode(OWN.encode()).decode()}\n"
+    )
+    footer = mail.read(f"{encoded}\n____\nGONE\n".encode())
+    assert (footer.text, footer.notes) == (OWN, ["text behind an encoded part left out"])  # type: ignore[union-attr]
+
+
+def test_a_mail_that_apple_mail_saved_is_read_without_its_settings() -> None:
+    inner = f"From: ann@example.org\nSubject: Mill\n\n{OWN}\n".encode()
+    found = mail.read(b"%d      \n%s<plist>GONE</plist>" % (len(inner), inner))
+    assert found.text == f"Mill\n\n{OWN}"  # type: ignore[union-attr]

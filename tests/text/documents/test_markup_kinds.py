@@ -66,6 +66,12 @@ def md(text: str) -> Passages:
         ("<p>one<!-- remark -->, two</p>", "one, two"),
         ("<div><span>Rent</span><span>12 euros</span></div>", "Rent 12 euros"),
         ("<p>W<b>heel</b></p>", "Wheel"),
+        ("<p>one</p><p><![CDATA[It turns.]]></p>", "one\n\nIt turns."),
+        ("<my-card><template shadowrootmode='open'><p>It turns.</p></template></my-card>", "It turns."),
+        ("<svg><text>GONE</text><foreignObject><div>It turns.</div></foreignObject></svg>", "It turns."),
+        ("<html><body><p>one</p></body></html><p>It turns.</p>", "one\n\nIt turns."),
+        ("<p>one</p><!-- never closed <p>It turns.</p>", "one\n\nnever closed\n\nIt turns."),
+        ("<html><head><title>Mill<body><p>It turns.</p>", "Mill\n\nIt turns."),
     ],
 )
 def test_what_is_not_known_keeps_its_text(given: str, text: str) -> None:
@@ -136,6 +142,7 @@ def test_raised_marks_go_and_powers_stay(given: str, text: str) -> None:
         ("<select><option>GONE</option></select>", "controls of forms left out"),
         ("<button>GONE</button>", "controls of forms left out"),
         ("<svg><text>GONE</text></svg>", "labels of drawings left out"),
+        ("<template>GONE</template>", "text that scripts may show left out"),
     ],
 )
 def test_what_is_not_shown_is_named(given: str, note: str) -> None:
@@ -169,6 +176,22 @@ def test_an_article_keeps_all_of_its_parts(more: str, around: str) -> None:
         assert words in found.text
     assert "Imprint" not in found.text
     assert "menus and other parts around the article left out" in found.notes
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "<div><i class='date'>10:3{0}</i><div class='from_name'>{1}</div><div class='text'>{2}</div></div>",
+        "<div><h2 class='_2pim _a6-h'>{1}</h2><div class='_a6-p'>{2}</div><div class='_a6-o'>10:3{0}</div></div>",
+    ],
+)
+def test_an_exported_chat_is_read_as_turns_with_times(message: str) -> None:
+    said = [("Ann", "Does it turn?"), ("Ben", "It turns, <b>slowly</b>."), ("Ann", "Good.")]
+    body = "".join(message.format(number, *one) for number, one in enumerate(said))
+    found = web(f"<h1>GONE</h1>{body}")
+    assert found.text == "Ann: Does it turn?\nBen: It turns, slowly.\nAnn: Good."
+    assert [place.time for place in found.places] == ["10:30", "10:31", "10:32"]
+    assert found.notes == ["lines of the chat program left out"]
 
 
 def test_what_stands_around_an_article_is_left_out_and_named() -> None:
@@ -253,6 +276,13 @@ def test_markdown_names_what_it_leaves_out(given: str, note: str) -> None:
     assert (found.text, found.notes) == ("Kept.", [note])
 
 
+def test_rules_around_a_text_are_no_settings() -> None:
+    assert (
+        md("---\nA rule is above.\n\nIt turns.\n\n---\n\nEnd.").text
+        == "A rule is above.\n\nIt turns.\n\nEnd."
+    )
+
+
 def test_percent_signs_of_a_text_are_no_remark() -> None:
     assert md("It is 100%% sure that 20%% stay.").text == "It is 100%% sure that 20%% stay."
 
@@ -293,6 +323,23 @@ def test_a_chapter_of_an_unknown_format_gives_way_to_its_fallback() -> None:
     ]
 
 
+def test_pages_outside_the_reading_order_of_a_book_are_named() -> None:
+    package = (
+        "<package xmlns='http://www.idpf.org/2007/opf'><manifest><item id='a' href='a.xhtml' "
+        "media-type='application/xhtml+xml'/><item id='b' href='b.xhtml' media-type='application/xhtml+xml'/>"
+        "<item id='c' href='c.svg' media-type='image/svg+xml'/></manifest><spine><itemref idref='a'/>"
+        "<itemref idref='c'/></spine></package>"
+    )
+    found = epub_reader.read(
+        epub({"a.xhtml": "<p>It turns.</p>", "b.xhtml": "<p>GONE</p>"}, more={"OEBPS/book.opf": package})
+    )
+    assert found.text == "It turns."
+    assert found.notes == [
+        "pages outside the reading order left out",
+        "1 of its chapters is in a format that is not read",
+    ]
+
+
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 M = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
 
@@ -309,6 +356,72 @@ def docx(body: str, **parts: str) -> Passages:
         **{f"word/{name}.xml": f"<w:{name} {W}>{content}</w:{name}>" for name, content in parts.items()},
     }
     return word_file.read(archive(files))
+
+
+DIAGRAM = (
+    "<w:p><w:r><w:drawing><a:graphicData xmlns:a='a'><d:relIds xmlns:d='d' xmlns:r='r' r:dm='diagramData'/>"
+    "</a:graphicData></w:drawing></w:r></w:p>"
+)
+BOX = "<w:txbxContent><w:p><w:r><w:t>It turns.</w:t></w:r></w:p></w:txbxContent>"
+CHUNK = "<w:altChunk xmlns:r='r' r:id='aFChunk'/>"
+
+
+@pytest.mark.parametrize(
+    ("body", "part", "content"),
+    [
+        (DIAGRAM, "diagramData", "<m xmlns:a='a'><a:p><a:r><a:t>It turns.</a:t></a:r></a:p></m>"),
+        ("<w:p><w:r><w:pict><v:textpath xmlns:v='v' string='It turns.'/></w:pict></w:r></w:p>", "", ""),
+        (
+            f"<w:p><w:r><AlternateContent><Choice>{BOX}</Choice><Fallback>{BOX}</Fallback></AlternateContent></w:r></w:p>",
+            "",
+            "",
+        ),
+        (
+            f"<w:p><w:r><AlternateContent><Choice/><Fallback>{BOX}</Fallback></AlternateContent></w:r></w:p>",
+            "",
+            "",
+        ),
+        (CHUNK, "aFChunk", "<html><body><p>It turns.</p></body></html>"),
+        (CHUNK, "aFChunk", "It turns."),
+        (CHUNK, "aFChunk", r"{\rtf1 It turns.}"),
+        (
+            CHUNK,
+            "aFChunk",
+            archive(
+                {
+                    "word/document.xml": f"<w:document {W}><w:p><w:r><w:t>It turns.</w:t></w:r></w:p></w:document>"
+                }
+            ),
+        ),
+        (
+            "<w:p><w:r><w:fldChar><w:ffData><w:ddList><w:result w:val='1'/><w:listEntry w:val='GONE'/>"
+            "<w:listEntry w:val='It turns.'/></w:ddList></w:ffData></w:fldChar></w:r></w:p>",
+            "",
+            "",
+        ),
+        ("<w:unknown>It turns.</w:unknown>", "", ""),
+    ],
+)
+def test_word_reads_text_in_other_parts_and_in_attributes_once(
+    body: str, part: str, content: str | bytes
+) -> None:
+    kinds = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    relation = f'<Relationship Id="{part}" Type="{kinds}/{part}" Target="part.bin"/>'
+    files: dict[str, str | bytes] = {
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+        "word/_rels/document.xml.rels": f"<Relationships>{relation if part else ''}</Relationships>",
+        "word/part.bin": content,
+    }
+    assert word_file.read(archive(files)).text == "It turns."
+
+
+def test_word_names_charts_objects_and_notes_without_a_mark() -> None:
+    note = "<w:footnote w:id='1'><w:p><w:r><w:t>GONE</w:t></w:r></w:p></w:footnote>"
+    found = docx(par("Kept."), chart="<c:v xmlns:c='c'>GONE</c:v>", package="", footnotes=note)
+    assert (found.text, found.notes) == (
+        "Kept.",
+        ["footnotes without a mark left out", "charts left out", "1 embedded object not read"],
+    )
 
 
 def par(text: str, properties: str = "", run: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -104,6 +105,11 @@ def test_an_open_document_gives_its_text(body: str, text: str) -> None:
         ),
         ("<text:p><text:span text:style-name='H'>GONE</text:span></text:p>", "hidden text left out"),
         ("<text:p><draw:frame><draw:object/></draw:frame></text:p>", "1 embedded object not read"),
+        ("<text:section text:display='none'><text:p>GONE</text:p></text:section>", "hidden text left out"),
+        (
+            "<office:forms><form:text xmlns:form='f' form:label='GONE'/></office:forms>",
+            "controls of forms left out",
+        ),
     ],
 )
 def test_an_open_document_names_what_it_leaves_out(body: str, note: str) -> None:
@@ -158,6 +164,60 @@ def test_rich_text_gives_its_text(inside: str, text: str) -> None:
     assert found.text == text
 
 
+FONTS = r"{\fonttbl{\f0\fcharset0 A;}{\f1\fcharset204 B;}{\f2\fcharset134 C;}{\f3\fcharset128 D;}}"
+
+
+@pytest.mark.parametrize(
+    ("head", "inside", "text"),
+    [
+        (
+            r"\ansi\deff0",
+            r"{\f1 \'cc\'e5\'eb\'fc} \'e9 {\f2 \'cb\'ae\'b3\'b5}{\f3 \'90\'85}",
+            "Мель é 水车水",
+        ),
+        (r"\ansi\deff1", r"\'cc\'e5\'eb {\f0 \'e9}\plain  \'e5\'eb", "Мел é ел"),
+        (r"\ansi\deff0", r"\f1 \'cc\'e5\'eb\plain  \'e9", "Мел é"),
+        (r"\mac", r"M\'9fhle", "Mühle"),
+        (r"\ansi", r"\u-10179?\u-8704? \uc2\u27700\'aa\'bb x", "😀 水 x"),
+        (r"\ansi", r"{\object{\*\objdata GONE}{\result It turns.}}", "It turns."),
+        (r"\ansi", r"{\*\moMath{\mr x}{\mr =y}}", "x=y"),
+        (r"\ansi", r"One\column two", "One\n\ntwo"),
+        (
+            r"\ansi",
+            r"One.\par{\shp{\*\shpinst{\shptxt Box.}}{\shprslt{\*\do{\dptxbxtext Box.}}}}",
+            "One.\n\nBox.",
+        ),
+        (r"\ansi", r"One.\par{\*\do\dptxbx{\dptxbxtext Box.}}", "One.\n\nBox."),
+    ],
+)
+def test_rich_text_is_read_in_the_character_sets_of_its_fonts_and_with_its_objects(
+    head: str, inside: str, text: str
+) -> None:
+    assert rich_text.read(rf"{{\rtf1{head}{FONTS} {inside}\par}}".encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("inside", "note"),
+    [
+        (r"{\header GONE}", "page headers and footers left out"),
+        (r"{\*\annotation GONE}", "comments left out"),
+        (r"\v GONE words\v0 ", "hidden text left out"),
+        (r"\deleted GONE words\plain ", "deleted text left out"),
+        (r"{\*\unknown{\b GONE words}}", "parts of an unknown kind left out"),
+    ],
+)
+def test_rich_text_names_what_it_leaves_out(inside: str, note: str) -> None:
+    found = rich_text.read(rf"{{\rtf1\ansi {inside}Kept.\par}}".encode())
+    assert (found.text, found.notes) == ("Kept.", [note])
+    assert any("GONE" in text for _, text in found.left)
+
+
+def test_rich_text_of_many_nested_parts_takes_no_longer_for_each() -> None:
+    began = time.process_time()
+    rich_text.read((r"{\rtf1 " + r"{\*\unknown " * 20_000 + r"\v " + r"\abc\def " * 20_000 + "}").encode())
+    assert time.process_time() - began < 3.0
+
+
 def test_rich_text_has_headings_and_names_hidden_text() -> None:
     found = rich_text.read(rb"{\rtf1\ansi {\outlinelevel0 The mill\par}It turns.{\v GONE}\par}")
     assert (found.text, found.notes) == ("The mill\n\nIt turns.", ["hidden text left out"])
@@ -182,6 +242,23 @@ def pptx(*slides: str, **parts: str) -> Passages:
             }
         )
     )
+
+
+def test_a_presentation_reads_diagrams_and_one_branch_of_an_alternative_and_names_the_rest() -> None:
+    kinds = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    relations = "".join(
+        f"<Relationship Id='{kind}' Type='{kinds}/{kind}' Target='../{kind}.xml'/>"
+        for kind in ("diagramData", "chartEx", "package")
+    )
+    parts = {
+        "ppt/slides/_rels/s0.xml.rels": f"<Relationships>{relations}</Relationships>",
+        "ppt/diagramData.xml": "<d xmlns:a='a'><pt><a:p><a:r><a:t>It grinds.</a:t></a:r></a:p></pt></d>",
+        "ppt/chartEx.xml": "<c xmlns:a='a'><a:t>GONE</a:t></c>",
+    }
+    slide = f"><AlternateContent><Choice><p:sp/></Choice><Fallback>{shape('It turns.')}</Fallback></AlternateContent>"
+    found = pptx(slide + "<p:unknown>It stops.</p:unknown>", **parts)
+    assert found.text == "It turns.\n\nIt stops.\n\nIt grinds."
+    assert found.notes == ["charts left out", "embedded objects not read"]
 
 
 def shape(text: str, kind: str = "") -> str:
@@ -239,11 +316,18 @@ def test_a_spreadsheet_gives_rows_under_the_name_of_their_sheet() -> None:
                 f"<row r='1'>{text.format('A1', 'part')}{text.format('B1', 'cost')}</row>"
                 f"<row r='2'>{text.format('A2', 'wheel')}<c r='B2'><v>1200</v></c></row>"
             ),
+            "xl/drawings/drawing1.xml": "<d xmlns:a='a'><txBody><a:p><a:t>In a box.</a:t></a:p></txBody></d>",
+            "xl/comments1.xml": "<c><t>GONE</t></c>",
+            "xl/charts/chart1.xml": "<c><v>GONE</v></c>",
+            "xl/worksheets/sheet9.xml": "<s><oddHeader>GONE</oddHeader></s>",
             "xl/worksheets/sheet2.xml": sheet(f"<row r='1'>{text.format('A1', 'GONE')}</row>"),
         }
     )
     found = spreadsheet.read(content)
-    assert (found.text, found.notes) == ("Mill\n\npart | cost\nwheel | 1200", ["hidden sheets left out"])
+    assert found.text == "Mill\n\npart | cost\nwheel | 1200\n\nIn a box."
+    assert found.notes == [
+        f"{what} left out" for what in ("comments", "charts", "page headers and footers", "hidden sheets")
+    ]
     with pytest.raises(UserError, match="is damaged or not a spreadsheet"):
         spreadsheet.read(b"no sheet")
 
@@ -269,6 +353,12 @@ def test_a_notebook_gives_its_texts_and_names_its_code() -> None:
     found = notebook.read(json.dumps({"cells": cells, "nbformat": 4}).encode())
     assert found.text == "The mill\n\nIt turns.\n\nIt moves."
     assert found.notes == ["code left out", "output of code left out"]
+    outputs = [{"data": {"text/html": "GONE"}}, {"output_type": "error", "ename": "E", "evalue": "GONE"}]
+    cells = [{"cell_type": "code", "source": None, "outputs": [each]} for each in outputs]
+    for cell in cells:
+        kept = {"cell_type": "markdown", "source": "It stops."}
+        found = notebook.read(json.dumps({"cells": [kept, cell, {"cell_type": "markdown"}]}).encode())
+        assert (found.text, found.notes) == ("It stops.", ["output of code left out"])
     old = {
         "worksheets": [
             {"cells": [{"cell_type": "heading", "source": "Mill"}, {"cell_type": "code", "input": "GONE"}]}
@@ -320,6 +410,11 @@ def test_latex_names_what_it_leaves_out() -> None:
     ]
 
 
+def test_latex_names_text_behind_its_end() -> None:
+    found = latex.read(rb"\begin{document}It turns.\end{document} GONE")
+    assert (found.text, found.notes) == ("It turns.", ["text behind the end of the document left out"])
+
+
 def test_latex_names_listings_and_reads_links() -> None:
     found = latex.read(
         b"\\begin{document}See \\href{https://example.org}{the mill}, its .toml file.\n\n\\begin{verbatim}\nls -l\n"
@@ -332,6 +427,7 @@ def test_latex_names_listings_and_reads_links() -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
+        (r"\def\mill#1{The mill #1.}\mill{turns}", "The mill turns."),
         (r"\newcommand{\town}{Veldmouth}The board of \town{} met.", "The board of Veldmouth met."),
         (r"\newcommand\by[2]{#1 of #2}\by{Ann}{Ostrand} spoke.", "Ann of Ostrand spoke."),
         (r"\newcommand{\at}[2][May]{#2 in #1}It opens \at{here}, \at[June]{there}.", None),

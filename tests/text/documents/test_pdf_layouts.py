@@ -89,6 +89,41 @@ def test_texts_that_readers_wrote_on_a_page_are_read_and_comments_and_passwords_
     assert found.notes == ["1 comment left out", "1 password left out"]
 
 
+@pytest.mark.parametrize(
+    ("more", "value", "text", "notes"),
+    [
+        ("/Ff 131072 /Opt [[(r) (red)] [(b) (blue)]]", "(b)", "Colour: blue", []),
+        ("/Ff 393216 /Opt [(red) (blue)]", "(green)", "Colour: green", []),
+        (
+            "/Ff 131072 /Opt [(red) (blue)]",
+            "null",
+            "Colour:",
+            ["choices of the form that are not marked left out"],
+        ),
+        (
+            "/Opt [(red) (blue)]",
+            "(red)",
+            "Colour: red",
+            ["choices of the form that are not marked left out"],
+        ),
+    ],
+)
+def test_choices_are_read_as_shown_and_unmarked_ones_are_named(
+    more: str, value: str, text: str, notes: list[str]
+) -> None:
+    answers = [field("Ch", value, "100 656 200 672", more)]
+    found = read_content(pdf([typed(["Colour:"], x=40, y=660)], annotations=answers))
+    assert (found.text, found.notes) == (text, notes)
+
+
+def test_files_that_are_attached_to_a_pdf_are_named() -> None:
+    note = "/Subtype /FileAttachment /Rect [40 500 60 520] /Contents (wheel.doc)"
+    content = pdf([typed(["A bill."], x=40, y=700)], annotations=[note])
+    file = b"<< /Names [(a) << /Type /Filespec /F (bill.csv) /EF << /F 11 0 R >> >>] >>"
+    content = content.replace(b"/Type /Catalog", b"/Type /Catalog /Names << /EmbeddedFiles " + file + b" >>")
+    assert read_content(content).notes == ["attachments not read: wheel.doc, bill.csv"]
+
+
 # ---- tables and columns
 
 

@@ -143,6 +143,13 @@ def test_captions_without_cues_are_refused() -> None:
         ("İskele için şehir kurulu toplandı.", "cp1254", "Turkish (cp1254)"),
         ("המועצה אישרה את הרציף", "cp1255", "Hebrew (cp1255)"),
         ("وافق مجلس الميناء على الرصيف", "cp1256", "Arabic (cp1256)"),
+        ("港口委员会今天批准了新的码头，它将开放给所有人使用。", "gb18030", "simplified Chinese (gb18030)"),
+        ("港口委員會今天批准了新的碼頭，它會開放給所有的人。", "big5", "traditional Chinese (big5)"),
+        ("港の委員会は今日、新しい岸壁を承認しました。", "cp932", "Japanese (cp932)"),
+        ("港の委員会は今日、新しい岸壁を承認しました。", "euc_jp", "Japanese (euc_jp)"),
+        ("항만 위원회는 오늘 새 부두를 승인했습니다.", "cp949", "Korean (cp949)"),
+        ("คณะกรรมการอนุมัติท่าเรือใหม่วันนี้", "cp874", "Thai (cp874)"),
+        ("Совет одобрил новый причал.", "koi8-r", "Cyrillic (koi8-r)"),
         ("L’été, la décision était très attendue.", "cp1252", "Western European (cp1252)"),
         ("¿Mañana? El año que viene también.", "cp1252", "Western European (cp1252)"),
     ],
@@ -165,3 +172,56 @@ def test_blank_lines_in_a_cue_of_subrip_lose_nothing() -> None:
 def test_two_voices_on_one_line_are_two_speakers() -> None:
     vtt = "WEBVTT\n\n00:01.000 --> 00:03.000\n<v Ann>It is dear.</v><v.loud Ben>It is not.</v>\n"
     assert read_content(vtt.encode(), name="a.vtt").text == "Ann: It is dear.\nBen: It is not."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.sub", "{1}{1}25.000\n{25}{100}It turns,|it grinds.\n{2525}{2600}{y:i}It stops.\n"),
+        (
+            "a.sub",
+            "[SUBTITLE]\n00:00:01.00,00:00:04.00\nIt turns,[br]it grinds.\n\n00:01:41.00,00:01:44.00\nIt stops.\n",
+        ),
+        ("a.mpl", "[10][40]It turns,|/it grinds.\n[1010][1040]It stops.\n"),
+        ("a.lrc", "[ti:GONE]\n[01:41.00]It stops.\n[00:01.00][00:45.10]It turns, <00:02.50>it grinds.\n"),
+        (
+            "a.smi",
+            "<SAMI><HEAD>GONE</HEAD><BODY><SYNC Start=1000><P>It turns,<br>it grinds.<SYNC Start=4000><P>&nbsp;"
+            "<SYNC Start=101000><P Class=E>It stops.</BODY></SAMI>",
+        ),
+        (
+            "a.srt",
+            "1\n00:00:01.000 -> 00:00:04.000\nIt turns,\nit grinds.\n\n2\n00:01:41,000 → 00:01:44,000\nIt stops.\n",
+        ),
+        (
+            "a.xml",
+            "<?xml version='1.0' encoding='utf-8'?><transcript><text start='1' dur='3'>It turns, it grinds.</text>"
+            "<text start='101'>It stops.</text></transcript>",
+        ),
+        (
+            "a.ttml",
+            "<timedtext><body><p t='1000' d='3000'><s>It turns,</s><s> it grinds.</s></p><p t='101000'>It stops.</p>"
+            "</body></timedtext>",
+        ),
+    ],
+)
+def test_older_formats_give_their_cues_with_times(name: str, content: str) -> None:
+    found = read_content(content.encode(), name=name)
+    assert found.text == "It turns, it grinds.\nIt stops."
+    assert times(found) == ["0:00:01", "0:01:41"]
+
+
+def test_captions_in_xml_are_read_in_their_encoding_and_keep_words_outside_paragraphs() -> None:
+    text = "<?xml version='1.0' encoding='{}'?><tt><body><div><p begin='1s'>Die Mühle.</p>Sie läuft.</div></body></tt>"
+    for name in ("iso-8859-1", "utf-16"):
+        assert read_content(text.format(name).encode(name), name="a.ttml").text == "Die Mühle. Sie läuft."
+
+
+def test_signs_of_comparison_and_readings_above_the_text_are_no_tags() -> None:
+    assert (
+        read_content(cues("It is <i>a < b</i> and c > d, I <3 it."), name="a.vtt").text
+        == "It is a < b and c > d, I <3 it."
+    )
+    assert (
+        read_content(cues("<ruby>水車<rt>すいしゃ</rt></ruby>が回る。"), name="a.vtt").text == "水車が回る。"
+    )

@@ -34,7 +34,7 @@ from importlib.resources import files
 from precis_text.inline_items import item_starts
 from precis_text.quoted_spans import QuotedSpans
 
-RULES = "precis-rules-2"
+RULES = "precis-rules-3"
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("sentence_words.toml").read_text("utf-8"))
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLE.items()}
@@ -54,11 +54,12 @@ _STOP = re.compile(
 _BLANK_LINE = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _NUMBERING = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,3})*|[IVX]{1,5}|[A-Za-z])")
-_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\u200e\u200f]")
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORD = re.compile(r"[^\W\d_]+")
 _GLUED = re.compile(r"(?<=[^\W\d_A-Z]{2})[.!?](?=[A-Z][a-z]*[ ,])")
 _GREEK_WORD = re.compile("[\u0370-\u03ff\u1f00-\u1fff]{5,}")
 _ELIDED = re.compile(r"^[^\W\d_]{1,4}['’](?=[^\W\d_])")  # Italian "l'Ing."
+_STREET = "str"  # "Hafenstr. 12"
 _LOOK_BACK = 200  # characters that decide about a stop
 _SHORTEST_EVENING = 4  # words before "p.m." of a sentence that may end there before a title
 
@@ -223,10 +224,14 @@ def _needs_more(word: str, rest: str, following: str) -> bool:
     if lowered in _WORDS["never_last"] or word in _WORDS["never_last_capital"]:
         return True
     if following[:1].isdigit() and (
-        lowered in _WORDS["before_digit"] or (len(word) == 1 and word.isalpha()) or rest[1:2] in ("-", "–")
+        lowered in _WORDS["before_digit"]
+        or lowered.endswith(_STREET)
+        or (len(word) == 1 and word.isalpha())
+        or rest[1:2] in ("-", "–")
     ):
         return True
-    return len(word) == 1 and word.islower() and re.match(r"[^\W\d_]\.", following) is not None  # "z. B."
+    is_letter = len(word) == 1 and word.isalpha()
+    return is_letter and re.match(r"[^\W\d_]\.", following) is not None  # "z. B.", "S. A."
 
 
 def _is_ordinal(pieces: list[str], word: str, following: str) -> bool:

@@ -89,6 +89,21 @@ def attribute(element: Any, name: str) -> str:
     return ""
 
 
+def own_text(element: Any) -> str:
+    """Return the text directly in an element, before its first child; "" if it is blank."""
+    text = element.text if isinstance(element.tag, str) else None
+    return text if text and text.strip() else ""
+
+
+def shown_branch(alternatives: Any) -> list[Any]:
+    """Return what is in the branch of an `AlternateContent` that holds text; in the first one if none does."""
+    branches = [each for each in alternatives if local(each)]
+    for branch in branches:
+        if any(own_text(each) or local(each) in ("relIds", "textpath", "chart") for each in branch.iter()):
+            return [*branch]
+    return [*branches[0]] if branches else []
+
+
 def related(archive: zipfile.ZipFile, part: str, *, what: str) -> dict[str, tuple[str, str]]:
     """Return the parts of an office file that a part refers to, by their id: the last word of the kind, the name."""
     folder, name = posixpath.split(part)

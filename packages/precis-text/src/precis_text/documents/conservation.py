@@ -16,10 +16,13 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
+from binascii import Error, a2b_base64
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from email import policy
+from email.message import Message
 from email.parser import BytesParser
 from html import unescape
 from html.parser import HTMLParser
@@ -73,12 +76,36 @@ _INLINE = frozenset(
     ]
 )
 _SCRIPTS = frozenset(("script", "style", "sup", "msup", "head", "rt", "rp", "annotation"))
-_OFFICE = re.compile(rb"<(?:\w+:)?(?:t|delText)(?: [^<>]*)?>([^<]*)<|<(?:\w+:)?(p|tab|br|tc)[ />]")
+_OFFICE = re.compile(rb"<(?:\w+:)?(\w+)(?:\s[^<>]*)?/?>([^<]*)")
 _OFFICE_PARTS = re.compile(
-    r"(?:word/(?:document|footnotes|endnotes)\d*|ppt/(?:slides/slide|notesSlides/notesSlide)\d+)\.xml"
+    r"(?:word/(?:document|footnotes|endnotes|comments|header|footer)\d*|ppt/(?:slides/slide|notesSlides/notesSlide)\d+"
+    r"|(?:word|ppt)/(?:diagrams/data|charts/chart)\d+)\.xml"
+)
+_OFFICE_SPACES = frozenset((b"p", b"tab", b"br", b"tc", b"v"))
+_OFFICE_NO_TEXT = frozenset(
+    [
+        b"instrText",
+        b"delInstrText",
+        b"posOffset",
+        b"align",
+        b"pctWidth",
+        b"pctHeight",
+        b"fldData",
+        b"attrName",
+        b"tableStyleId",
+        b"f",
+        b"formatCode",
+    ]
 )
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
 _OPEN_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
+_SHEET_PARTS = (
+    "xl/worksheets/sheet",
+    "xl/comments",
+    "xl/threadedComments",
+    "xl/drawings/drawing",
+    "xl/charts/",
+)
 _SHEET = re.compile(rb"<(?:\w+:)?t(?: [^<>]*)?>([^<]*)<")
 _RTF = re.compile(
     r"\{\s*\\(?:\*\\(?!footnote)|fonttbl|colortbl|stylesheet|info|pict|header|footer|super|listtable|"
@@ -150,6 +177,10 @@ class _Nodes(HTMLParser):
         if not self._inside:
             self.texts.append(data)
 
+    def unknown_decl(self, data: str) -> None:
+        if data.startswith("CDATA[") and not self._inside:
+            self.texts.append(data.removeprefix("CDATA["))
+
 
 def _page_text(page: str) -> str:
     nodes = _Nodes()
@@ -185,8 +216,7 @@ def _of_mail(content: bytes) -> list[str]:
     texts: list[str] = []
     for mail in filter(None, mails):
         found: list[tuple[str, str]] = []
-        message = BytesParser(policy=policy.default).parsebytes(mail)
-        for part in message.walk():
+        for part in _parts_of(BytesParser(policy=policy.default).parsebytes(mail)):
             payload = part.get_payload(decode=True)
             if part.get_content_maintype() != "text" or not isinstance(payload, bytes) or part.get_filename():
                 continue
@@ -203,6 +233,19 @@ def _of_mail(content: bytes) -> list[str]:
         body = content.replace(b"\r\n", b"\n").partition(b"\n\n")[2]
         texts = [_page_text(body.decode("utf-8", "replace"))]
     return texts
+
+
+def _parts_of(message: Message) -> Iterator[Message]:
+    """Yield all parts of a mail, those of encoded mails inside too."""
+    yield message
+    inner = message.get_payload()
+    coding = str(message.get("content-transfer-encoding", "")).strip().lower()
+    parts = [part for part in inner if isinstance(part, Message)] if isinstance(inner, list) else []
+    if message.get_content_maintype() == "message" and coding == "base64" and parts:
+        with suppress(Error):
+            parts = [BytesParser(policy=policy.default).parsebytes(a2b_base64(parts[0].as_bytes()))]
+    for part in parts:
+        yield from _parts_of(part)
 
 
 def _without_twins(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -244,9 +287,17 @@ def _of_office(content: bytes) -> list[str]:
         part = re.sub(
             rb'<w:r\b(?:(?!</w:r>).)*<w:vertAlign w:val="superscript"/>.*?</w:r>', b"", part, flags=re.DOTALL
         )
-        texts = (b" " if each.group(2) else each.group(1) for each in _OFFICE.finditer(part))
-        found.append(unescape(b"".join(texts).decode("utf-8", "replace")))
+        found.append(unescape(b"".join(_office_texts(part)).decode("utf-8", "replace")))
     return found
+
+
+def _office_texts(part: bytes) -> Iterator[bytes]:
+    """Yield every text behind an opening tag, whatever its name."""
+    for name, text in _OFFICE.findall(part):
+        if name in _OFFICE_SPACES:
+            yield b" "
+        if name not in _OFFICE_NO_TEXT and (name in (b"t", b"delText") or text.strip()):
+            yield text
 
 
 def _of_open_document(content: bytes) -> list[str]:
@@ -262,9 +313,7 @@ def _of_open_document(content: bytes) -> list[str]:
 def _of_sheets(content: bytes) -> list[str]:
     if not content.startswith(b"PK"):
         return []
-    parts = _parts(
-        content, lambda name: name == "xl/sharedStrings.xml" or name.startswith("xl/worksheets/sheet")
-    )
+    parts = _parts(content, lambda name: name == "xl/sharedStrings.xml" or name.startswith(_SHEET_PARTS))
     return [unescape(b" ".join(_SHEET.findall(part)).decode("utf-8", "replace")) for part in parts]
 
 
@@ -272,16 +321,18 @@ def _of_notebook(content: bytes) -> list[str]:
     cells = parse_json(content.removeprefix(b"\xef\xbb\xbf"), constants=True).get("cells", [])
     found = []
     for cell in cells:
-        text = "".join(cell.get("source", ""))
+        text = "".join(cell.get("source") or "") if isinstance(cell, dict) else ""
         found += (
-            _of_markdown(text.encode("utf-8", "replace")) if cell.get("cell_type") == "markdown" else [text]
+            _of_markdown(text.encode("utf-8", "replace"))
+            if text and cell.get("cell_type") == "markdown"
+            else [text]
         )
     return found
 
 
 def _of_markdown(content: bytes) -> list[str]:
     text = re.sub(
-        r"!\[[^\[\]]*(?=\]\()|\]\((?:\\.|\([^()\s]*\)|[^()\s\\])*(?:\s+\"[^\"]*\")?\)|\]\[[^\[\]]*\]|"
+        r"!\[[^\[\]]*(?=\][(\[])|\]\((?:\\.|\([^()\s]*\)|[^()\s\\])*(?:\s+\"[^\"]*\")?\)|\]\[[^\[\]]*\]|"
         r"<[a-zA-Z/!][^<>]*[=/!-][^<>]*>|</?\w+>|"
         r"^[ ]{0,3}\[[^\]]+\]:.*$|&\w+;",
         " ",

@@ -1,4 +1,7 @@
-"""The cues of subtitle files: SubRip (.srt), WebVTT (.vtt), YouTube's .sbv, TTML (.ttml, .dfxp), ASS (.ass, .ssa)."""
+"""The cues of subtitle files: SubRip (.srt), WebVTT (.vtt), SubViewer (.sub), TTML (.ttml, .dfxp), ASS (.ass, .ssa).
+
+YouTube's .sbv and XML are among them; `cue_dialects` has older formats.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,21 @@ from dataclasses import dataclass
 from html import unescape
 from xml.etree import ElementTree
 
+from precis_text.documents.cue_dialects import Timed, dialect_of
 from precis_text.errors import UserError
 
 _CLOCK = r"(?:(\d+):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?"
-_TIMES = re.compile(rf"^\s*{_CLOCK}\s*(?:-->|,)\s*{_CLOCK}(?:\s|$)")
+_TIMES = re.compile(rf"^\s*{_CLOCK}\s*(?:-{{1,2}}>|→|,)\s*{_CLOCK}(?:\s|$)")
+_ARROW = re.compile(r"->|→")
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
 _BEFORE_VOICE = re.compile(r"(?=<v[.\s])")
-_TAG = re.compile(r"<[^<>]*>|\{\\[^{}]*\}|[♪♫]")
+_TAG = re.compile(r"<rt>.*?</rt>|</?[a-zA-Z][^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}|[♪♫]")
+_BREAK = re.compile(r"\[br\]|<br\s*/?>", re.IGNORECASE)
+_DECLARATION = re.compile(r"\A<\?xml[^>]*\?>")
+_CAPTIONS_XML = ("<?xml", "<tt", "<timedtext", "<transcript")
 _DRAWN = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}.*?(?:\{[^{}]*\\p0[^{}]*\}|$)", re.DOTALL)
 _OVERRIDE = re.compile(r"\{[^{}]*\}")
-_OFFSET = re.compile(r"([\d.]+)(h|ms|m|s|f|t)$")
+_OFFSET = re.compile(r"([\d.]+)(h|ms|m|s|f|t)?$")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _RATE = 30.0  # frames in a second where the file does not say
 
@@ -38,8 +46,11 @@ def cues_of(text: str) -> list[Cue]:
         UserError: it contains none, or is damaged XML.
     """
     start = text.lstrip("\ufeff \t\n")
-    if start.startswith(("<?xml", "<tt")):
-        found = [*_of_ttml(start)]
+    dialect = dialect_of(text)
+    if dialect is not None:
+        found = [*_of_dialect(dialect(text))]
+    elif start.startswith(_CAPTIONS_XML):
+        found = [*_of_ttml(_DECLARATION.sub("", start))]
     elif re.search(r"^\s*\[(?:Script Info|Events)\]", text, re.IGNORECASE | re.MULTILINE):
         found = [*_of_ass(text)]
     else:
@@ -47,6 +58,11 @@ def cues_of(text: str) -> list[Cue]:
     if not found:
         raise UserError("lacks cues (00:01:02,000 --> 00:01:04,000); it is damaged or not subtitles")
     return found
+
+
+def _of_dialect(timed: Iterator[Timed]) -> Iterator[Cue]:
+    for begins, ends, lines in timed:
+        yield Cue(begins, ends, tuple(("", _plain(line)) for line in lines))
 
 
 def _of_lines(lines: list[str], *, is_srt: bool) -> Iterator[Cue]:
@@ -58,7 +74,7 @@ def _of_lines(lines: list[str], *, is_srt: bool) -> Iterator[Cue]:
             shown = [
                 (_voice(part), _plain(part))
                 for text in said
-                for part in _BEFORE_VOICE.split(text)
+                for part in _BEFORE_VOICE.split(_BREAK.sub(" ", text))
                 if part.strip()
             ]
             yield Cue(_seconds(found.groups()[:4]), _seconds(found.groups()[4:]), tuple(shown))
@@ -70,7 +86,7 @@ def _all_lines(lines: list[str], start: int) -> list[str]:
     while end < len(lines) and not _TIMES.match(lines[end]):
         end += 1
     shown = [line for line in lines[start:end] if line.strip()]
-    is_numbered = end < len(lines) and "-->" in lines[end] and shown and shown[-1].strip().isdecimal()
+    is_numbered = end < len(lines) and _ARROW.search(lines[end]) and shown and shown[-1].strip().isdecimal()
     return shown[:-1] if is_numbered else shown
 
 
@@ -124,14 +140,42 @@ def _of_ttml(text: str) -> Iterator[Cue]:
         )
         for agent in root.findall(".//{*}agent")
     }
-    for paragraph in root.findall(".//{*}p"):
-        begins = _ttml_seconds(paragraph.get("begin") or "0s", rate, ticks)
-        ends = _ttml_seconds(paragraph.get("end") or "0s", rate, ticks)
-        ends = ends or begins + _ttml_seconds(paragraph.get("dur") or "0s", rate, ticks)
+    for paragraph in root.findall(".//{*}p") or root.findall(".//{*}text"):
+        begins, ends = _ttml_times(paragraph, rate, ticks)
         agent = next((value for name, value in paragraph.attrib.items() if name.endswith("}agent")), "")
         lines = "".join(_ttml_text(paragraph)).split("\n")
-        shown = ((agents.get(agent, ""), " ".join(line.split())) for line in lines)
+        is_escaped_twice = paragraph.tag == "text"  # of YouTube
+        shown = (
+            (agents.get(agent, ""), _plain(line) if is_escaped_twice else " ".join(line.split()))
+            for line in lines
+        )
         yield Cue(begins, ends, tuple(shown))
+    if loose := " ".join(_loose_words(root)):
+        yield Cue(0.0, 0.0, (("", loose),))
+
+
+def _ttml_times(element: ElementTree.Element, rate: float, ticks: float) -> tuple[float, float]:
+    """Return when a paragraph begins and ends; YouTube writes `t` and `d` in milliseconds, or `start` and `dur`."""
+    if "t" in element.attrib or "start" in element.attrib:
+        unit = "ms" if "t" in element.attrib else "s"
+        times = [
+            f"{element.get(one) or element.get(other) or 0}{unit}"
+            for one, other in (("t", "start"), ("d", "dur"))
+        ]
+        begins, lasts = (_ttml_seconds(time, rate, ticks) for time in times)
+        return begins, begins + lasts
+    begins, ends, lasts = (
+        _ttml_seconds(element.get(name) or "0s", rate, ticks) for name in ("begin", "end", "dur")
+    )
+    return begins, ends or begins + lasts
+
+
+def _loose_words(root: ElementTree.Element) -> Iterator[str]:
+    """Yield the text of divisions that is in no paragraph."""
+    for element in root.iter():
+        if isinstance(element.tag, str) and element.tag.rpartition("}")[2] in ("body", "div"):
+            for text in (element.text, *(child.tail for child in element)):
+                yield from (text or "").split()
 
 
 def _ttml_text(element: ElementTree.Element) -> Iterator[str]:
@@ -150,7 +194,7 @@ def _ttml_seconds(time: str, rate: float, ticks: float) -> float:
     offset = _OFFSET.fullmatch(time.strip())
     if offset is not None:
         units = {**_SECONDS, "f": 1 / rate, "t": 1 / ticks}
-        return float(offset[1]) * units[offset[2]]
+        return float(offset[1]) * units[offset[2] or "s"]
     found = re.fullmatch(r"(\d+):(\d{2}):(\d{2})(?:[:;](\d+)|(\.\d+))?", time.strip())
     if found is None:
         raise UserError(f"has a cue at {time!r}, which is not a time; export the captions again")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 import zlib
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from precis_text.documents.archives import attribute, local, open_archive
-from precis_text.documents.character_sets import decode
+from precis_text.documents.character_sets import declared_in, decode
 from precis_text.documents.html_text import parse_page, tag_of, words_in, write_tree
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
@@ -25,10 +24,6 @@ _PAGES = frozenset(
     ("application/xhtml+xml", "text/html", "application/xml", "text/xml", "text/x-oeb1-document", "")
 )
 _PICTURES = ("image/", "audio/", "video/")
-_DECLARED = re.compile(
-    rb"""<\?xml[^>]{0,100}encoding\s*=\s*["']([\w.-]{1,40})|<meta[^>]{0,200}charset\s*=\s*["']?([\w.-]{1,40})"""
-)
-_DECLARED_WITHIN = 4096  # bytes
 _LONGEST_CHAIN = 10  # fallbacks of fallbacks
 
 
@@ -43,6 +38,7 @@ def read(content: bytes) -> Passages:
         book = _Book.open(archive)
         for reference in book.package.iterfind(".//{*}spine/{*}itemref"):
             book.add(book.items.get(reference.get("idref", "")))
+        book.name_others()
         return book.finished()
 
 
@@ -59,6 +55,7 @@ class _Book:
     missing: int = 0
     damaged: int = 0
     others: int = 0
+    read: set[str] = field(default_factory=set)  # addresses of chapters
 
     @classmethod
     def open(cls, archive: ZipFile) -> _Book:
@@ -77,20 +74,32 @@ class _Book:
         page = self._readable(item)
         if page is None:
             self.missing += item is None
-            self.others += item is not None and not item.get("media-type", "").startswith(_PICTURES)
+            kind = "" if item is None else item.get("media-type", "")
+            self.others += item is not None and (kind == "image/svg+xml" or not kind.startswith(_PICTURES))
             return
         content = self._content(page)
         if content is None:
             return
-        declared = _DECLARED.search(content[:_DECLARED_WITHIN])
-        name = (declared[1] or declared[2]).decode() if declared else ""
-        root = parse_page(decode(content, name, self.writer))
+        root = parse_page(decode(content, declared_in(content), self.writer))
         if root is None:
             return
+        self.read.add(page.get("href", ""))
         if "nav" in page.get("properties", "").split():
             self.writer.leave_out("table of contents", words_in(root))
             return
         write_tree(root, self.writer, leave=_leave)
+
+    def name_others(self) -> None:
+        """Name the pages that the reading order leaves out."""
+        for item in self.items.values():
+            is_page = item.get("media-type", "").lower() in _PAGES - {"application/xml", "text/xml", ""}
+            if not is_page or item.get("href", "") in self.read:
+                continue
+            content = self._content(item)
+            root = None if content is None else parse_page(decode(content, declared_in(content), Writer()))
+            is_contents = "nav" in item.get("properties", "").split()
+            what = "" if is_contents else "pages outside the reading order"
+            self.writer.leave_out(what, "" if root is None else _body_words(root))
 
     def _readable(self, item: Any) -> Any:
         """Return the item, or what the book gives in its place for readers that do not know its format."""
@@ -122,6 +131,11 @@ class _Book:
             if count:
                 self.writer.notes.append(f"{count:,} of its chapters {'is' if count == 1 else 'are'} {why}")
         return self.writer.finished()
+
+
+def _body_words(root: Any) -> str:
+    """Return the words of a page without those of its head."""
+    return " ".join(words_in(each) for each in root if tag_of(each) != "head")
 
 
 def _leave(element: Any) -> str | None:

@@ -85,7 +85,7 @@ WEB = DocumentFormat(
     seconds=8,
     needs=("trafilatura",),
 )
-MAIL = DocumentFormat(name="an e-mail", endings=(".eml",), module="mail", most=64 * MIB, seconds=4)
+MAIL = DocumentFormat(name="an e-mail", endings=(".eml", ".emlx"), module="mail", most=64 * MIB, seconds=4)
 MAILBOX = DocumentFormat(
     name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=4, has_many=True
 )
@@ -116,7 +116,20 @@ LATEX = DocumentFormat(
 )
 SUBTITLES = DocumentFormat(
     name="subtitles",
-    endings=(".srt", ".vtt", ".sbv", ".ttml", ".dfxp", ".ass", ".ssa"),
+    endings=(
+        ".srt",
+        ".vtt",
+        ".sbv",
+        ".ttml",
+        ".dfxp",
+        ".ass",
+        ".ssa",
+        ".sub",
+        ".lrc",
+        ".mpl",
+        ".smi",
+        ".sami",
+    ),
     module="subtitles",
     most=8 * MIB,
     seconds=2,
@@ -171,6 +184,7 @@ _BEGINNINGS = (
     (b"mm\0*", PICTURE),
 )
 _FIRST_CUE = re.compile(rb"\d+\s*\r?\n\d{1,2}:\d{1,2}:\d{1,2}[.,]\d{1,3}\s*-->")  # of SubRip
+_CAPTIONS = re.compile(rb"(?:<\?xml[^>]*>\s*)?<(?:tt|timedtext|transcript|sami)[\s>:]", re.IGNORECASE)
 _MAIN_PARTS = ((b"word/", WORD), (b"ppt/", PRESENTATION), (b"xl/", SPREADSHEET))
 _OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument."
 _MAILBOX = re.compile(rb"From [^\n]*\d\d:\d\d[^\n]*\n[!-9;-~]+: ")
@@ -196,7 +210,7 @@ def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
         return main if not ending else named
     if named in (MAIL, MARKDOWN, LATEX, TABLE):  # they may quote a page
         return named
-    if named is None and _FIRST_CUE.match(start):
+    if named is None and (_FIRST_CUE.match(start) or _CAPTIONS.match(start)):
         return SUBTITLES
     if named is None and (start.startswith(_SAVED) or _MAILBOX.match(beginning)):
         return SAVED_PAGE if start.startswith(_SAVED) else MAILBOX

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from lxml import etree, html
@@ -83,17 +84,18 @@ _BLOCKS = frozenset(
     ]
 )
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+_DRAWN = "labels of drawings"
 _FILMS = "text in place of films, sound and frames"
 _LEFT_OUT = {
-    **dict.fromkeys(
-        ("head", "script", "style", "template", "annotation", "annotation-xml", "meta", "link"), ""
-    ),
+    **dict.fromkeys(("head", "script", "style", "annotation", "annotation-xml", "meta", "link"), ""),
     **dict.fromkeys(("video", "audio", "canvas", "iframe", "embed", "applet"), _FILMS),
     **dict.fromkeys(("optgroup", "datalist", "textarea"), "controls of forms"),
     **dict.fromkeys(("rt", "rp", "rtc"), "readings above the text"),
     "noscript": "text for browsers without scripts",
-    "svg": "labels of drawings",
+    "svg": _DRAWN,
+    "template": "text that scripts may show",
 }
+_LABELS = frozenset(("text", "tspan", "textpath", "title", "desc", "metadata"))  # of a drawing
 _LONGEST_CONTROL = 8  # words on a button
 _HIDDEN = re.compile(
     r"display:none|visibility:hidden|mso-hide:all|font-size:0(?:px|pt|em|;|$)|max-height:0(?:px|;|$)"
@@ -122,6 +124,7 @@ _VOID = frozenset(
         "wbr",
     ]
 )
+_ENDS = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 
@@ -137,6 +140,9 @@ def parse_page(page: str) -> Any:
     if page.lstrip().startswith("<?xml") or "http://www.w3.org/1999/xhtml" in page[:2000]:
         page = _as_html(page)
     page = re.sub(r"\A\s*<\?xml[^>]*>", "", page)
+    if "<![CDATA[" in page:
+        page = _CDATA.sub(lambda found: escape(found.group(1), quote=False), page)
+    page = _with_ends(page)
     parser = html.HTMLParser(huge_tree=True, encoding="utf-8", remove_pis=True)
     try:
         root = etree.fromstring(page.encode("utf-8", "replace"), parser)
@@ -152,14 +158,26 @@ def parse_page(page: str) -> Any:
 
 
 def _as_html(page: str) -> str:
-    """Rewrite what XHTML has and HTML reads otherwise: elements closed at once, and character data."""
-    page = _CDATA.sub(lambda found: found.group(1).replace("&", "&amp;").replace("<", "&lt;"), page)
+    """Rewrite what XHTML has and HTML reads otherwise: elements that are closed at once."""
     return _SELF_CLOSED.sub(
         lambda found: (
             found.group() if found.group(1).lower() in _VOID else f"<{found[1]}{found[2]}></{found[1]}>"
         ),
         page,
     )
+
+
+def _with_ends(page: str) -> str:
+    """Drop the ends behind which libxml2 reads nothing, and the beginning of a remark or title that never ends."""
+    page = _ENDS.sub("", page)
+    opened = page.rfind("<!--")
+    if opened > max(page.rfind("-->"), page.rfind("--!>")):
+        page = page[:opened] + page[opened + 4 :]
+    for name in ("title", "textarea"):
+        opened = page.lower().rfind(f"<{name}")
+        if opened >= 0 and f"</{name}" not in page[opened:].lower():
+            page = page[:opened] + re.sub(r"<[^<>]*>", "<p>", page[opened:], count=1)
+    return page
 
 
 def write_page(page: str, writer: Writer, *, leave: Leave | None = None, quotes: bool = False) -> None:
@@ -190,6 +208,12 @@ def words_in(element: Any) -> str:
 
 
 def _left_out(element: Any, tag: str) -> str | None:
+    if tag == "template" and element.get("shadowrootmode", element.get("shadowroot")):
+        return None
+    if tag == "svg" and next(element.iter("foreignobject", "{*}foreignObject"), None) is not None:
+        return None  # its labels are left out one by one
+    if tag in _LABELS and next(element.iterancestors("svg", "{*}svg"), None) is not None:
+        return _DRAWN
     if tag in _LEFT_OUT:
         return _LEFT_OUT[tag]
     if tag == "option" and element.getparent() is not None and tag_of(element.getparent()) == "select":
@@ -290,7 +314,7 @@ class _Page:
             return False
         what = _left_out(element, tag)
         what = self.leave(element) if what is None else what
-        if what:
+        if what is not None:
             self.writer.leave_out(what, words_in(element))
         if what is not None and tag in _BLOCKS:
             self._end_block()

@@ -129,6 +129,7 @@ def read(content: bytes) -> Passages:
         for title in titles:
             before = before.replace(title, "")
         writer.leave_out("settings before the text", before)
+        writer.leave_out("text behind the end of the document", text[body.end() :])
         text = "\n\n".join([*titles, body.group(1)])
     for found in _REFERENCES.finditer(text):
         writer.leave_out("list of references", found.group())

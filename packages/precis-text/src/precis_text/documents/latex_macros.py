@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 _DEFINITION = re.compile(
-    r"\\(?:(?:provide|new)command\*?\s*\{?\s*|def\s*)\\([a-zA-Z]+)\s*\}?\s*(?:\[(\d)\])?\s*(\[[^\[\]]*\])?\s*\{"
+    r"\\(?:(?:provide|new)command\*?\s*\{?\s*|def\s*)\\([a-zA-Z]+)\s*\}?\s*(?:\[(\d)\])?"
+    r"\s*(\[[^\[\]]*\])?\s*((?:#\d)*)\s*\{"
 )
 _OPTION = re.compile(r"\s*\[([^\[\]]*)\]")
 _OPENING = re.compile(r"\s*\{")
@@ -39,7 +40,9 @@ def macros_of(text: str) -> tuple[dict[str, Macro], list[str]]:
     for found in _DEFINITION.finditer(text):
         whole = group_from(text, found.start(), found.end())
         default = found[3][1:-1] if found[3] else None
-        macros[found[1]] = Macro(int(found[2] or 0), default, whole[found.end() - found.start() : -1])
+        macros[found[1]] = Macro(
+            int(found[2] or found[4].count("#")), default, whole[found.end() - found.start() : -1]
+        )
         wholes.append(whole)
     return macros, wholes
 

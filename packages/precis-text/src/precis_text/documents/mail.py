@@ -7,6 +7,7 @@ several documents, each with its subject.
 from __future__ import annotations
 
 import re
+from binascii import Error, a2b_base64, a2b_qp
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -14,6 +15,12 @@ from typing import Any
 
 from precis_text.documents.character_sets import decode
 from precis_text.documents.html_text import write_page
+from precis_text.documents.mail_bodies import (
+    behind_base64,
+    plain_of_calendar,
+    plain_of_enriched,
+    without_packed,
+)
 from precis_text.documents.mail_quotes import (
     described,
     foreign_lines,
@@ -30,12 +37,26 @@ _HEADER_LINES = re.compile(rb"^content-type:[^\n]*(?:\n[ \t][^\n]*)*", re.IGNORE
 _BOUNDARY = re.compile(rb"(boundary\s*=\s*)([^\s\";][^\s;]*)", re.IGNORECASE)
 _BEGINS = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\r\n\r\n))From [^\n]*\d\d:\d\d[^\n]*\r?\n(?=[!-9;-~]+:)")
 _KEPT_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
-_TEXTS = ("plain", "html", "markdown", "enriched", "richtext", "x-markdown", "x-amp-html")
+_NOT_READ = frozenset(
+    ("calendar", "vcard", "x-vcard", "directory", "rfc822-headers", "css", "xml", "rtf", "csv", "javascript")
+)  # texts that are no prose
+_MAILS = frozenset(("message/rfc822", "message/global", "message/news", "message/partial"))
+_REPORTS = frozenset(("message/delivery-status", "message/disposition-notification"))
+_APPLE = re.compile(rb"\s*(\d{1,12})\s*\n(?=[!-9;-~]+:)")
+_USUAL_PREAMBLE = re.compile(r"mime|multi-?part", re.IGNORECASE)
+_FIRST_BOUNDARY = re.compile(r"^--(\S[^\n]{0,68}?)[ \t]*$", re.MULTILINE)
 _SIGNED = re.compile(
     r"^-{5}BEGIN PGP SIGNED MESSAGE-{5}\n(?:\w[^\n]*\n)*\n(.*?)"
     r"^-{5}BEGIN PGP SIGNATURE-{5}.*?(?:^-{5}END PGP SIGNATURE-{5}$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
+_PLAIN = {
+    "enriched": plain_of_enriched,
+    "richtext": plain_of_enriched,
+    "calendar": plain_of_calendar,
+}
+_AROUND = "text around the parts of the mail"
+_LONGEST_PREAMBLE = 40  # words
 _STUB_SHARE = 0.4  # of the words of the HTML part
 _MOST_DOCUMENTS = 20_000
 _MOST_NESTED = 20
@@ -47,6 +68,8 @@ def read(content: bytes) -> Passages | list[Passages]:
     Raises:
         UserError: it lacks a header, is encrypted, or its body contains no text.
     """
+    if apple := _APPLE.match(content):  # .emlx: the number of its bytes, the mail, settings
+        content = content[apple.end() : apple.end() + int(apple[1])]
     starts = [found.start() for found in _BEGINS.finditer(content)] if content.startswith(b"From ") else []
     if starts:
         mails = [content[start:stop] for start, stop in zip(starts, [*starts[1:], len(content)], strict=True)]
@@ -136,26 +159,73 @@ class _Mail:
 
     def _read(self, part: EmailMessage) -> None:
         kind, main = part.get_content_type(), part.get_content_maintype()
-        if kind == "multipart/alternative":
+        if main == "multipart" and not part.is_multipart():
+            self._read_undivided(part)
+        elif kind == "multipart/alternative":
             self._read_best(_parts(part))
         elif kind == "multipart/related":
-            parts = _parts(part)
-            for first in parts[:1]:
-                self._read(first)
-            self.attached += [_name(each) for each in parts[1:] if each.get_content_maintype() != "image"]
+            self._read_related(part)
         elif main == "multipart":
             for each in _parts(part):
                 self._read(each)
-        elif kind == "message/rfc822":
+        elif kind in _MAILS:
             self._read_embedded(part)
-        elif main == "text" and part.get_content_subtype() in _TEXTS and not part.is_attachment():
+        elif kind in _REPORTS:
+            self.writer.leave_out("reports of mail servers", part.as_string())
+        elif self._is_text(part):
             self._read_text(part)
-        elif kind not in (
-            "application/pgp-signature",
-            "application/pkcs7-signature",
-            "message/delivery-status",
-        ):
-            self.attached.append(_name(part))
+        elif kind not in ("application/pgp-signature", "application/pkcs7-signature"):
+            self._attach(part)
+        self._name_around(part)
+
+    def _is_text(self, part: EmailMessage) -> bool:
+        """Check whether a part is text to read; an invitation is one if it is the whole mail."""
+        if part.get_content_maintype() != "text" or part.is_attachment():
+            return False
+        kind = part.get_content_subtype()
+        return kind not in _NOT_READ or (kind == "calendar" and part is self._message)
+
+    def _attach(self, part: EmailMessage) -> None:
+        self.attached.append(_name(part))
+        if part.get_content_maintype() == "text" and not part.get_filename():
+            self.writer.leave_out("", _decoded(part, Writer()))
+
+    def _name_around(self, part: EmailMessage) -> None:
+        """Name the text before and behind the parts of a mail, but for what programs usually write there."""
+        preamble, epilogue = part.preamble or "", part.epilogue or ""
+        is_usual = _USUAL_PREAMBLE.search(preamble) is not None and len(preamble.split()) < _LONGEST_PREAMBLE
+        self.writer.leave_out("" if is_usual else _AROUND, preamble)
+        self.writer.leave_out(_AROUND, epilogue)
+
+    def _read_undivided(self, part: EmailMessage) -> None:
+        """Read a mail of several parts whose boundary is another one than its header says, or none."""
+        body = str(part.get_payload())
+        found = _FIRST_BOUNDARY.search(body)
+        if found is None or self._depth > _MOST_NESTED:
+            part.set_type("text/plain")
+            self._read_text(part)
+            return
+        header = f'Content-Type: multipart/mixed; boundary="{found[1]}"\n\n'
+        self._depth += 1
+        again = _parsed((header + body).encode("ascii", "surrogateescape"))
+        if again.is_multipart():
+            self._read(again)
+        else:
+            again.set_type("text/plain")
+            self._read_text(again)
+
+    def _read_related(self, part: EmailMessage) -> None:
+        """Read the page of a group of files: the part that the group names, or the first one that is text."""
+        parts = _parts(part)
+        start = str(part.get_param("start", ""))
+        named = [each for each in parts if start and str(each.get("content-id", "")).strip() == start]
+        texts = [each for each in parts if each.get_content_maintype() in ("text", "multipart", "message")]
+        root = next(iter([*named, *texts, *parts]), None)
+        if root is not None:
+            self._read(root)
+        for each in parts:
+            if each is not root and each.get_content_maintype() != "image":
+                self._attach(each)
 
     def _read_best(self, parts: list[EmailMessage]) -> None:
         """Read one of several forms of the same text: the plain one, unless it is a stub."""
@@ -172,8 +242,11 @@ class _Mail:
             self._read(chosen)
         for part in parts:
             for each in part.walk() if part is not chosen else ():
-                if each.get_content_maintype() not in ("text", "multipart", "image"):
-                    self.attached.append(_name(each))
+                is_form = (
+                    each.get_content_maintype() == "text" and each.get_content_subtype() not in _NOT_READ
+                )
+                if not is_form and each.get_content_maintype() not in ("multipart", "image"):
+                    self._attach(each)
 
     def _read_embedded(self, part: EmailMessage) -> None:
         """Read a mail that is a part of this one."""
@@ -195,7 +268,11 @@ class _Mail:
             flowed = str(part.get_param("format", "")).lower() == "flowed"
             lines = text.split("\n")
             text = "\n".join(_flowed(lines, joined=_param(part, "delsp") == "yes") if flowed else lines)
-            body.add(_SIGNED.sub(r"\1", text).replace("\f", "\n"))
+            text, packed = without_packed(_SIGNED.sub(r"\1", text), body)
+            self.attached += packed
+            body.add(_PLAIN.get(part.get_content_subtype(), str)(text).replace("\f", "\n"))
+        if str(part.get("content-transfer-encoding", "")).strip().lower() == "base64":
+            body.leave_out("text behind an encoded part", behind_base64(str(part.get_payload())))
         found = body.finished()
         self.has_body = self.has_body or bool(found.text.strip())
         self.writer.notes += found.notes
@@ -239,11 +316,18 @@ def _parts(part: EmailMessage) -> list[EmailMessage]:
 
 
 def _embedded(part: EmailMessage) -> EmailMessage | None:
-    """Return the mail that a part holds."""
-    if part.get_content_type() != "message/rfc822":
+    """Return the mail that a part holds, also an encoded one."""
+    if part.get_content_type() not in _MAILS:
         return None
     inner: Any = part.get_payload()
     mail = inner[0] if isinstance(inner, list) and inner else None
+    coding = str(part.get("content-transfer-encoding", "")).strip().lower()
+    if isinstance(mail, EmailMessage) and coding in ("base64", "quoted-printable"):
+        encoded = mail.as_bytes(policy=policy.compat32)
+        try:
+            return _parsed(a2b_base64(encoded) if coding == "base64" else a2b_qp(encoded))
+        except Error:
+            return None
     return mail if isinstance(mail, EmailMessage) else None
 
 

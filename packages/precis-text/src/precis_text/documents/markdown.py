@@ -21,8 +21,8 @@ from precis_text.documents.passages import Passages, Writer
 from precis_text.documents.superscripts import raised_text
 
 _FRONT_MATTER = re.compile(
-    r"\A(?:---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)|\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*(?:\n|\Z)|;;;[ \t]*\n.*?\n;"
-    r";;[ \t]*(?:\n|\Z))",
+    r"\A(?:---[ \t]*\n(?=(?:\s|#[^\n]*\n)*[\"'\w.-]+[ \t]*:)(?:.*?\n)??(?:---|\.\.\.)|"
+    r"\+\+\+[ \t]*\n.*?\n\+\+\+|;;;[ \t]*\n.*?\n;;;)[ \t]*(?:\n|\Z)",
     re.DOTALL,
 )
 _REMARK = re.compile(r"(?<!\S)%%(?!%)|%%(?!\S)")  # the beginning or the end of one of Obsidian's

@@ -28,7 +28,7 @@ def read(content: bytes) -> Passages:
     if not isinstance(cells, list):
         raise UserError("is not a notebook: it lacks a list of cells; download it again")
     writer = Writer()
-    for cell in cells:
+    for cell in (each for each in cells if isinstance(each, dict)):
         kind, text = cell.get("cell_type"), _joined(cell.get("source", cell.get("input", "")))
         if kind == "code":
             writer.leave_out("code", text)
@@ -42,10 +42,13 @@ def read(content: bytes) -> Passages:
 
 
 def _joined(source: Any) -> str:
-    return "".join(map(str, source)) if isinstance(source, list) else str(source)
+    return "".join(map(str, source)) if isinstance(source, list) else str(source or "")
 
 
 def _output(output: dict[str, Any]) -> str:
+    """Return what an output shows: plain text before any other text, and the message of an error."""
     data = output.get("data")
-    shown = data.get("text/plain", "") if isinstance(data, dict) else output.get("text", "")
-    return _joined(shown)
+    if not isinstance(data, dict):
+        return " ".join(_joined(output.get(name, "")) for name in ("text", "html", "ename", "evalue"))
+    texts = {kind: value for kind, value in data.items() if kind.startswith("text/")}
+    return _joined(texts.get("text/plain") or next(iter(texts.values()), ""))

@@ -17,6 +17,7 @@ from precis_text.documents.archives import (
     local,
     open_archive,
     optional_part,
+    own_text,
     part_of,
     refuse_document_types,
 )
@@ -34,12 +35,18 @@ _LEFT_OUT = {
     "ruby-text": "readings above the text",
     "desc": "descriptions of pictures",
     "event-listeners": "",
-    "forms": "",
+    "forms": "controls of forms",
     "sequence-decls": "",
+    "script": "",
+    "binary-data": "",
+    "index-title-template": "",
+    "index-entry-span": "",
     "page-number": "page numbers",
 }
 _SPACES = {"tab": " ", "line-break": "\n", "soft-page-break": ""}
 _FORMATS = frozenset("1aAiI")
+_CELLS = frozenset(("table-cell", "covered-table-cell"))
+_CONTENT = frozenset(("p", "h", "list", "table", "frame"))
 
 
 def read(content: bytes) -> Passages:
@@ -184,28 +191,48 @@ class _Document:
             style: the list's that the element is in.
             depth: nesting of lists.
         """
+        _add_block(into, element.text)
         for each in element:
-            name = local(each)
-            if name in _LEFT_OUT:
-                self.writer.leave_out(_LEFT_OUT[name], words_in(each))
-            elif name in ("h", "p"):
-                self._paragraph(each, etree.SubElement(into, self._tag(each, name)), into)
-            elif name == "list":
-                inner = attribute(each, "style-name") or style
-                if attribute(each, "continue-numbering") != "true" and not attribute(each, "continue-list"):
-                    self.counts.pop((inner, depth + 1), None)
-                self._blocks(each, into, inner, depth + 1)
-            elif name in ("list-item", "list-header"):
-                self._item(each, into, style, depth, numbers=name == "list-item")
-            elif name == "table":
-                self._table(each, into)
-            elif name == "frame" and attribute(each, "class") == "title":
-                heading = etree.SubElement(into, "h2")
-                _add(heading, words_in(each))
-            elif name == "notes":  # of a slide
-                self._blocks(each, etree.SubElement(into, "div"))
-            elif name:
-                self._blocks(each, into, style, depth)
+            self._block(each, into, style, depth)
+            _add_block(into, each.tail)
+
+    def _block(self, element: Any, into: Any, style: str = "", depth: int = 0) -> None:
+        name = local(element)
+        if self._is_left_out(element, name):
+            return
+        if name in ("h", "p"):
+            self._paragraph(element, etree.SubElement(into, self._tag(element, name)), into)
+        elif name == "list":
+            inner = attribute(element, "style-name") or style
+            if attribute(element, "continue-numbering") != "true" and not attribute(element, "continue-list"):
+                self.counts.pop((inner, depth + 1), None)
+            self._blocks(element, into, inner, depth + 1)
+        elif name in ("list-item", "list-header"):
+            self._item(element, into, style, depth, numbers=name == "list-item")
+        elif name == "table":
+            self._table(element, into)
+        elif name == "frame" and attribute(element, "class") == "title":
+            heading = etree.SubElement(into, "h2")
+            _add(heading, words_in(element))
+        elif name == "notes":  # of a slide
+            self._blocks(element, etree.SubElement(into, "div"))
+        elif name:
+            self._blocks(element, into, style, depth)
+
+    def _is_left_out(self, element: Any, name: str) -> bool:
+        """Name an element that is left out; return whether it is."""
+        what = _LEFT_OUT.get(name)
+        if name == "title" and "svg" in element.tag:
+            what = "descriptions of pictures"
+        elif name == "section" and (
+            attribute(element, "is-hidden") == "true" or attribute(element, "display") == "none"
+        ):
+            what = "hidden text"
+        if what is None:
+            return False
+        words = words_in(element) if name != "forms" else " ".join(_form_texts(element))
+        self.writer.leave_out(what if name != "binary-data" else "", words if name != "binary-data" else "")
+        return True
 
     def _tag(self, element: Any, name: str) -> str:
         if name == "h":
@@ -232,13 +259,28 @@ class _Document:
         first.set("data-label", f"{label} ")
 
     def _table(self, element: Any, into: Any) -> None:
-        table = etree.SubElement(into, "table")
-        for row in element.iter():
-            if local(row) == "table-row" and _nearest(row, "table") is element:
-                line = etree.SubElement(table, "tr")
-                for cell in row:
-                    if local(cell) in ("table-cell", "covered-table-cell"):
-                        self._blocks(cell, etree.SubElement(line, "td"))
+        self._rows(element, etree.SubElement(into, "table"))
+
+    def _rows(self, element: Any, table: Any) -> None:
+        """Add rows, whatever they are wrapped in; what is in none gets a row of its own."""
+        for each in element:
+            name = local(each)
+            if name == "table-row":
+                self._cells(each, etree.SubElement(table, "tr"))
+            elif name in _CELLS or name in _CONTENT or own_text(each):
+                self._cells([each], etree.SubElement(table, "tr"))
+            elif name and not self._is_left_out(each, name):
+                self._rows(each, table)
+
+    def _cells(self, element: Any, row: Any) -> None:
+        for each in element:
+            name = local(each)
+            if name in _CELLS:
+                self._blocks(each, etree.SubElement(row, "td"))
+            elif name in _CONTENT or own_text(each):
+                self._block(each, etree.SubElement(row, "td"))
+            elif name and not self._is_left_out(each, name):
+                self._cells(each, row)
 
     def _paragraph(self, element: Any, paragraph: Any, into: Any) -> None:
         boxes = etree.Element("div")
@@ -250,18 +292,18 @@ class _Document:
         notes, self.notes = self.notes, []
         for mark, note in notes:
             place = etree.SubElement(into, "div")
-            _add(place, f"[{mark}] ")
+            _add(place, f"[{mark}] {note.text or ''}")
             for each in note:
                 self._text(each, place, place)
-                _add(place, " ")
+                _add(place, f" {each.tail or ''}")
 
     def _text(self, element: Any, into: Any, boxes: Any) -> None:
         """Add the text of a paragraph, whatever it is wrapped in; frames follow it."""
         _add(into, element.text or "")
         for each in element:
             name = local(each)
-            if name in _LEFT_OUT:
-                self.writer.leave_out(_LEFT_OUT[name], words_in(each))
+            if self._is_left_out(each, name):
+                pass
             elif name == "s":
                 _add(into, " " * min(int(attribute(each, "c") or 1), 100))
             elif name in _SPACES:
@@ -271,7 +313,7 @@ class _Document:
             elif name == "frame" and any(local(inner) in ("object", "object-ole") for inner in each):
                 self._object(each, into)
             elif name in ("frame", "text-box", "p", "table", "list"):
-                self._blocks([each] if name != "frame" else each, boxes)
+                self._block(each, boxes)
             elif name == "span" and attribute(each, "style-name") in self.styles.hidden:
                 self.writer.leave_out("hidden text", words_in(each))
             elif name == "span" and attribute(each, "style-name") in self.styles.raised:
@@ -296,15 +338,20 @@ class _Document:
         mark = next((words_in(each) for each in element if local(each) == "note-citation"), "*")
         self.writer.leave_out("", mark)
         for each in element:
-            if local(each) == "note-body":
+            if local(each) != "note-citation":
                 self.notes.append((mark, each))
 
 
-def _nearest(element: Any, name: str) -> Any:
-    element = element.getparent()
-    while element is not None and local(element) != name:
-        element = element.getparent()
-    return element
+def _form_texts(element: Any) -> list[str]:
+    """Return the labels and answers of a form, which are attributes."""
+    names = ("label", "current-value", "value")
+    return [value for each in element.iter() for name in names if (value := attribute(each, name))]
+
+
+def _add_block(into: Any, text: str | None) -> None:
+    """Add text outside any paragraph as one of its own."""
+    if text and text.strip():
+        _add(etree.SubElement(into, "p"), text)
 
 
 def _add(into: Any, text: str) -> None:

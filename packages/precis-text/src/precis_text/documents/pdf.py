@@ -12,7 +12,7 @@ from typing import Any
 from precis_text.documents import recognition
 from precis_text.documents.passages import Passages, Writer, clean
 from precis_text.documents.pdf_contents import without_contents
-from precis_text.documents.pdf_forms import annotations_of, with_answers
+from precis_text.documents.pdf_forms import Annotations, annotations_of, with_answers
 from precis_text.documents.pdf_lines import Line, PageText, page_text
 from precis_text.documents.pdf_paragraphs import Joiner, Paragraph, paragraphs_of
 from precis_text.documents.pdf_tables import in_reading_order
@@ -22,6 +22,7 @@ from precis_text.errors import UserError
 _MOST_PAGES = 10_000
 _MOST_TEXT = 64_000_000  # characters
 _MOST_HEADINGS = 10_000
+_MOST_FILES = 1_000
 _MOST_UNREADABLE = 0.1  # of the letters
 _LOCKED = 4  # PDFium's error code for a missing password
 
@@ -61,7 +62,7 @@ def _pages(document: Any, count: int, writer: Writer) -> list[PageText | None]:
     from pypdfium2 import PdfiumError
 
     pages: list[PageText | None] = []
-    total = comments = passwords = 0
+    total, found = 0, list[Annotations]()
     for number in range(count):
         try:
             page = document[number]
@@ -74,23 +75,33 @@ def _pages(document: Any, count: int, writer: Writer) -> list[PageText | None]:
             continue
         lines = with_answers(text.lines, annotations.answers, number)
         pages.append(replace(text, lines=in_reading_order(lines)))
-        comments, passwords = comments + annotations.comments, passwords + annotations.passwords
+        found.append(annotations)
         total += text.letters + sum(len(answer.text) for answer in annotations.answers)
         if total > _MOST_TEXT:
             raise UserError(f"contains more than {_MOST_TEXT:,} characters, the limit; split it")
-    _tell_annotations(document, comments, passwords, writer)
+    _tell_annotations(document, found, writer)
     return pages
 
 
-def _tell_annotations(document: Any, comments: int, passwords: int, writer: Writer) -> None:
-    """Note what a form or a reader added and the text does not contain."""
+def _tell_annotations(document: Any, found: Sequence[Annotations], writer: Writer) -> None:
+    """Note what a form or a reader added and the text does not contain, and attached files."""
     from pypdfium2 import raw as pdfium
 
     if document.get_formtype() == pdfium.FORMTYPE_XFA_FULL:
         writer.notes.append("an XFA form, whose answers are not read; print it to a PDF to read them")
-    for number, what in ((comments, "comment"), (passwords, "password")):
+    counts = (sum(each.comments for each in found), sum(each.passwords for each in found))
+    for number, what in zip(counts, ("comment", "password"), strict=True):
         if number:
             writer.notes.append(f"{number:,} {what}{'' if number == 1 else 's'} left out")
+    choices = dict.fromkeys(choice for each in found for choice in each.choices)
+    writer.leave_out("choices of the form that are not marked", ", ".join(choices))
+    files = [name for each in found for name in each.files]
+    files += [
+        document.get_attachment(n).get_name() for n in range(min(_MOST_FILES, document.count_attachments()))
+    ]
+    if files:
+        more = f" and {len(files) - 3:,} more" if len(files) > 3 else ""
+        writer.notes.append(f"attachments not read: {', '.join(files[:3])}{more}")
 
 
 def _recognize(document: Any, pages: list[PageText | None], writer: Writer) -> None:

@@ -46,11 +46,15 @@ class Annotations:
         answers: in the order of the file.
         comments: the number of remarks that readers attached to the text.
         passwords: the number of hidden answers.
+        choices: the unmarked ones of lists.
+        files: names of attached files.
     """
 
     answers: Sequence[Answer] = ()
     comments: int = 0
     passwords: int = 0
+    choices: Sequence[str] = ()
+    files: Sequence[str] = ()
 
 
 def annotations_of(page: Any) -> Annotations:
@@ -58,6 +62,8 @@ def annotations_of(page: Any) -> Annotations:
     import pypdfium2.raw as pdfium
 
     answers: list[Answer] = []
+    choices: list[str] = []
+    files: list[str] = []
     comments = passwords = 0
     count = min(_MOST_ANNOTATIONS, pdfium.FPDFPage_GetAnnotCount(page.raw))
     kinds = {getattr(pdfium, f"FPDF_ANNOT_{name}") for name in _COMMENTS}
@@ -71,14 +77,17 @@ def annotations_of(page: Any) -> Annotations:
                 continue
             if note.kind == pdfium.FPDF_ANNOT_WIDGET:
                 answers += note.answers()
+                choices += note.not_chosen()
                 passwords += note.is_password
             elif note.kind == pdfium.FPDF_ANNOT_FREETEXT and note.contents:
                 answers.append(Answer(note.contents, note.box))
+            elif note.kind == pdfium.FPDF_ANNOT_FILEATTACHMENT:
+                files.append(note.contents or "a file without a name")
             elif note.kind in kinds and note.contents:
                 comments += 1
         finally:
             pdfium.FPDFPage_CloseAnnot(raw)
-    return Annotations(answers, comments, passwords)
+    return Annotations(answers, comments, passwords, choices, files)
 
 
 class _Annotation:
@@ -125,27 +134,45 @@ class _Annotation:
         if kind in (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON):
             if pdfium.FPDFAnnot_IsChecked(self._forms, self._raw):
                 yield Answer("[x]", self.box, is_mark=True)
-        elif kind == pdfium.FPDF_FORMFIELD_LISTBOX:
-            chosen = [*self._chosen()]
-            if chosen:
-                yield Answer(", ".join(chosen), self.box)
-        elif kind in (pdfium.FPDF_FORMFIELD_TEXTFIELD, pdfium.FPDF_FORMFIELD_COMBOBOX):
-            value = self._text(
-                lambda into, size: pdfium.FPDFAnnot_GetFormFieldValue(self._forms, self._raw, into, size)
-            )
+        elif kind in (
+            pdfium.FPDF_FORMFIELD_LISTBOX,
+            pdfium.FPDF_FORMFIELD_TEXTFIELD,
+            pdfium.FPDF_FORMFIELD_COMBOBOX,
+        ):
+            chosen = ", ".join(label for label, is_chosen in self._options() if is_chosen)
+            value = chosen or self._value
             if value:
                 yield Answer(value, self.box)
 
-    def _chosen(self) -> Iterator[str]:
+    def not_chosen(self) -> list[str]:
+        """Return the choices of a list box that are not chosen; those of a menu if none is."""
+        pdfium = self._pdfium
+        lists = (pdfium.FPDF_FORMFIELD_LISTBOX, pdfium.FPDF_FORMFIELD_COMBOBOX)
+        if self._forms is None or self._type not in lists:
+            return []
+        options = [*self._options()]
+        is_answered = any(is_chosen for _, is_chosen in options) or bool(self._value)
+        if is_answered and self._type == pdfium.FPDF_FORMFIELD_COMBOBOX:
+            return []
+        return [label for label, is_chosen in options if not is_chosen]
+
+    @property
+    def _value(self) -> str:
+        return self._text(
+            lambda into, size: self._pdfium.FPDFAnnot_GetFormFieldValue(self._forms, self._raw, into, size)
+        )
+
+    def _options(self) -> Iterator[tuple[str, bool]]:
+        """Yield the choices of a list as shown, and whether each is chosen; none for other fields."""
         pdfium = self._pdfium
         count = min(_MOST_ANNOTATIONS, pdfium.FPDFAnnot_GetOptionCount(self._forms, self._raw))
         for number in range(count):
-            if pdfium.FPDFAnnot_IsOptionSelected(self._forms, self._raw, number):
-                yield self._text(
-                    lambda into, size, number=number: pdfium.FPDFAnnot_GetOptionLabel(
-                        self._forms, self._raw, number, into, size
-                    )
+            label = self._text(
+                lambda into, size, number=number: pdfium.FPDFAnnot_GetOptionLabel(
+                    self._forms, self._raw, number, into, size
                 )
+            )
+            yield label, bool(pdfium.FPDFAnnot_IsOptionSelected(self._forms, self._raw, number))
 
     def _text(self, ask: Any) -> str:
         """Return what a function of PDFium writes into a buffer, as text."""

@@ -12,18 +12,28 @@ from precis_text.documents.archives import (
     local,
     open_archive,
     optional_part,
+    own_text,
     part_of,
     refuse_document_types,
     related,
+    shown_branch,
 )
 from precis_text.documents.passages import Passages, Writer
 from precis_text.documents.superscripts import raised_text
 from precis_text.documents.word_file import OLD_OFFICE
+from precis_text.documents.word_parts import texts_in
 from precis_text.errors import UserError
 
 _WHAT = "a presentation"
 _AROUND = frozenset(("dt", "ftr", "sldNum", "hdr"))  # date, footer and number of a slide
 _TITLES = frozenset(("title", "ctrTitle"))
+_NO_TEXT = frozenset(("attrName", "creationId", "Fallback", "tableStyleId"))
+_PARTS = frozenset(("notesSlide", "diagramData", "chart", "chartEx"))
+_NOTED = {
+    "comments": "comments left out",
+    "package": "embedded objects not read",
+    "oleObject": "embedded objects not read",
+}
 
 
 def read(content: bytes) -> Passages:
@@ -64,22 +74,18 @@ def _relation(element: Any) -> str:
 def _write_slide(archive: ZipFile, name: str, number: int, writer: Writer) -> None:
     root = part_of(archive, name, what=_WHAT)
     if root.get("show") == "0":
-        writer.leave_out("hidden slides", " ".join(_texts(root)))
+        writer.leave_out("hidden slides", texts_in(root))
         return
     writer.at(page=number, heading="")
     _write_shapes(root, writer)
     for kind, place in related(archive, name, what=_WHAT).values():
-        part = (
-            optional_part(archive, place, what=_WHAT)
-            if kind in ("notesSlide", "diagramData", "chart")
-            else None
-        )
-        if part is not None and kind == "chart":
-            writer.leave_out("charts", " ".join(_texts(part)))
+        part = optional_part(archive, place, what=_WHAT) if kind in _PARTS else None
+        if part is not None and kind in ("chart", "chartEx"):
+            writer.leave_out("charts", texts_in(part))
         elif part is not None:
             _write_shapes(part, writer)
-        elif kind == "comments":
-            writer.notes += [] if "comments left out" in writer.notes else ["comments left out"]
+        elif (note := _NOTED.get(kind, "")) and note not in writer.notes:
+            writer.notes.append(note)
 
 
 def _write_shapes(root: Any, writer: Writer) -> None:
@@ -88,15 +94,11 @@ def _write_shapes(root: Any, writer: Writer) -> None:
     shapes.sort(key=lambda shape: _kind(shape) not in _TITLES)
     for shape in shapes:
         if _kind(shape) in _AROUND:
-            writer.leave_out("dates, footers and numbers of slides", " ".join(_texts(shape)))
+            writer.leave_out("dates, footers and numbers of slides", texts_in(shape))
         elif _kind(shape) in _TITLES:
             writer.heading(" ".join(_paragraph_texts(shape, writer)))
         elif local(shape) == "tbl":
-            rows = [
-                [" ".join(_paragraph_texts(cell, writer)) for cell in row if local(cell) == "tc"]
-                for row in shape
-                if local(row) == "tr"
-            ]
+            rows = [[" ".join(_paragraph_texts(cell, writer)) for cell in row] for row in _rows(shape)]
             writer.add("\n".join(" | ".join(row) for row in rows if any(row)))
         else:
             paragraphs = _paragraph_texts(shape, writer)
@@ -108,43 +110,77 @@ def _write_shapes(root: Any, writer: Writer) -> None:
 
 
 def _shapes(element: Any) -> Iterator[Any]:
-    """Yield shapes and tables, whatever they are grouped in; a fallback repeats the element before it."""
+    """Yield shapes, tables and text outside both, whatever they are grouped in."""
     for each in element:
         name = local(each)
-        if name in ("sp", "tbl", "cxnSp", "pt", "txBody"):
-            yield each
-        elif name and name != "Fallback":
+        if name in ("sp", "tbl", "cxnSp", "pt", "txBody", "p", "t") or own_text(each):
+            if name not in _NO_TEXT:
+                yield each
+        elif name == "AlternateContent":
+            for branch in shown_branch(each):
+                yield from [branch] if local(branch) in ("sp", "tbl", "cxnSp") else _shapes(branch)
+        elif name and name not in _NO_TEXT:
             yield from _shapes(each)
+
+
+def _rows(table: Any) -> Iterator[list[Any]]:
+    """Yield the cells of each row, whatever they are wrapped in; what is in no row or cell is one of its own."""
+    for each in table:
+        name = local(each)
+        if name == "tr":
+            yield [*_cells(each)]
+        elif name in ("tc", "txBody", "p", "t") or own_text(each):
+            yield [each]
+        else:
+            yield from _rows(each)
+
+
+def _cells(row: Any) -> Iterator[Any]:
+    for each in row:
+        if local(each) in ("tc", "txBody", "p", "t") or own_text(each):
+            yield each
+        else:
+            yield from _cells(each)
 
 
 def _kind(shape: Any) -> str:
     return next((attribute(each, "type") for each in shape.iter() if local(each) == "ph"), "")
 
 
-def _texts(element: Any) -> list[str]:
-    return [each.text or "" for each in element.iter() if local(each) in ("t", "v")]
-
-
 def _paragraph_texts(element: Any, writer: Writer) -> list[str]:
-    """Return the paragraphs of a shape."""
-    found = []
-    for paragraph in element.iter():
-        if local(paragraph) != "p":
-            continue
-        text = ""
-        for each in paragraph.iter():
-            if local(each) == "br":
-                text += "\n"
-            elif local(each) == "t":
-                text += _run_text(each, text, writer)
-        if text.strip():
-            found.append(" ".join(text.split()))
-    return found
+    """Return the paragraphs of a shape; text outside any paragraph is one of its own."""
+    texts = ("".join(_pieces(each, writer)) for each in _paragraphs(element))
+    return [" ".join(text.split()) for text in texts if text.strip()]
+
+
+def _paragraphs(element: Any) -> Iterator[Any]:
+    if local(element) == "p" or own_text(element):
+        yield element
+    elif local(element) == "AlternateContent":
+        for each in shown_branch(element):
+            yield from _paragraphs(each)
+    elif local(element) not in _NO_TEXT:
+        for each in element:
+            yield from _paragraphs(each)
+
+
+def _pieces(paragraph: Any, writer: Writer) -> list[str]:
+    pieces: list[str] = []
+    for each in paragraph.iter():
+        name = local(each)
+        if name == "br":
+            pieces.append("\n")
+        elif name == "t":
+            pieces.append(_run_text(each, "".join(pieces[-8:]), writer))
+        elif name not in _NO_TEXT:
+            pieces.append(own_text(each))
+    return pieces
 
 
 def _run_text(element: Any, before: str, writer: Writer) -> str:
     text = element.text or ""
-    properties = next((each for each in element.getparent() if local(each) == "rPr"), None)
+    parent = element.getparent()
+    properties = next((each for each in parent if local(each) == "rPr"), None) if parent is not None else None
     baseline = "" if properties is None else properties.get("baseline", "")
     if not baseline.isdecimal() or not int(baseline):
         return text

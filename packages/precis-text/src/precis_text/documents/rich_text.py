@@ -7,6 +7,7 @@ import re
 from striprtf.striprtf import rtf_to_text
 
 from precis_text.documents.passages import Passages, Writer
+from precis_text.documents.rich_text_source import prepared, set_of, taken
 from precis_text.documents.superscripts import raised_text
 from precis_text.errors import UserError
 
@@ -15,17 +16,16 @@ _RAISED = re.compile(
     r"\\super(?![a-z])((?:[^{}\\]|\\'[0-9a-f]{2}){0,20})\\(?:nosupersub|super0|plain)(?![a-z])"
 )
 _WORDS = re.compile(r"(?:\\[a-z]+-?\d* ?|\\'[0-9a-f]{2}|[\r\n])")
-_MARKS = re.compile(r"\\[\\{}]|[{}]")
 _FOOTNOTE = re.compile(r"\{(?:\\\*)?\\footnote(?![a-z])")
-_BOX = re.compile(r"\{(?:\\\*)?\\shptxt(?![a-z])")
+_BOX = re.compile(r"\{(?:\\\*)?\\(?:shptxt|dptxbxtext)(?![a-z])")
+_OLD_FORM = re.compile(r"\{\\shprslt(?![a-z])")
 _FIELD_CODE = re.compile(r"\{\\\*\\fldinst(?![a-z])")
-_NOTE_START = re.compile(r"\A\{(?:\\\*)?\\(?:footnote(?:\\ftnalt)?|shptxt)")
+_NOTE_START = re.compile(r"\A\{(?:\\\*)?\\(?:footnote(?:\\ftnalt)?|shptxt|dptxbxtext)")
 _STYLES = re.compile(r"\{\\stylesheet(?![a-z])")
 _CELL_END = re.compile(r"\\par\s*((?:\}\s*)*)\\cell(?![a-z])")
 _LEVEL = re.compile(r"\\outlinelevel[0-8](?!\d) ?")
 _HEADING = "\ue001"
 _BULLET = re.compile(r"[•·▪◦‣\uf0b7]\s+")
-_AROUND = re.compile(r"\{\\(?:header|footer)[lrf]?(?![a-z])")
 _PICTURE = re.compile(r"\\pict(?![a-z])")
 
 
@@ -39,43 +39,27 @@ def read(content: bytes) -> Passages:
         raise UserError("does not start with {\\rtf; it is damaged or no rich text")
     writer = Writer()
     source = content.decode("latin-1")
-    source, notes = _taken(source, _FOOTNOTE)
-    source, boxes = _taken(source, _BOX)
-    source, _ = _taken(source, _FIELD_CODE)
-    source, _ = _taken(source, _STYLES)
+    charset = set_of(source)
+    source = prepared(source, writer)
+    source, notes = taken(source, _FOOTNOTE)
+    source, old_boxes = taken(source, _OLD_FORM)  # what older readers show in place of a box
+    source, boxes = taken(source, _BOX)
+    boxes = boxes or [box for old in old_boxes for box in taken(old, _BOX)[1]]
+    source, _ = taken(source, _FIELD_CODE)
+    source, _ = taken(source, _STYLES)
     source = _CELL_END.sub(r"\1\\cell", source)
     source = _LEVEL.sub(rf" \\u{ord(_HEADING) - 65536}?", source)
     source = _RAISED.sub(lambda found: _raised(found.group(1), source[: found.start()][-60:], writer), source)
     before = source
     source = _GROUP.sub(lambda found: _grouped(found, before, writer), source)
-    if _AROUND.search(source):
-        writer.notes.append("page headers and footers left out")
     if pictures := len(_PICTURE.findall(source)):
         writer.notes.append(f"{pictures:,} {'picture' if pictures == 1 else 'pictures'} not read")
-    _write_lines(rtf_to_text(source, errors="replace").split("\n"), writer)
+    _write_lines(rtf_to_text(source, charset, errors="replace").split("\n"), writer)
     head = source[: source.find("{\\fonttbl")] if "{\\fonttbl" in source else source[:200]
     for note in [*boxes, *notes]:
-        text = rtf_to_text(f"{{{head.lstrip('{')}{_NOTE_START.sub('{', note)}}}", errors="replace")
+        text = rtf_to_text(f"{{{head.lstrip('{')}{_NOTE_START.sub('{', note)}}}", charset, errors="replace")
         writer.add(" ".join(text.split()))
     return writer.finished()
-
-
-def _taken(source: str, opening: re.Pattern[str]) -> tuple[str, list[str]]:
-    """Take out the groups that start with `opening`; return the rest, and these groups."""
-    kept, taken, end = [], [], 0
-    for found in opening.finditer(source):
-        if found.start() < end:
-            continue
-        depth, stop = 0, len(source)
-        for mark in _MARKS.finditer(source, found.start()):
-            depth += {"{": 1, "}": -1}.get(mark.group(), 0)
-            if not depth:
-                stop = mark.end()
-                break
-        kept.append(source[end : found.start()])
-        taken.append(source[found.start() : stop])
-        end = stop
-    return "".join([*kept, source[end:]]), taken
 
 
 def _write_lines(lines: list[str], writer: Writer) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from precis_text.documents.alphabets import guessed
+from precis_text.documents.character_sets import declared_in, decode
 from precis_text.documents.cues import Cue, cues_of
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
@@ -60,6 +61,8 @@ def _decoded(content: bytes) -> tuple[str, str]:
     Raises:
         UserError: it is marked as UTF-16 but is not.
     """
+    if content.lstrip().startswith(b"<?xml") and (declared := declared_in(content)):
+        return decode(content, declared, Writer()).replace("\r\n", "\n"), ""
     try:
         return decode_marked(content) or decode_text(content), ""
     except NotTextError as error:

@@ -11,16 +11,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from precis_text.documents.character_sets import decode
+from precis_text.documents.character_sets import declared_in, decode
+from precis_text.documents.chat_pages import write_chat
 from precis_text.documents.html_text import Leave, parse_page, tag_of, write_tree
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
 
-_DECLARED = re.compile(
-    rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]{1,40})|^\s*<\?xml[^>]{0,80}encoding=["']([\w.-]{1,40})""",
-    re.IGNORECASE,
-)
-_DECLARED_WITHIN = 4096  # bytes
 _FEWEST = 250  # characters of an article: in a shorter one trafilatura finds no parts and includes menus
 _HELD = 0.9  # share of the answer that the chosen part holds
 _LEAST = 0.5  # least share of the page's prose in the answer
@@ -61,15 +57,13 @@ def read(content: bytes) -> Passages:
         UserError: the page contains no text.
     """
     writer = Writer()
-    declared = _DECLARED.search(content[:_DECLARED_WITHIN])
-    name = (declared[1] or declared[2]).decode("ascii", "replace") if declared else ""
-    return read_page(decode(content, name, writer), writer)
+    return read_page(decode(content, declared_in(content), writer), writer)
 
 
 def read_page(page: str, writer: Writer) -> Passages:
     """Read a decoded page; the arguments of `read` and its errors."""
     root = parse_page(page)
-    if root is not None:
+    if root is not None and not write_chat(root, writer):
         _write_article(root, _answer(page), writer)
     found = writer.finished()
     if not found.text:
@@ -96,7 +90,7 @@ def _write_article(root: Any, answer: str, writer: Writer) -> None:
     write_tree(part, writer, leave=_leave(measured, part, is_found=is_found))
     inside = set(part.iter())
     for element in measured:
-        if element not in inside and tag_of(element) not in _NO_TEXT | {"title"}:
+        if element not in inside and tag_of(element) not in ("script", "style", "head", "title"):
             writer.leave_out(_MENUS, element.text or "")
         if (element not in inside or element is part) and element is not root:
             writer.leave_out(_MENUS, element.tail or "")

@@ -18,13 +18,16 @@ from precis_text.documents.archives import (
     local,
     open_archive,
     optional_part,
+    own_text,
     part_of,
     refuse_document_types,
     related,
+    shown_branch,
 )
 from precis_text.documents.html_text import write_tree
 from precis_text.documents.passages import Passages, Writer
 from precis_text.documents.word_numbers import WordNumbers
+from precis_text.documents.word_parts import WordParts
 from precis_text.errors import UserError
 
 OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # Microsoft's container format, also of documents with a password
@@ -33,16 +36,22 @@ _HEADING = re.compile(r"heading (\d)")
 _CONTENTS = re.compile(r"toc \d|table of figures|table of authorities")
 _ON = ("", "1", "true", "on")
 _NO_TEXT = frozenset(
-    ("instrText", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr", "sdtPr", "sdtEndPr", "Fallback")
+    ("instrText", "pPr", "rPr", "tblPr", "tblGrid", "trPr", "tcPr", "sectPr", "sdtPr", "sdtEndPr", "Fallback")
 )
 _NO_TEXT |= frozenset(("posOffset", "align", "pctWidth", "pctHeight", "rt", "rubyPr", "binData", "fldData"))
+_NO_TEXT |= frozenset(("delInstrText", "sizeRelH", "sizeRelV", "FieldCodes"))
+_INLINE = frozenset(("r", "t", "oMath", "oMathPara", "hyperlink", "sym"))
+_PARTS = frozenset(("relIds", "textpath", "altChunk", "subDoc"))
 _DELETED = frozenset(("del", "moveFrom", "delText"))
 _FORMULA = frozenset(("sup", "nary", "d", "f"))
 _LEVELS = {str(level): f"h{min(level + 1, 6)}" for level in range(9)}
 
 
-def read(content: bytes) -> Passages:
+def read(content: bytes, *, depth: int = 0) -> Passages:
     """Read a Word document.
+
+    Args:
+        depth: the number of documents that it is in.
 
     Raises:
         UserError: it is locked, damaged, too large, or contains no text.
@@ -54,36 +63,20 @@ def read(content: bytes) -> Passages:
         refuse_document_types(archive, what=".docx", remedy="save it again in Word")
         start = related(archive, "", what=_WHAT)
         main = next((name for kind, name in start.values() if kind == "officeDocument"), "word/document.xml")
-        parts = dict(related(archive, main, what=_WHAT).values())
-        reader = _Document(writer, _Styles.read(_part(archive, parts.get("styles"))))
+        of_main = WordParts.of(archive, main, what=_WHAT, depth=depth)
+        parts = dict(of_main.found.values())
+        reader = _Document(writer, _Styles.read(_part(archive, parts.get("styles"))), of_main)
         reader.numbers = WordNumbers.read(_part(archive, parts.get("numbering")))
         for kind in ("footnotes", "endnotes"):
             reader.add_notes(kind, _part(archive, parts.get(kind)))
         page = reader.page(part_of(archive, main, what=_WHAT))
-        _name_unread(archive, main, writer)
+        of_main.name_unread(writer)
     write_tree(page, writer)
     return writer.finished()
 
 
 def _part(archive: ZipFile, name: str | None) -> Any:
     return None if name is None else optional_part(archive, name, what=_WHAT)
-
-
-def _name_unread(archive: ZipFile, main: str, writer: Writer) -> None:
-    """Describe the parts of the document that are not read."""
-    around = {
-        "header": "page headers and footers",
-        "footer": "page headers and footers",
-        "comments": "comments",
-    }
-    for kind, name in related(archive, main, what=_WHAT).values():
-        root = optional_part(archive, name, what=_WHAT) if kind in around else None
-        if root is not None:
-            writer.leave_out(around[kind], " ".join(each.text or "" for each in root.iter("{*}t")))
-        if kind == "aFChunk":
-            writer.notes.append("an embedded file is not read")
-    if pictures := sum("/media/" in name for name in archive.namelist()):
-        writer.notes.append(f"{pictures:,} {'picture' if pictures == 1 else 'pictures'} not read")
 
 
 @dataclass(frozen=True)
@@ -159,6 +152,7 @@ class _Document:
 
     writer: Writer
     styles: _Styles
+    parts: WordParts
     numbers: WordNumbers = field(default_factory=WordNumbers)
     notes: dict[tuple[str, str], Any] = field(default_factory=dict)
     cited: list[tuple[int, tuple[str, str]]] = field(default_factory=list)  # notes to write behind this block
@@ -172,9 +166,11 @@ class _Document:
                 self.notes[kind, attribute(each, "id")] = each
 
     def page(self, root: Any) -> Any:
-        """Return the document as HTML."""
+        """Return the document as HTML; notes that nothing refers to are left out and named."""
         body = etree.Element("body")
         self._blocks(root, body)
+        for each in self.notes.values():
+            self.writer.leave_out("footnotes without a mark", _all_text(each))
         return body
 
     def _blocks(self, element: Any, into: Any) -> None:
@@ -189,24 +185,57 @@ class _Document:
                 self.writer.leave_out("table of contents", _all_text(each))
             elif name in _DELETED:
                 self.writer.leave_out("deleted text", _all_text(each))
-            elif name == "r" or name in (
-                "t",
-                "oMath",
-                "oMathPara",
-                "hyperlink",
-            ):  # text outside any paragraph
+            elif name in _INLINE:  # text outside any paragraph
                 self._runs([each], etree.SubElement(into, "p"), into)
+            elif name in _PARTS:
+                self._write_part(each, name, into)
+            elif name == "AlternateContent":
+                self._blocks(shown_branch(each), into)
             elif name and name not in _NO_TEXT:
+                if text := own_text(each):
+                    _add(etree.SubElement(into, "p"), text)
                 self._blocks(each, into)
+
+    def _write_part(self, element: Any, name: str, into: Any) -> None:
+        """Add the text that an element keeps in another part of the file, or in an attribute."""
+        texts = []
+        if name == "relIds":
+            texts = self.parts.diagram(attribute(element, "dm"))
+        elif name == "textpath":
+            texts = [element.get("string", "")]
+        elif name == "altChunk":
+            texts = self.parts.chunk(attribute(element, "id"), self.writer)
+        else:
+            self.writer.notes.append("a document that this one includes is not read")
+        for text in filter(str.strip, texts):
+            _add(etree.SubElement(into, "p"), text)
 
     def _table(self, element: Any, into: Any) -> None:
         table, self.tables = etree.SubElement(into, "table"), self.tables + 1
-        for row in _inside(element, "tr"):
-            line = etree.SubElement(table, "tr")
-            for cell in _inside(row, "tc"):
-                self._blocks(cell, etree.SubElement(line, "td"))
+        self._rows(element, table)
         self.tables -= 1
         self._write_cited(into)
+
+    def _rows(self, element: Any, table: Any) -> None:
+        """Add rows, whatever they are wrapped in; what is in none gets a row of its own."""
+        for each in element:
+            name = local(each)
+            if name == "tr":
+                self._cells(each, etree.SubElement(table, "tr"))
+            elif name in ("tc", "p", "tbl") or own_text(each):
+                self._cells([each], etree.SubElement(table, "tr"))
+            elif name and name not in _NO_TEXT:
+                self._rows(each, table)
+
+    def _cells(self, element: Any, row: Any) -> None:
+        for each in element:
+            name = local(each)
+            if name == "tc":
+                self._blocks(each, etree.SubElement(row, "td"))
+            elif name in ("p", "tbl", "AlternateContent") or name in _INLINE or own_text(each):
+                self._blocks([each], etree.SubElement(row, "td"))
+            elif name and name not in _NO_TEXT:
+                self._cells(each, row)
 
     def _paragraph(self, element: Any, into: Any) -> None:
         properties = _child(element, "pPr")
@@ -261,6 +290,12 @@ class _Document:
                 self._run(each, into, boxes, hidden=hidden, raised=raised)
             elif name in ("p", "tbl"):  # of a text box
                 self._blocks([each], boxes)
+            elif name in _PARTS:
+                self._write_part(each, name, boxes)
+            elif name == "AlternateContent":
+                self._runs(shown_branch(each), into, boxes, hidden=hidden, raised=raised)
+            elif name == "ffData":
+                _add(into, _choice(each))
             elif name in ("t", "sym", "tab", "br", "cr", "noBreakHyphen", "ptab"):
                 _add(into, _character(each, name))
             elif name in _FORMULA:
@@ -268,6 +303,7 @@ class _Document:
             elif name in ("footnoteReference", "endnoteReference"):
                 self._cite(name.removesuffix("Reference") + "s", attribute(each, "id"))
             elif name and name not in _NO_TEXT:
+                _add(into, own_text(each))
                 self._runs(each, into, boxes, hidden=hidden, raised=raised)
 
     def _run(self, run: Any, into: Any, boxes: Any, *, hidden: bool, raised: bool) -> None:
@@ -309,15 +345,17 @@ class _Document:
             self.cited.append((self.count, (kind, name)))
 
 
-def _inside(element: Any, name: str) -> list[Any]:
-    """Return the nearest elements of this name, whatever they are wrapped in."""
-    found = []
-    for each in element:
-        if local(each) == name:
-            found.append(each)
-        elif local(each) and local(each) not in _NO_TEXT:
-            found += _inside(each, name)
-    return found
+def _choice(field: Any) -> str:
+    """Return what is chosen in a list of an old form, or whether its box is marked; "" for other fields."""
+    for each in field:
+        if local(each) == "ddList":
+            entries = [attribute(entry, "val") for entry in each if local(entry) == "listEntry"]
+            chosen = _value(each, "result") or _value(each, "default") or "0"
+            return entries[int(chosen)] if chosen.isdecimal() and int(chosen) < len(entries) else ""
+        if local(each) == "checkBox":
+            is_marked = _is_on(each, "checked", default=_is_on(each, "default", default=False))
+            return "[x] " if is_marked else "[ ] "
+    return ""
 
 
 def _is_contents(element: Any) -> bool:
@@ -328,7 +366,11 @@ def _is_contents(element: Any) -> bool:
 
 
 def _all_text(element: Any) -> str:
-    return "".join(each.text or "" for each in element.iter("{*}t", "{*}delText"))
+    return "".join(
+        each.text or "" if local(each) in ("t", "delText") else own_text(each)
+        for each in element.iter()
+        if local(each) not in _NO_TEXT
+    )
 
 
 def _character(element: Any, name: str) -> str:

@@ -1,15 +1,46 @@
-"""The socket of a server, and which machines can reach it."""
+"""The address and the socket of a server, and which machines can reach it.
+
+This module needs no library, so that a wrong address or a taken port is refused at once.
+"""
 
 from __future__ import annotations
 
 import errno
 import ipaddress
+import re
 import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from precis_text.errors import UserError
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-f:]+\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
+_PREFIX = re.compile(r"(?:/[\w.~-]+)+", re.ASCII)
 _BACKLOG = 512  # connections that the system accepts before the server does
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """The address of the service.
+
+    Attributes:
+        host: an address or a name of this machine.
+        port: 0 for any free port.
+        grace: seconds for requests to finish after SIGTERM.
+        prefix: the path under which a proxy shows the service, as "/precis".
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    grace: float = 30.0
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        if self.prefix and not _PREFIX.fullmatch(self.prefix):
+            raise UserError(
+                f"--root-path {self.prefix}: write a path without a slash at its end, such as /precis"
+            )
 
 
 def is_loopback(host: str) -> bool:
@@ -18,6 +49,30 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def check_access(address: Address, *, has_keys: bool, origins: Sequence[str] = ()) -> None:
+    """Refuse an address and sites that need keys, if there are none.
+
+    Args:
+        origins: sites whose pages may send requests; "*" for all.
+
+    Raises:
+        UserError: if other machines or all sites can reach the server without keys; or an origin is not a site.
+    """
+    for origin in origins:
+        if origin == "*" and not has_keys:
+            raise UserError(
+                "--allow-origin '*' lets every site use this server; give a file of keys with --keys, or name the site"
+            )
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise UserError(
+                f"--allow-origin {origin}: is not a site; write its scheme, name and port, as https://example.org:8443"
+            )
+    if not has_keys and not is_loopback(address.host):
+        raise UserError(
+            f"--host {address.host} is open to other machines; give a file of keys with --keys, or omit --host"
+        )
 
 
 def named(host: str) -> str:

@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import signal
+import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from precis.server.asgi_app import Access, make_app
 from precis.server.client_keys import Keys
 from precis.server.connections import ConnectionLimits
 from precis.server.guarded_server import GuardedServer
 from precis.server.limits import Limits
-from precis.server.listener import LOOPBACK, is_loopback, listen, named, url_of
+from precis.server.listener import LOOPBACK, Address, check_access, named, url_of
 from precis.server.logs import LOG, log_to_stderr
 from precis.server.model_pool import ModelPool
 from precis_text.errors import RunError, UserError
 
-_ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-f:]+\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
-_PREFIX = re.compile(r"(?:/[\w.~-]+)+", re.ASCII)
 _LAST = 5.0  # seconds for the model to stop after the last request
-
-
-@dataclass(frozen=True, kw_only=True)
-class Address:
-    """The address of the service.
-
-    Attributes:
-        host: an address or a name of this machine.
-        port: 0 for any free port.
-        grace: seconds for requests to finish after SIGTERM.
-        prefix: the path under which a proxy shows the service, as "/precis".
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8000
-    grace: float = 30.0
-    prefix: str = ""
-
-    def __post_init__(self) -> None:
-        if self.prefix and not _PREFIX.fullmatch(self.prefix):
-            raise UserError(
-                f"--root-path {self.prefix}: write a path without a slash at its end, such as /precis"
-            )
 
 
 def access_to(address: Address, keys: Keys | None, *, origins: Sequence[str] = ()) -> Access:
@@ -54,19 +28,7 @@ def access_to(address: Address, keys: Keys | None, *, origins: Sequence[str] = (
     Raises:
         UserError: if other machines or all sites can reach it, and `keys` is None; or an origin is not a site.
     """
-    for origin in origins:
-        if origin == "*" and keys is None:
-            raise UserError(
-                "--allow-origin '*' lets every site use this server; give a file of keys with --keys, or name the site"
-            )
-        if origin != "*" and not _ORIGIN.fullmatch(origin):
-            raise UserError(
-                f"--allow-origin {origin}: is not a site; write its scheme, name and port, as https://example.org:8443"
-            )
-    if keys is None and not is_loopback(address.host):
-        raise UserError(
-            f"--host {address.host} is open to other machines; give a file of keys with --keys, or omit --host"
-        )
+    check_access(address, has_keys=keys is not None, origins=origins)
     sites = frozenset(origin.lower() for origin in origins)
     return Access(keys=keys, hosts=LOOPBACK | {named(address.host)}, origins=sites)
 
@@ -74,6 +36,7 @@ def access_to(address: Address, keys: Keys | None, *, origins: Sequence[str] = (
 def serve(
     models: ModelPool,
     *,
+    opened: socket.socket,
     address: Address,
     access: Access,
     limits: Limits,
@@ -85,25 +48,25 @@ def serve(
     SIGHUP reads the keys again.
 
     Args:
-        models: loaded once the address is listened on.
+        models: loaded by this call.
+        opened: the socket that listens on the address.
 
     Raises:
-        UserError: if the address cannot be listened on, or a model cannot be loaded.
+        UserError: if a model cannot be loaded.
         RunError: if the server could not start.
     """
-    with listen(address.host, address.port) as opened:
-        if access.keys is not None:
-            signal.signal(signal.SIGHUP, lambda *_: reload_keys(access.keys))
-        models.load_all()
-        app = make_app(
-            models, limits=limits, access=access, grace=min(address.grace, _LAST), prefix=address.prefix
-        )
-        log_to_stderr()
-        server = GuardedServer(app, connections=connections, grace=address.grace, notify=notify)
-        notify(f"listening on {url_of(address.host, opened)}{address.prefix} (Ctrl-C stops it)")
-        server.run(sockets=[opened])
-        if not server.started:
-            raise RunError("the server did not start; its log says why")
+    if access.keys is not None:
+        signal.signal(signal.SIGHUP, lambda *_: reload_keys(access.keys))
+    models.load_all()
+    app = make_app(
+        models, limits=limits, access=access, grace=min(address.grace, _LAST), prefix=address.prefix
+    )
+    log_to_stderr()
+    server = GuardedServer(app, connections=connections, grace=address.grace, notify=notify)
+    notify(f"listening on {url_of(address.host, opened)}{address.prefix} (Ctrl-C stops it)")
+    server.run(sockets=[opened])
+    if not server.started:
+        raise RunError("the server did not start; its log says why")
 
 
 def reload_keys(keys: Keys | None) -> None:

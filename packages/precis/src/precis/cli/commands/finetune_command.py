@@ -190,7 +190,7 @@ def finetune(
         "recipe": recipe,
         "tokenizer": tokenizer,
         "instruction": instruction,
-        "answer": answer.value,  # type: ignore[typeddict-item]
+        "answer": answer.value,
         "examples": examples,
         "sampling_seed": sampling_seed,
         "trials": trials,

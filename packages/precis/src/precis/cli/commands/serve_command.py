@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from precis.cli.framework.environment_options import CommandOfService
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis.cli.framework.signals import EndedBySignal
 from precis_text.errors import UserError, install_line
+
+if TYPE_CHECKING:
+    from precis.server.model_pool import ModelPool
 
 Models = Annotated[
     list[str] | None,
@@ -194,24 +197,19 @@ def serve(
     from precis.generation.early_checks import refuse_unknown_device
     from precis.server.client_keys import Keys
     from precis.server.connections import ConnectionLimits
-
-    refuse_unknown_device(device)
-    found = None if keys is None else Keys.read(keys)  # before the libraries, which take seconds
-    models = model or [model_to_use(None, adapter)]
-    from precis.generation.model_loader import named_device
     from precis.server.limits import Limits
-    from precis.server.model_pool import ModelPool
-    from precis.server.served_model import ServedModel
-    from precis.server.server_run import Address, access_to
-    from precis.server.server_run import serve as run
+    from precis.server.listener import Address, check_access, listen
 
+    # All that can be refused comes before the libraries, which take seconds
+    refuse_unknown_device(device)
+    found = None if keys is None else Keys.read(keys)
     address = Address(host=host, port=port, grace=grace, prefix=root_path)
+    check_access(address, has_keys=found is not None, origins=allow_origin or ())
+    if keys is None and requests_per_minute:
+        raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
     connections = ConnectionLimits(
         most=max_connections, of_one=max_connections_of_one, head_seconds=head_seconds
     )
-    access = access_to(address, found, origins=allow_origin or ())
-    if keys is None and requests_per_minute:
-        raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
     limits = Limits(
         body=max_body_mb << 20,
         files=max_files_mb << 20,
@@ -222,25 +220,57 @@ def serve(
         batch=batch_size,
         per_minute=requests_per_minute,
     )
-    if adapter is not None and len(models) > 1:
+    if adapter is not None and len(model or ()) > 1:
         raise UserError(
-            f"--adapter {adapter} needs exactly one --model, but {len(models)} are given; name the adapter's run "
+            f"--adapter {adapter} needs exactly one --model, but {len(model or ())} are given; name the adapter's run "
             "folder as a separate --model, which includes its base"
         )
-    begin(threads)
+    if adapter is not None and not model:
+        model_to_use(None, adapter)  # refuses it
+    with listen(address.host, address.port) as opened:
+        models = model or [model_to_use(None, adapter)]
+        from precis.server.server_run import access_to
+        from precis.server.server_run import serve as run
+
+        access = access_to(address, found, origins=allow_origin or ())
+        begin(threads)
+        memory = None if model_memory is None else model_memory * 1_000_000
+        named = dict(zip(names, models, strict=True))
+        pool = _pool(named, adapter=adapter, device=device, mode=mode, batch=batch_size, memory=memory)
+        with suppress(EndedBySignal):  # the end that was asked for, once its requests have ended
+            run(
+                pool,
+                opened=opened,
+                address=address,
+                access=access,
+                limits=limits,
+                connections=connections,
+                notify=note,
+            )
+
+
+def _pool(
+    models: dict[str, str],
+    *,
+    adapter: str | None,
+    device: str | None,
+    mode: ModeName | None,
+    batch: int,
+    memory: int | None,
+) -> ModelPool:
+    """Return the pool of these models, name -> place; nothing is loaded yet."""
+    from precis.generation.model_loader import named_device
+    from precis.server.model_pool import ModelPool
+    from precis.server.served_model import ServedModel
+
     load = partial(
         ServedModel.load,
         device=None if device is None else named_device(device),
         mode=None if mode is None else ModeName(mode).value,
-        batch=batch_size,
+        batch=batch,
     )
-    loaders = {
-        each: partial(load, place, adapter=adapter, name=each)
-        for each, place in zip(names, models, strict=True)
-    }
-    pool = ModelPool(loaders, memory=None if model_memory is None else model_memory * 1_000_000)
-    with suppress(EndedBySignal):  # the end that was asked for, once its requests have ended
-        run(pool, address=address, access=access, limits=limits, connections=connections, notify=note)
+    loaders = {name: partial(load, place, adapter=adapter, name=name) for name, place in models.items()}
+    return ModelPool(loaders, memory=memory)
 
 
 def _refuse_missing(models: list[str]) -> None:

@@ -9,6 +9,7 @@ operators.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Self, final
 
 import torch
@@ -75,13 +76,12 @@ class CompiledStep:
 def _matrices(layer: DecoderLayer, parts: int) -> Sequence[Tensor]:
     """Pack a layer's matrices in the kernel's order: attention by heads, the rest by inner columns."""
     own, source, network = layer.self_attention, layer.cross_attention, layer.feed_forward
-    each = own.query.weight.shape[0] // own.heads
-    heads = {"parts": parts, "unit": each}
+    by_heads = partial(_packed, parts=parts, unit=own.query.weight.shape[0] // own.heads)
     return [
-        *(_packed(linear, **heads) for linear in (own.query, own.key, own.value)),
-        _packed(own.output, **heads, by_outputs=False),
-        _packed(source.query, **heads),
-        _packed(source.output, **heads, by_outputs=False),
+        *(by_heads(linear) for linear in (own.query, own.key, own.value)),
+        by_heads(own.output, by_outputs=False),
+        by_heads(source.query),
+        by_heads(source.output, by_outputs=False),
         _packed(network.up, parts=parts),
         _packed(network.down, parts=parts, by_outputs=False),
         *([_packed(network.gate, parts=parts)] if isinstance(network, GatedFeedForward) else []),

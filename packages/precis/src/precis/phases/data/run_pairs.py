@@ -390,7 +390,7 @@ def hold_out(pairs: Iterable[Pair], *, seed: int, one_in: int = 20) -> tuple[lis
     Pairs with the same document, or the same passage with another answer, stay on the same side.
 
     Args:
-        one_in: split off one document in this number.
+        one_in: 20 splits off a twentieth of the documents, 5 a fifth.
 
     Raises:
         UserError: there are fewer than two documents.

@@ -46,7 +46,7 @@ SETTINGS = "curve-settings.json"
 _METRICS = ("rouge1", "rouge2", "rougeL")
 _DECIDES = "rougeL"
 _LEAD = "LEAD-3"
-_TEST_SHARE = 5  # one in so many documents is a test document if the pairs lack a test split
+_TEST_SHARE = 5  # a fifth of the documents is held out if the pairs lack a test split
 _OF_A_CURVE = ("--curve", "--seeds", "--document-column", "--summary-column", "--skip-bad")
 _FREE = ("out", "restart", "command", "notify", "seed", "callbacks")  # do not make other models
 
@@ -275,7 +275,7 @@ def _keep_settings(folder: Path, split: _Split, options: FineTuningOptions) -> N
 
 
 def _write_parts(place: Path, split: _Split, sizes: Sequence[int], seeds: int, *, first: int) -> list[_Part]:
-    """Write the parts: the first pairs in each seed's order."""
+    """Write the parts: the first pairs in the order of each seed."""
     place.mkdir(exist_ok=True)
     parts = []
     for name, rows in (("dev", split.dev), ("test", split.test)):

@@ -394,9 +394,9 @@ async function copy(part) {
 // Not a button, since the text of a button cannot be selected.
 function addSentence(part, sentence) {
   const list = part.querySelector(".sentences");
-  if (sentence.part && (!list.lastElementChild || list.lastElementChild.part !== sentence.part)) {
+  if (sentence.part && (!list.lastElementChild || list.lastElementChild.group !== sentence.part)) {
     const heading = make("li", PARTS[sentence.part] || sentence.part, "part");
-    Object.assign(heading, { part: sentence.part, places: [] });
+    Object.assign(heading, { group: sentence.part, places: [] }); // `part` is a list of the browser's own
     list.append(heading);
   }
   const item = make("li"), shown = make("div", "", "sentence"), facts = make("ul", "", "facts");
@@ -422,7 +422,7 @@ function addSentence(part, sentence) {
   shown.addEventListener("click", () => { lightUp(item); unfold(item); });
   shown.addEventListener("keydown", (event) => move(event, shown));
   item.append(shown, facts, ...passagesOf(item, sentence, facts));
-  item.part = sentence.part;
+  item.group = sentence.part;
   list.append(item);
 }
 
