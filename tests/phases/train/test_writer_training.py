@@ -368,5 +368,5 @@ def test_what_a_causal_model_cannot_is_refused(base: Path, data: Path, tmp_path:
     request = plan_finetuning(pairs_in(data), model=str(base), out=str(tmp_path / "t")).request
     with pytest.raises(UserError, match="--tokenizer is for new models"):
         train_writer(brief(), replace(request, tokenizer="x"))
-    with pytest.raises(UserError, match=r"not an encoder-decoder; .* finetune and tune \(lora\) take it"):
+    with pytest.raises(UserError, match=r"not an encoder-decoder; .* `precis tune` adapts it"):
         plan_tuning(base, pairs_in(data), out=tmp_path / "p", method="prefix").run()

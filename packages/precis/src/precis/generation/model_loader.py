@@ -222,7 +222,11 @@ def _check_architecture(config: PreTrainedConfig, source: str, kind: Kind) -> No
     if kind is AutoModelForCausalLM:
         raise UserError(f"{source}: a {name!r} model is not a causal language model")
     found = "a causal language model" if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING else f"a {name!r} model"
-    advice = "; precis summarize, finetune and tune (lora) take it" if "causal" in found else ""
+    advice = (
+        "; precis.summarize and `precis summarize` take it, and `precis tune` adapts it"
+        if "causal" in found
+        else ""
+    )
     raise UserError(
         f"{source}: {found} is not an encoder-decoder; use one like BART, T5, PEGASUS, LED or Z-Code++{advice}"
     )
