@@ -51,6 +51,10 @@ class PackedDecoder(ABC):
         self.embedding = model.get_input_embeddings()
         self._model, self._rows, self._weights = model, rows, weights
 
+    def _pack_now(self) -> None:
+        """Pack what operators need: a graph of a step must not record that."""
+        _ = self.head
+
     @cached_property
     def head(self) -> Linear:
         """The product with the vocabulary's matrix."""

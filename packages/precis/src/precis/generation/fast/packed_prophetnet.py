@@ -63,6 +63,7 @@ class PackedProphetNet(PackedDecoder):
         self.buckets = decoder.buckets
         self.layers = [_Layer(layer, ready) for layer in decoder.layers]
         self.source_attentions = [layer.source_attention for layer in self.layers]
+        self._pack_now()
 
     def check(self, steps: int) -> None:
         if steps > self.longest:

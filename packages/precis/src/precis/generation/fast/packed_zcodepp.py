@@ -53,10 +53,16 @@ class PackedZCodePP(PackedDecoder):
         self.source_attentions = [layer.cross_attention for layer in decoder.layers]
         self.streams = decoder.streams.weight.detach() if decoder.streams is not None else None
         self.final_norm = _norm(decoder.final_norm, self.dtype)
+        if self._step is None:
+            self._pack_now()
+
+    def _pack_now(self) -> None:
+        super()._pack_now()
+        _ = self.layers
 
     @cached_property
     def layers(self) -> list[_Layer]:
-        """The layers for operators: packed at first use, since the compiled step has its own copies."""
+        """The layers for operators; with a compiled step, which has its own copies, packed at first use."""
 
         def ready(*linears: nn.Linear) -> Linear:
             """Concatenate the outputs of several matrices."""
