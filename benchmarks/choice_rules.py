@@ -281,7 +281,7 @@ def choice(known: Known, rule: Rule) -> list[int]:
 def by_lex_rank(document: str, words: int) -> str:
     """Return the most central units that fit, without headings."""
     units = statements(document)
-    ranks = in_windows(lex_rank, _content(units))
+    ranks = in_windows(lex_rank, content_words(units))
     return fitting(units, [int(place) for place in np.argsort(-ranks, kind="stable")], words)
 
 

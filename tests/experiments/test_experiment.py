@@ -70,8 +70,8 @@ def test_dev_pairs_validate_where_there_are_some_and_never_rows_that_are_scored(
     rows: list[dict[str, object]] = [{"document": f"{n} {marked}", "summary": "s"} for n in range(20)]
     for split in ("train", "dev", "test"):
         jsonl(runner.data / "samsum" / f"{split}.jsonl", rows)
-    sources = runner._sources("samsum", 4, tmp_path)
+    sources = runner.sources("samsum", 4, tmp_path)
     assert sources.dev is not None
     assert [pair.document.split()[0] for pair in sources.dev.read()] == ["0", "6", "13", "19"]
     write_labels(runner.data, "train", "dev")
-    assert runner._sources("mnli", 4, tmp_path).dev is None  # held out of train; the dev rows are scored on
+    assert runner.sources("mnli", 4, tmp_path).dev is None  # held out of train; the dev rows are scored on

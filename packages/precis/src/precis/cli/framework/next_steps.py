@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from precis.cli.framework.options import TrainingSettings
     from precis.phases.data.run_pairs import NamedPairs
     from precis.phases.plans.finetuning_plan import FineTuning
-    from precis.phases.plans.tuning_plan import PrefixTuning
+    from precis.phases.plans.tuning_plan import LowRankTuning, PrefixTuning
 
 
 def named_pairs_of(context: typer.Context) -> NamedPairs:
@@ -48,7 +48,7 @@ def next_commands(
 
 def train_on(
     pairs: NamedPairs,
-    plan: Callable[..., FineTuning | PrefixTuning],
+    plan: Callable[..., FineTuning | LowRankTuning | PrefixTuning],
     *,
     out: Path,
     training: TrainingSettings,
@@ -67,6 +67,7 @@ def train_on(
         UserError: the command has both --seeds and --search.
     """
     from precis.cli.framework.console import finish, finish_search, finish_seeds, note
+    from precis.phases.plans.tuning_plan import LowRankTuning
     from precis.phases.train.seed_runs import train_seeds
 
     restart = training.restart
@@ -84,7 +85,7 @@ def train_on(
     planned = plan(out=out, notify=note)
     test_pairs = pairs.to_test(planned.request.sources.train.source)
     commands = next_commands(out, test_pairs=test_pairs, units_column=units_column, writes=writes)
-    if search:
+    if search and not isinstance(planned, LowRankTuning):  # whose plan refuses a search
         finish_search(planned.search(), restart=restart, commands=commands)
     else:
         finish(planned.run(), restart=restart, commands=commands)
