@@ -255,7 +255,7 @@ def changed_since(commit: str) -> list[str]:
 
 
 def main() -> int:
-    """Change, test and count; the exit code is 1 if a change without a reason survives."""
+    """Change, test and count; the exit code is 1 if too many changes without a reason survive."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -267,6 +267,9 @@ def main() -> int:
         "--sample", type=int, metavar="N", help="the number of changes, drawn by the seed (default: all)"
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--least", type=float, default=1.0, metavar="SHARE", help="of changes to notice or explain (default: 1)"
+    )
     given = parser.parse_args()
     names = [*modules_of(given.names), *(changed_since(given.since) if given.since else [])]
     tested = {name: tests_of(name) for name in dict.fromkeys(names)}
@@ -277,10 +280,12 @@ def main() -> int:
     import transformers  # noqa: F401
 
     reasons = tomllib.loads(KNOWN.read_text()) if KNOWN.exists() else {}
-    return _report(found, tested, reasons)
+    return _report(found, tested, reasons, least=given.least)
 
 
-def _report(found: Sequence[Mutant], tested: dict[str, list[str]], reasons: dict[str, str]) -> int:
+def _report(
+    found: Sequence[Mutant], tested: dict[str, list[str]], reasons: dict[str, str], *, least: float = 1.0
+) -> int:
     """Try the changes, print the survivors and the share of the others; Ctrl-C ends it with the figure so far.
 
     A change that ran out of time counts neither way: its tests may loop without end, or the machine may be busy.
@@ -305,7 +310,8 @@ def _report(found: Sequence[Mutant], tested: dict[str, list[str]], reasons: dict
     print(
         f"{outcomes['noticed']} of {ended} changes noticed{share}; {unexplained} survive without a reason{late}"
     )
-    return int(unexplained > 0 or outcomes.total() < len(found))
+    is_enough = ended - unexplained >= least * ended
+    return int(not is_enough or outcomes.total() < len(found))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,13 @@ def test_a_change_whose_tests_do_not_end_counts_neither_way(
     )
 
 
+@pytest.mark.parametrize(("least", "code"), [(1.0, 1), (0.0, 0)])
+def test_a_share_may_survive(module: str, tmp_path: Path, least: float, code: int) -> None:
+    file = tmp_path / "test_nothing.py"
+    file.write_text("def test_it():\n    pass\n")
+    assert mutants._report(mutants.mutants(module)[:1], {module: [str(file)]}, {}, least=least) == code
+
+
 def test_a_change_that_loops_without_end_runs_out_of_time(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
