@@ -162,10 +162,18 @@ def _memory() -> float:
     """Return the peak of the resident memory of this process's children, in MiB; 0 where /proc does not say."""
     most = 0
     for tasks in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
-        for child in tasks.read_text().split():
-            found = re.search(r"VmHWM:\s*(\d+)", Path(f"/proc/{child}/status").read_text())
+        for child in _read(tasks).split():
+            found = re.search(r"VmHWM:\s*(\d+)", _read(Path(f"/proc/{child}/status")))
             most = max(most, int(found.group(1)) if found else 0)
     return most / 1024
+
+
+def _read(place: Path) -> str:
+    """Return a file of /proc; "" if its thread or process has ended in the meantime."""
+    try:
+        return place.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def fetched(folder: Path) -> list[Path]:
