@@ -268,7 +268,11 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--least", type=float, default=1.0, metavar="SHARE", help="of changes to notice or explain (default: 1)"
+        "--least",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="of changes to notice or explain (default: 1)",
     )
     given = parser.parse_args()
     names = [*modules_of(given.names), *(changed_since(given.since) if given.since else [])]

@@ -65,6 +65,7 @@ def lines(pairs: Path, finished: Path, tmp_path: Path) -> dict[str, list[str]]:
     points.write_text("metric,line,x,mean,low,high,runs\n")
     return {
         "batch": [str(texts), "--model", run],
+        "compare": [str(texts / "0.txt"), "--model", run],
         "convert": [run],
         "data pack": [str(texts), "--vocab-size", "400", "--workers", "1", "--dev-share", "0.2"],
         "data synthetic": ["--train", "5", "--dev", "2", "--test", "2"],

@@ -32,7 +32,7 @@ def test_validation_ends_the_run_and_no_batch_is_larger_than_the_set(name: str, 
     run = few_shot(before, examples)
     train = run.train
     assert (train.steps, train.epochs, train.validate_every, train.patience) == (2000, None, 50, 5)
-    assert (run.batch_size, run.batch_tokens) == (min(16, examples), None)
+    assert (run.batch_size, run.batch_tokens) == (min(16, before.batch_size or 16, examples), None)
     assert train.warmup_steps <= min(100, before.train.warmup_steps)
     kept = ("learning_rate", "select", "weight_decay", "seed", "precision")
     assert [getattr(train, name) for name in kept] == [getattr(before.train, name) for name in kept]

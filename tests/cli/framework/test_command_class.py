@@ -25,6 +25,7 @@ def every_option(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tupl
 COMMANDS = dict(every_option(get_command(app)))
 NEEDED = {
     "batch": "x",
+    "compare": "x",
     "convert": "none.pt",
     "export onnx": "x",
     "reproduce": "prophetnet",

@@ -187,15 +187,13 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     return ModelLocation(str(model if adapter is None else adapter), base, place, given, use)
 
 
-def runs_with_seeds(model: str | Path) -> list[Path] | None:
-    """Return the run folders of a model that was trained with several seeds; None for any other model.
+def runs_with_seeds(model: str | Path) -> list[Path]:
+    """Return the run folders of a model that was trained with several seeds, so that its folder has a `SEEDS_FILE`.
 
     Raises:
         UserError: the record is damaged, or a run is missing or not finished.
     """
     file = Path(model) / SEEDS_FILE
-    if not file.is_file():
-        return None
     seeds = read_json(file).get("seeds")
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
         raise UserError(f"{file}: lists no seeds; repeat the command that trained them")

@@ -203,8 +203,8 @@ def finetune(
     if curve is not None:
         return _draw_curve(pairs, sizes, 3 if seeds is None else seeds, options)
     train_on(
-        pairs,
         lambda **each: plan_finetuning(pairs, search=search, **{**options, **each}),
+        to_test=lambda: pairs.to_test(pairs.sources().train.source),
         out=out,
         training=training,
         seeds=seeds,

@@ -159,4 +159,12 @@ def tune(
         command=words_of(context),
         **training_options(context),
     )
-    train_on(pairs, plan, out=out, training=training, seeds=seeds, search=search, units_column=units_column)
+    train_on(
+        plan,
+        to_test=lambda: pairs.to_test(pairs.sources().train.source),
+        out=out,
+        training=training,
+        seeds=seeds,
+        search=search,
+        units_column=units_column,
+    )

@@ -47,9 +47,9 @@ def next_commands(
 
 
 def train_on(
-    pairs: NamedPairs,
     plan: Callable[..., FineTuning | LowRankTuning | PrefixTuning],
     *,
+    to_test: Callable[[], str],
     out: Path,
     training: TrainingSettings,
     seeds: int | None,
@@ -61,6 +61,7 @@ def train_on(
 
     Args:
         plan: returns the plan of a run for `out`, `notify` and, with several seeds, `seed`.
+        to_test: returns the options that name the test pairs; called after the pairs were found.
         units_column, writes: see `next_commands`.
 
     Raises:
@@ -79,12 +80,10 @@ def train_on(
         done = train_seeds(
             lambda **each: plan(**each).run(), seeds=seeds, out=out, seed=training.seed, notify=note
         )
-        test_pairs = pairs.to_test(pairs.sources().train.source)
-        finish_seeds(done, restart=restart, commands=next_commands(out, test_pairs=test_pairs, writes=False))
+        finish_seeds(done, restart=restart, commands=next_commands(out, test_pairs=to_test(), writes=False))
         return
     planned = plan(out=out, notify=note)
-    test_pairs = pairs.to_test(planned.request.sources.train.source)
-    commands = next_commands(out, test_pairs=test_pairs, units_column=units_column, writes=writes)
+    commands = next_commands(out, test_pairs=to_test(), units_column=units_column, writes=writes)
     if search and not isinstance(planned, LowRankTuning):  # whose plan refuses a search
         finish_search(planned.search(), restart=restart, commands=commands)
     else:

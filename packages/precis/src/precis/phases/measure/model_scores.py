@@ -27,7 +27,7 @@ from precis.extract.passage_choice import passage_choice
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
 from precis.generation.input_plan import Long
-from precis.generation.model_location import ModelLocation, default_model, locate, runs_with_seeds
+from precis.generation.model_location import SEEDS_FILE, ModelLocation, default_model, locate, runs_with_seeds
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.writers.opening import open_writer
@@ -108,7 +108,9 @@ def evaluate(
     """
     refuse_unknown(options, EvaluationOptions, of="evaluate")
     given_models = [str(models)] if isinstance(models, str | Path) else [str(model) for model in models]
-    with_seeds = {model: runs for model in given_models if (runs := runs_with_seeds(model)) is not None}
+    with_seeds = {
+        model: runs_with_seeds(model) for model in given_models if (Path(model) / SEEDS_FILE).is_file()
+    }
     named = [str(run) for model in given_models for run in with_seeds.get(model, [model])]
     predictions = [Path(file) for file in options.get("predictions") or ()]
     _check_together(named, options.get("adapter"), predictions)

@@ -93,10 +93,11 @@ class PairRequest(RunRequest):
             pairs.draw(self.examples, seed=seed if self.sampling_seed is None else self.sampling_seed)
         return pairs
 
-    def draw_identity(self, *, seed: int) -> dict[str, int | None]:
-        """Return what determines the sample, for a run with this seed."""
-        drawn_apart = self.examples is not None and self.sampling_seed != seed
-        return {"examples": self.examples, "sampling_seed": self.sampling_seed if drawn_apart else None}
+
+def draw_identity(examples: int | None, sampling_seed: int | None, *, seed: int) -> dict[str, int | None]:
+    """Return what determines a sample of the pairs, for a run with this seed."""
+    drawn_apart = examples is not None and sampling_seed != seed
+    return {"examples": examples, "sampling_seed": sampling_seed if drawn_apart else None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +172,7 @@ def prepare_pairs(
         identity={
             "data": [reader.digest for reader in pairs.readers],
             "instruction": instruction,
-            **request.draw_identity(seed=plan.train.seed),
+            **draw_identity(request.examples, request.sampling_seed, seed=plan.train.seed),
         },
         shared=shared,
     )

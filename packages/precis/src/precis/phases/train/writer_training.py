@@ -32,7 +32,7 @@ from precis.messages import Notify
 from precis.objectives.causal import CausalSummary
 from precis.phases.data.run_pairs import percent
 from precis.phases.run_folder import export_folder, save_model
-from precis.phases.train.pair_training import PairRequest, PreparedPairs, train_on_pairs
+from precis.phases.train.pair_training import PairRequest, PreparedPairs, draw_identity, train_on_pairs
 from precis.phases.train.trainable_model import TrainableModel
 from precis.phases.train.training_pairs import TrainingPairs, tokenize_pairs
 from precis.phases.train.training_session import MODEL_FOLDER, Session
@@ -197,7 +197,7 @@ def _prepared(
             "data": [reader.digest for reader in pairs.readers],
             "prompts": [prompts_digest(), train.sources.digest],  # the passages depend on the chooser
             "instruction": instruction,
-            **request.draw_identity(seed=plan.train.seed),
+            **draw_identity(request.examples, request.sampling_seed, seed=plan.train.seed),
         },
         shared=shared,
     )
