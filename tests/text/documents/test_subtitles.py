@@ -106,6 +106,17 @@ def test_ass_gives_the_dialogue_without_its_commands() -> None:
     assert times(found) == ["0:00:01", "0:01:02"]
 
 
+def test_the_title_of_ttml_is_named_as_left_out() -> None:
+    text = (
+        '<tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttm="http://www.w3.org/ns/ttml#metadata"><head><metadata>'
+        "<ttm:title>The Ferry</ttm:title></metadata></head><body><div>"
+        '<p begin="1s" end="2s">Ann sings.</p></div></body></tt>'
+    )
+    found = read_content(text.encode(), name="a.ttml")
+    assert (found.text, found.notes) == ("Ann sings.", ["title and copyright left out"])
+    assert read_content(text.replace("The Ferry", "").encode(), name="a.ttml").notes == []
+
+
 def test_ttml_with_clocks_offsets_and_frames() -> None:
     head = (
         '<?xml version="1.0"?><tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttm="http://www.w3.org/ns/ttml#metadata" '

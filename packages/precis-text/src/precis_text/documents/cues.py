@@ -154,6 +154,19 @@ def _of_ttml(text: str) -> Iterator[Cue]:
         yield Cue(0.0, 0.0, (("", loose),))
 
 
+def ttml_metadata(text: str) -> str:
+    """Return the title, copyright and description of TTML, without its speakers; "" for other subtitles."""
+    start = text.lstrip("\ufeff \t\n")
+    if not start.startswith(_CAPTIONS_XML) or dialect_of(text) is not None:
+        return ""
+    try:
+        root = ElementTree.fromstring(_DECLARATION.sub("", start).encode())
+    except ElementTree.ParseError:
+        return ""
+    told = [element for element in root.findall(".//{*}metadata/*") if not element.tag.endswith("}agent")]
+    return " ".join(" ".join(element.itertext()) for element in told)
+
+
 def _ttml_times(element: ElementTree.Element, rate: float, ticks: float) -> tuple[float, float]:
     """Return when a paragraph begins and ends; YouTube writes `t` and `d` in milliseconds, or `start` and `dur`."""
     if "t" in element.attrib or "start" in element.attrib:

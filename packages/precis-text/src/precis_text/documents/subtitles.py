@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from precis_text.documents.alphabets import guessed
 from precis_text.documents.character_sets import declared_in, decode
-from precis_text.documents.cues import Cue, cues_of
+from precis_text.documents.cues import Cue, cues_of, ttml_metadata
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
 from precis_text.text_files import NotTextError, decode_marked, decode_text
@@ -48,6 +48,7 @@ def read(content: bytes) -> Passages:
     words = sum(len(line.split()) for cue in said for _, line in cue.lines)
     stops = sum(len(_STOPS.findall(line)) for cue in said for _, line in cue.lines)
     _write(writer, said, is_marked=stops * _WORDS_A_STOP >= words)
+    writer.leave_out("title and copyright", ttml_metadata(text))
     if note:
         writer.notes.append(note)
     if sounds:
