@@ -28,10 +28,7 @@ _NAMES = {
     "el": "Greek",
     "he": "Hebrew",
 }
-POOR = (
-    "the model that comes with precis was trained on English prose only; in other languages it chooses by the words "
-    "that sentences share"
-)
+POOR = "the model that comes with precis was trained on English prose only, so its choice may be poor"
 _TELLING = 40  # words; in a shorter text, missing English function words prove nothing
 
 
