@@ -175,12 +175,8 @@ def test_a_folder_of_others_is_neither_read_nor_replaced(tmp_path):
         export_onnx("anything", tmp_path)
 
 
-@pytest.mark.slow
-def test_the_model_that_comes_with_precis_chooses_the_same_units(tmp_path, monkeypatch):
+def test_the_model_that_comes_with_precis_chooses_the_same_units(tmp_path):
     import precis_onnx
-
-    # Exported models read inputs of this many tokens at most, and a unit's score depends on its input.
-    monkeypatch.setattr("precis.extract.unit_encoder.TOGETHER", LONGEST)
 
     export_onnx(default_model(), tmp_path / "onnx")
     ours = Extractor.from_pretrained(default_model(), device="cpu")

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from precis_text.cores import default_threads
 from precis_text.errors import UserError
 from precis_text.tokenizer_growth import check_growth
+from precis_text.unit_ranker import RANKER_FILE, UnitRanker
 
 SETTINGS, SEAL, TOKENIZER = "onnx.json", "seal.json", "tokenizer.json"
 ENCODER, DECODER, SCORER = "encoder_model.onnx", "decoder_model_merged.onnx", "scorer_model.onnx"
@@ -27,14 +28,17 @@ class Exported:
 
     Attributes:
         settings: the content of `onnx.json`.
+        encoder: None if a ranker chooses sentences and nothing is written.
         decoder, scorer: None if the model does not write, or does not choose sentences.
+        ranker: chooses sentences without the encoder, if the model has one.
     """
 
     settings: dict[str, Any]
     tokenizer: Tokenizer
-    encoder: onnxruntime.InferenceSession
+    encoder: onnxruntime.InferenceSession | None
     decoder: onnxruntime.InferenceSession | None
     scorer: onnxruntime.InferenceSession | None
+    ranker: UnitRanker | None
 
 
 def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
@@ -73,12 +77,13 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
             raise UserError(f"{place / name}: cannot be loaded: {str(error).splitlines()[0]}") from error
 
     encoder = session(ENCODER)
-    if encoder is None:
+    ranker = UnitRanker.load(place) if RANKER_FILE in sealed else None
+    if encoder is None and ranker is None:
         raise UserError(f"{place}: {ENCODER} is missing; export the model again")
     tokenizer = _tokenizer(place / TOKENIZER)
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return Exported(settings, tokenizer, encoder, session(DECODER), session(SCORER))
+    return Exported(settings, tokenizer, encoder, session(DECODER), session(SCORER), ranker)
 
 
 def _tokenizer(file: Path) -> Tokenizer:
@@ -104,7 +109,8 @@ def _check_seal(place: Path) -> frozenset[str]:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         if not isinstance(entry, dict) or digest != entry.get("sha256"):
             raise UserError(f"{file}: has changed since the export; copy it again")
-    for name in (SETTINGS, ENCODER, TOKENIZER):
+    reads = RANKER_FILE if RANKER_FILE in files else ENCODER
+    for name in (SETTINGS, reads, TOKENIZER):
         if name not in files:
             raise UserError(f"{place}: {SEAL} does not list {name}; export the model again")
     return frozenset(files)

@@ -19,6 +19,7 @@ from precis_text.control_characters import SEPARATOR, main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 from precis_text.length import (
+    Cap,
     Length,
     LengthOptions,
     Tokens,
@@ -128,6 +129,8 @@ class Summarizer:
         return ids
 
     def _states(self, ids: Sequence[int]) -> Floats:
+        if self._exported.encoder is None:
+            raise UserError("this folder lacks encoder_model.onnx; export the model again")
         row = np.asarray([ids], dtype=np.int64)
         feeds, run = {"input_ids": row, "attention_mask": np.ones_like(row)}, onnxruntime.RunOptions()
         if len(ids) >= _LARGE:
@@ -229,7 +232,7 @@ class Summarizer:
         total = sum(read.tokens)
         if length.keeps(document, tokens=total):
             return _kept(document, total)
-        scores, words = self._scores(read)
+        scores, words = self._scores(read, length.cap)
         chosen = choose(read, scores, length, words=words)
         if length.short == "keep" and length.cap is None and len(chosen) == len(read.units):
             return _kept(document, total)
@@ -255,6 +258,9 @@ class Summarizer:
         rows = [(unit, ids) for unit, ids in rows if ids]
         if not any(token != self._about["unknown"] for _, ids in rows for token in ids):
             return None
+        units, counts = [unit for unit, _ in rows], [len(ids) for _, ids in rows]
+        if self._exported.ranker is not None:
+            return _Units(units, counts, np.zeros((len(units), 0), dtype=np.float32), sum(counts))
         before, after = self._about["before"], self._about["after"]
         room = self._about["longest_source"] - len(before) - len(after)
         vectors, read = [], 0
@@ -266,9 +272,13 @@ class Summarizer:
                 vectors.append(np.concatenate([own.mean(0), own[-1]]))
                 start += len(row)
             read += sum(map(len, piece))
-        return _Units([unit for unit, _ in rows], [len(ids) for _, ids in rows], np.stack(vectors), read)
+        return _Units(units, counts, np.stack(vectors), read)
 
-    def _scores(self, read: _Units) -> tuple[list[float], float]:
+    def _scores(self, read: _Units, cap: Cap | None) -> tuple[list[float], float]:
+        languages = self._exported.settings.get("languages", ())
+        if self._exported.ranker is not None:
+            ranked, expects = self._exported.ranker.scores(read.units, cap)
+            return scores_in_language(read.units, ranked, languages), expects
         if self._exported.scorer is None:
             raise UserError("this folder lacks scorer_model.onnx; export the model again")
         facts = unit_facts([unit.text for unit in read.units], read.tokens)
@@ -281,7 +291,6 @@ class Summarizer:
             logits, words = self._exported.scorer.run(None, {**feeds, "valid": there})
             found += (1 / (1 + np.exp(-logits[0]))).tolist()
             expected.append(float(words[0]))
-        languages = self._exported.settings.get("languages", ())
         return scores_in_language(read.units, found, languages), expected_words(expected)
 
     def _beginning(self, text: str, tokens: int) -> str:

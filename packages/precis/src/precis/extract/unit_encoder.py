@@ -63,6 +63,13 @@ class ReadUnits:
     vectors: Float[Tensor, "u 2d"]
 
 
+def without_vectors(document: UnitTokens) -> ReadUnits:
+    """Return a document as read whole, for a ranker that needs no hidden states."""
+    total = document.document_tokens
+    vectors = torch.zeros(len(document.units), 0)
+    return ReadUnits(document.units, tuple(map(len, document.ids)), total, total, 1, vectors)
+
+
 @dataclass(frozen=True)
 class _Input:
     """Units of one document that are read together."""
@@ -72,7 +79,55 @@ class _Input:
     length: int  # with the control tokens around them
 
 
-class UnitReader:
+class UnitTokenizer:
+    """Splits documents into units, and counts tokens, with a tokenizer and without a model.
+
+    Args:
+        most: maximum tokens to read of a document; if None, all.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, most: int | None = None) -> None:
+        self.tokenizer, self._most = tokenizer, most
+
+    def tokenize(self, documents: Sequence[str]) -> list[UnitTokens | None]:
+        """Split documents into units and tokenize them; None for one without known tokens."""
+        found = [extraction_units(document) for document in documents]
+        rows = iter(self._ids([unit.text for units in found for unit in units]))
+        return [self._known(units, [next(rows) for _ in units]) for units in found]
+
+    def counts(self, *texts: str) -> list[int]:
+        """Count the tokens of texts."""
+        return [len(ids) for ids in self._ids(texts)]
+
+    def beginning(self, text: str, tokens: int) -> str:
+        """Return the first words of a text, up to `tokens` tokens, or a part of the first word."""
+        ends = [*word_ends(text)]
+        fits = bisect_right(ends, tokens, key=lambda end: self.counts(text[:end])[0])
+        if fits:
+            return text[: ends[fits - 1]]
+        return str(self.tokenizer.decode(self._ids([text])[0][:tokens], skip_special_tokens=True))
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        with panics_in_one_line():
+            encoded = self.tokenizer(
+                [*texts], add_special_tokens=False, return_attention_mask=False, verbose=False
+            )
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
+
+    def _known(self, units: Sequence[TextUnit], ids: Sequence[list[int]]) -> UnitTokens | None:
+        known = [(unit, row) for unit, row in zip(units, ids, strict=True) if row]
+        total = sum(len(row) for _, row in known)
+        if self._most is not None:
+            known = known[: max(1, bisect_right([*accumulate(len(row) for _, row in known)], self._most))]
+        if not any(token != self.tokenizer.unk_token_id for _, row in known for token in row):
+            return None
+        return UnitTokens(tuple(unit for unit, _ in known), tuple(row for _, row in known), total)
+
+
+class UnitReader(UnitTokenizer):
     """Reader of documents to `ReadUnits` with one model's encoder.
 
     Args:
@@ -91,17 +146,12 @@ class UnitReader:
         most: int | None = None,
         together: int = TOGETHER,
     ) -> None:
-        self.model, self.tokenizer = model, tokenizer
+        super().__init__(tokenizer, most=most)
+        self.model = model
         fused = fusion_limit(model.config)
-        self._max_source, self._most, self._together = max_source, most, together
+        self._max_source, self._together = max_source, together
         self._before, self._after = around(tokenizer)
         self._room = min(max(max_source, fused), TOGETHER) - len(self._before) - len(self._after)
-
-    def tokenize(self, documents: Sequence[str]) -> list[UnitTokens | None]:
-        """Split documents into units and tokenize them; None for one without known tokens."""
-        found = [extraction_units(document) for document in documents]
-        rows = iter(self._ids([unit.text for units in found for unit in units]))
-        return [self._known(units, [next(rows) for _ in units]) for units in found]
 
     def read(self, documents: Sequence[UnitTokens], watch: Watch | None = None) -> list[ReadUnits]:
         """Read documents.
@@ -131,40 +181,9 @@ class UnitReader:
             for found, seen, own in zip(documents, read, parts, strict=True)
         ]
 
-    def counts(self, *texts: str) -> list[int]:
-        """Count the tokens of texts."""
-        return [len(ids) for ids in self._ids(texts)]
-
-    def beginning(self, text: str, tokens: int) -> str:
-        """Return the first words of a text, up to `tokens` tokens, or a part of the first word."""
-        ends = [*word_ends(text)]
-        fits = bisect_right(ends, tokens, key=lambda end: self.counts(text[:end])[0])
-        if fits:
-            return text[: ends[fits - 1]]
-        return str(self.tokenizer.decode(self._ids([text])[0][:tokens], skip_special_tokens=True))
-
     def how(self, tokens: int) -> How:
         """Return how the encoder reads an input of `tokens`."""
         return "fie" if self._max_source < tokens else "whole"
-
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        if not texts:
-            return []
-        with panics_in_one_line():
-            encoded = self.tokenizer(
-                [*texts], add_special_tokens=False, return_attention_mask=False, verbose=False
-            )
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
-
-    def _known(self, units: Sequence[TextUnit], ids: Sequence[list[int]]) -> UnitTokens | None:
-        known = [(unit, row) for unit, row in zip(units, ids, strict=True) if row]
-        total = sum(len(row) for _, row in known)
-        if self._most is not None:
-            known = known[: max(1, bisect_right([*accumulate(len(row) for _, row in known)], self._most))]
-        if not any(token != self.tokenizer.unk_token_id for _, row in known for token in row):
-            return None
-        return UnitTokens(tuple(unit for unit, _ in known), tuple(row for _, row in known), total)
 
     def _batches(self, inputs: Sequence[_Input]) -> Iterator[list[int]]:
         """Yield the indices of inputs that share a pass: read in the same way, with similar lengths."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from precis.extract.extractor import ExtractOptions, Extractor
+from precis.extract.extractor import ExtractOptions, Extractor, is_ranked
 from precis.extract.passage_choice import passage_choice
 from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.model_loader import load_model
@@ -65,15 +65,18 @@ class ServedModel:
         if found.is_writer:
             writer = open_writer(found, choose=passage_choice(), device=device)
             return cls(name, (found.use.mode_for(mode),), writer, None, batch)
+        modes = found.use.modes if mode is None else (found.use.mode_for(mode),)
+        is_english = is_default(found.folder)
+        if modes == ("extract",) and is_ranked(found):
+            return cls(name, modes, None, Extractor.from_pretrained(found), batch, english_only=is_english)
         loaded = load_model(found, device=device)
-        modes = loaded.use.modes if mode is None else (loaded.use.mode_for(mode),)
         return cls(
             name,
             modes,
             Summarizer.of(loaded) if "abstract" in modes else None,
             Extractor.of(loaded) if "extract" in modes else None,
             batch,
-            english_only=is_default(loaded.folder),
+            english_only=is_english,
         )
 
     @property

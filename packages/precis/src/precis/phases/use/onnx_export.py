@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from transformers import PreTrainedTokenizerFast
 
@@ -18,6 +19,7 @@ from precis.phases.output_folders import folder_to_be
 from precis.storage.seal import refuse_foreign, write_folder
 from precis.tuning import attached
 from precis_text.errors import UserError
+from precis_text.unit_ranker import RANKER_FILE, has_ranker
 
 ENCODER = "encoder_model.onnx"
 DECODER = "decoder_model_merged.onnx"
@@ -61,9 +63,12 @@ def export_onnx(model: str | Path, out: Path, *, int8: bool = False) -> Exported
         if loaded.model.generation_config is not None:
             loaded.model.generation_config.save_pretrained(place)
         loaded.tokenizer.save_pretrained(place)
+        if _is_ranked(loaded):
+            shutil.copyfile(cast(Path, loaded.folder) / RANKER_FILE, place / RANKER_FILE)
 
     write_folder(out, write)
-    return Exported({name: (out / name).stat().st_size for name in made}, loaded.use.modes)
+    names = [*made, *([RANKER_FILE] if _is_ranked(loaded) else [])]
+    return Exported({name: (out / name).stat().st_size for name in names}, loaded.use.modes)
 
 
 def _check(loaded: LoadedModel) -> None:
@@ -81,6 +86,8 @@ def _check(loaded: LoadedModel) -> None:
 
 def _graphs(loaded: LoadedModel) -> dict[str, Any]:
     model, what = loaded.model, f"{loaded.source}: this {loaded.model.config.model_type!r} model"
+    if _is_ranked(loaded) and "abstract" not in loaded.use.modes:
+        return {}  # a ranker needs no graph
     made = {ENCODER: _encoder(loaded, what)}
     if "abstract" in loaded.use.modes:
         first, later = onnx_graphs.decoder_steps(model)
@@ -90,10 +97,15 @@ def _graphs(loaded: LoadedModel) -> dict[str, Any]:
             onnx_files.traced(first, what),
             outputs=first.outputs,
         )
-    if "extract" in loaded.use.modes and loaded.folder is not None:
+    if "extract" in loaded.use.modes and loaded.folder is not None and not _is_ranked(loaded):
         scorer = load_scorer(loaded.folder, states=model.config.hidden_size)
         made[SCORER] = onnx_files.traced(onnx_graphs.unit_scorer(scorer), what)
     return made
+
+
+def _is_ranked(loaded: LoadedModel) -> bool:
+    """Return whether a ranker chooses the model's sentences, without its encoder."""
+    return loaded.folder is not None and has_ranker(loaded.folder)
 
 
 def _encoder(loaded: LoadedModel, what: str) -> Any:
