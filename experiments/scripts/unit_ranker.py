@@ -12,6 +12,7 @@ A domain that is left out is one of `benchmarks.choice_rules.DOMAINS`. The featu
 import argparse
 import json
 import random
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,8 @@ from numpy.typing import NDArray
 
 from benchmarks.choice_rules import DOMAINS
 from precis.evaluation.rouge import Rouge
+from precis.generation.model_location import default_model
+from precis.storage.seal import SEAL, write_folder
 from precis_experiments.open_sets import EXTENSIONS, SETS, OpenSet, pairs_of
 from precis_text.control_characters import main_part, unmarked
 from precis_text.ranking_features import ASKED, FEATURES, ranking_features, with_length
@@ -204,11 +207,19 @@ def train(sets: dict[str, Examples], *, trees: int, threads: int) -> dict[str, A
     }
 
 
+def write_model(values: dict[str, Any], place: Path) -> None:
+    """Write the model in the box with another ranker."""
+    for file in default_model().iterdir():
+        if file.name not in (RANKER_FILE, SEAL):
+            shutil.copyfile(file, place / file.name)
+    (place / RANKER_FILE).write_text(json.dumps(values, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, required=True, help="folder of all data sets")
     parser.add_argument("--cache", type=Path, required=True, help="folder for features, computed once")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the ranker")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the model with the ranker")
     parser.add_argument("--leave-out", choices=sorted(DOMAINS), help="domain that is not trained on")
     parser.add_argument("--cap", type=int, default=1500, help="most documents of a set")
     parser.add_argument("--trees", type=int, default=300)
@@ -222,8 +233,7 @@ def main() -> None:
     with ProcessPoolExecutor(asked.threads) as pool:
         sets = dict(pool.map(partial(kept, data=asked.data, cache=asked.cache, cap=asked.cap), chosen))
     values = train(sets, trees=asked.trees, threads=asked.threads)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / RANKER_FILE).write_text(json.dumps(values, separators=(",", ":")) + "\n", encoding="utf-8")
+    write_folder(asked.out, partial(write_model, values))
 
 
 if __name__ == "__main__":
