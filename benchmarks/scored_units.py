@@ -16,7 +16,6 @@ import numpy as np
 
 from benchmarks.equal_words import GENEROUS, ONLY_MEASURED
 from precis.extract.extractor import Extractor
-from precis.extract.unit_encoder import UnitReader
 from precis_experiments.open_sets import EXTENSIONS, SETS, OpenSet, pairs_of
 from precis_text.control_characters import main_part, unmarked
 from precis_text.units import TextUnit
@@ -59,13 +58,12 @@ def rows_of(chosen: OpenSet, source: Path, limit: int) -> list[dict[str, Any]]:
 
 def scored(extractor: Extractor, rows: Sequence[dict[str, Any]]) -> Iterator[Scored]:
     """Yield the documents with the scores of their units, without those that have no known tokens."""
-    reader = UnitReader(extractor.model, extractor.tokenizer, max_source=extractor.max_source)
     for row in rows:
         document = unmarked(main_part(str(row["document"])))
-        (tokens,) = reader.tokenize([document])
+        (tokens,) = extractor.tokens.tokenize([document])
         if tokens is None:
             continue
-        (read,) = reader.read([tokens])
+        (read,) = extractor.read([tokens])
         (found,) = extractor.scores([read])
         yield Scored(
             document, tuple(row["summaries"]), read.units, read.tokens, tuple(found.units), found.words

@@ -181,7 +181,9 @@ def _compared(words: Sequence[Sequence[str]], units: Sequence[TextUnit]) -> Tabl
     alike = cosines(terms)
     others = alike - np.diag(np.diag(alike))
     lex, text = lex_rank(words), text_rank(words)
-    frequency: Floats = np.bincount(terms.term, terms.count, minlength=len(terms.frequency)).astype(np.float64)
+    frequency: Floats = np.bincount(terms.term, terms.count, minlength=len(terms.frequency)).astype(
+        np.float64
+    )
     repeated = np.where(terms.frequency > 1, np.log1p(frequency), 0.0)
     sizes = np.maximum(terms.sizes, 1)
 

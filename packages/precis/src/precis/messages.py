@@ -1,10 +1,16 @@
-"""The callback type for progress messages, and silence for the progress bars of libraries."""
+"""The callback types for messages and progress, and silence for the progress bars of libraries."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Notify = Callable[[str], None]
 """Called with one sentence, or one line, at a time."""
+
+Watch = Callable[[int, int, int], None]
+"""Called with inputs done, inputs known, and tokens written in the current batch."""
+
+Hear = Callable[[int, str], None]
+"""Called with the index of the input or document, and its summary so far."""
 
 
 def silent(sentence: str) -> None:

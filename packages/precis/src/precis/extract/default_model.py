@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Unpack, get_args
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from precis.extract.extractor import Extractor
 from precis.extract.passage_choice import passage_choice
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import DEFAULT, Mode
-from precis.generation.summarizer import Summarizer
-from precis.generation.writers.opening import open_writer
-from precis.generation.writers.writer import Writer
 from precis_text.config import nearest
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_document
@@ -21,6 +18,10 @@ from precis_text.errors import UserError
 from precis_text.forms.form import FormType
 from precis_text.forms.form_choice import make_form
 from precis_text.length import LengthOptions, make_length
+
+if TYPE_CHECKING:
+    from precis.generation.summarizer import Summarizer
+    from precis.generation.writers.writer import Writer
 
 _LONGEST_NAME = 1024  # characters of a path
 
@@ -82,8 +83,12 @@ def _refuse_name(text: str) -> None:
 def _maker(model: str, mode: Mode | None) -> Summarizer | Extractor | Writer:
     """Load a summarizer; the cache keeps the last one, since loading takes seconds."""
     location = locate(model)
-    is_extractor = location.use.mode_for(mode) == "extract"
-    if not is_extractor and location.is_writer:
+    if location.use.mode_for(mode) == "extract":
+        return Extractor.from_pretrained(location)
+    if location.is_writer:
+        from precis.generation.writers.opening import open_writer
+
         return open_writer(location, choose=passage_choice())
-    kind = Extractor if is_extractor else Summarizer
-    return kind.from_pretrained(location)
+    from precis.generation.summarizer import Summarizer
+
+    return Summarizer.from_pretrained(location)

@@ -6,7 +6,6 @@ inputs do not attend to each other, so the vectors of a document do not depend o
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -18,56 +17,26 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.unit_batches import filled
 from precis.data.text.encoding import control_ids, panics_in_one_line
-from precis.generation.decoder_batches import Watch
-from precis.generation.input_plan import How, fusion_limit, reading
+from precis.extract.unit_tokens import ReadUnits, UnitTokenizer, UnitTokens
+from precis.generation.input_plan import fusion_limit, reading
 from precis.generation.memory_check import refuse_too_much
+from precis.generation.summary import How
 from precis.malloc import trim_heap
+from precis.messages import Watch
 from precis_text.selection import TOGETHER, inputs_of
-from precis_text.units import TextUnit, extraction_units
-from precis_text.words import word_ends
 
 _LARGE = 2048  # positions of a pass that needs much memory
 
 
 @dataclass(frozen=True)
-class UnitTokens:
-    """A document's units as token ids, without empty units.
+class EncodedUnits(ReadUnits):
+    """A document's units with the hidden states that the scorer reads.
 
     Attributes:
-        document_tokens: number of tokens in the document.
-    """
-
-    units: tuple[TextUnit, ...]
-    ids: tuple[Sequence[int], ...]
-    document_tokens: int
-
-
-@dataclass(frozen=True)
-class ReadUnits:
-    """A document's units as the scorer reads them.
-
-    Attributes:
-        units: their texts and offsets.
-        tokens: number of tokens in each.
-        read: number of tokens that the encoder read.
-        document_tokens: number of tokens in the document.
-        pieces: number of inputs that the document was read in.
         vectors: each unit's mean and last hidden state.
     """
 
-    units: tuple[TextUnit, ...]
-    tokens: tuple[int, ...]
-    read: int
-    document_tokens: int
-    pieces: int
     vectors: Float[Tensor, "u 2d"]
-
-
-def without_vectors(document: UnitTokens) -> ReadUnits:
-    """Return a document as read whole, for a ranker that needs no hidden states."""
-    total = document.document_tokens
-    vectors = torch.zeros(len(document.units), 0)
-    return ReadUnits(document.units, tuple(map(len, document.ids)), total, total, 1, vectors)
 
 
 @dataclass(frozen=True)
@@ -79,55 +48,26 @@ class _Input:
     length: int  # with the control tokens around them
 
 
-class UnitTokenizer:
-    """Splits documents into units, and counts tokens, with a tokenizer and without a model.
+def unit_tokenizer(tokenizer: PreTrainedTokenizerBase, *, most: int | None = None) -> UnitTokenizer:
+    """Return the units and tokens of one of transformers' tokenizers; see `UnitTokenizer`."""
 
-    Args:
-        most: maximum tokens to read of a document; if None, all.
-    """
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, most: int | None = None) -> None:
-        self.tokenizer, self._most = tokenizer, most
-
-    def tokenize(self, documents: Sequence[str]) -> list[UnitTokens | None]:
-        """Split documents into units and tokenize them; None for one without known tokens."""
-        found = [extraction_units(document) for document in documents]
-        rows = iter(self._ids([unit.text for units in found for unit in units]))
-        return [self._known(units, [next(rows) for _ in units]) for units in found]
-
-    def counts(self, *texts: str) -> list[int]:
-        """Count the tokens of texts."""
-        return [len(ids) for ids in self._ids(texts)]
-
-    def beginning(self, text: str, tokens: int) -> str:
-        """Return the first words of a text, up to `tokens` tokens, or a part of the first word."""
-        ends = [*word_ends(text)]
-        fits = bisect_right(ends, tokens, key=lambda end: self.counts(text[:end])[0])
-        if fits:
-            return text[: ends[fits - 1]]
-        return str(self.tokenizer.decode(self._ids([text])[0][:tokens], skip_special_tokens=True))
-
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode(texts: Sequence[str]) -> list[list[int]]:
         if not texts:
             return []
         with panics_in_one_line():
-            encoded = self.tokenizer(
+            encoded = tokenizer(
                 [*texts], add_special_tokens=False, return_attention_mask=False, verbose=False
             )
         ids: list[list[int]] = encoded["input_ids"]
         return ids
 
-    def _known(self, units: Sequence[TextUnit], ids: Sequence[list[int]]) -> UnitTokens | None:
-        known = [(unit, row) for unit, row in zip(units, ids, strict=True) if row]
-        total = sum(len(row) for _, row in known)
-        if self._most is not None:
-            known = known[: max(1, bisect_right([*accumulate(len(row) for _, row in known)], self._most))]
-        if not any(token != self.tokenizer.unk_token_id for _, row in known for token in row):
-            return None
-        return UnitTokens(tuple(unit for unit, _ in known), tuple(row for _, row in known), total)
+    def decode(ids: Sequence[int]) -> str:
+        return str(tokenizer.decode([*ids], skip_special_tokens=True))
+
+    return UnitTokenizer(encode, decode, tokenizer.unk_token_id, most)
 
 
-class UnitReader(UnitTokenizer):
+class UnitReader:
     """Reader of documents to `ReadUnits` with one model's encoder.
 
     Args:
@@ -146,14 +86,18 @@ class UnitReader(UnitTokenizer):
         most: int | None = None,
         together: int = TOGETHER,
     ) -> None:
-        super().__init__(tokenizer, most=most)
-        self.model = model
+        self.model, self.tokenizer = model, tokenizer
+        self.tokens = unit_tokenizer(tokenizer, most=most)
         fused = fusion_limit(model.config)
         self._max_source, self._together = max_source, together
         self._before, self._after = around(tokenizer)
         self._room = min(max(max_source, fused), TOGETHER) - len(self._before) - len(self._after)
 
-    def read(self, documents: Sequence[UnitTokens], watch: Watch | None = None) -> list[ReadUnits]:
+    def tokenize(self, documents: Sequence[str]) -> list[UnitTokens | None]:
+        """Split documents into units and tokenize them; None for one without known tokens."""
+        return self.tokens.tokenize(documents)
+
+    def read(self, documents: Sequence[UnitTokens], watch: Watch | None = None) -> list[EncodedUnits]:
         """Read documents.
 
         Args:
@@ -175,7 +119,7 @@ class UnitReader(UnitTokenizer):
             parts[found.document].append(vectors[place])
             read[found.document] += sum(map(len, found.rows))
         return [
-            ReadUnits(
+            EncodedUnits(
                 found.units, tuple(map(len, found.ids)), seen, found.document_tokens, len(own), torch.cat(own)
             )
             for found, seen, own in zip(documents, read, parts, strict=True)

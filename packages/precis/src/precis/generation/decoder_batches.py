@@ -6,7 +6,7 @@ similar lengths, and are padded on the right under a mask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,16 +26,14 @@ from precis.data.text.encoding import decode_summary
 from precis.generation.fast.fast_decoder import HEARD_EVERY, FastDecoder, Heard, why_not, without_autocast
 from precis.generation.fast.packed_linear import AsGiven, Weights
 from precis.generation.generation_settings import end_marks, generation_config
-from precis.generation.input_plan import Encoded, How, output_limit, reading
+from precis.generation.input_plan import Encoded, output_limit, reading
 from precis.generation.memory_check import refuse_too_much, too_much_is_one_line
+from precis.generation.summary import How
+from precis.messages import Hear, Watch
 from precis.tuning import attached
 from precis.tuning.discourse import most_segments
 from precis_text.config import Settings
 from precis_text.decoding_settings import GenerationSettings
-
-Watch = Callable[[int, int, int], None]  # inputs done, inputs known, tokens written in the current batch
-
-Hear = Callable[[int, str], None]  # index of the input or document, and its summary so far
 
 _TOLD_EVERY = 16  # tokens
 _POSITIONS = 32_768  # source tokens of a batch, padding included, so that fewer long inputs share one

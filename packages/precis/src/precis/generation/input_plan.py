@@ -8,21 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal
 
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.text.encoding import control_ids, encode_parts, sentence_mark, with_instruction
 from precis.data.text.segments import UNIT_KINDS, UnitKind, document_units, segments_of_units
+from precis.generation.summary import How, Long
 from precis.models.encoder_decoder import SourceEncoder
 from precis.models.family import FamilyConfig
 from precis.tuning import attached
 from precis_text.config import nearest
 from precis_text.errors import UserError
 from precis_text.length import SENTENCE_ENDS
-
-Long = Literal["fie", "chunk", "truncate", "passages"]
-How = Literal["whole", "fie", "chunk", "truncate", "passages"]
 
 _NO_LIMIT = 1_000_000  # tokenizers write 1e30 for "no limit"
 _MOST = 131_072

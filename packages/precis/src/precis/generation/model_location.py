@@ -18,28 +18,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
-
-import huggingface_hub
-from transformers import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
-    PreTrainedConfig,
-)
+from typing import TYPE_CHECKING, Any, cast
 
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
-from precis.generation.adapters import ADAPTER_FOLDER, base_of
-from precis.generation.model_folder import CheckedSettings, config_from, look_through
 from precis.generation.model_metadata import DEFAULT, PACKAGES, USE_FILE, ModelUse, load_use
 from precis.generation.model_names import is_endpoint, refuse_missing
-from precis.models import CONVERTED
-from precis.models.family import read_settings
 from precis.storage.model_files import CONFIG, check_sizes, plain_settings
 from precis.storage.seal import has_seal, sealed_digests
-from precis.tuning.adapter_folder import is_adapter
 from precis_text.bounded_io import check_inside, read_json
 from precis_text.errors import UserError, first_line
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+    from precis.generation.model_folder import CheckedSettings
 
 _logger = logging.getLogger("precis.generation")
 _PATIENCE = 10  # seconds for the hub to answer
@@ -86,6 +79,8 @@ class ModelLocation:
         """
         if self.is_endpoint:
             return True
+        from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+
         kind = type(self.configuration)
         return kind in MODEL_FOR_CAUSAL_LM_MAPPING and kind not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
 
@@ -100,6 +95,8 @@ class ModelLocation:
         Raises:
             UserError: if its configuration is missing or invalid, or names code, kernels or another model.
         """
+        from precis.generation.model_folder import CheckedSettings, look_through
+
         name = self.base if self.folder is None else self.folder / CONFIG
         if self.is_endpoint:
             raise UserError(f"{self.base}: is an endpoint, whose weights precis cannot open; name a folder")
@@ -121,6 +118,9 @@ class ModelLocation:
         Raises:
             UserError: if it is missing or invalid.
         """
+        from precis.generation.model_folder import config_from
+        from precis.models import CONVERTED
+
         values = self.settings.model
         try:
             return CONVERTED.get(str(values.get("model_type")), config_from)(values)
@@ -177,7 +177,7 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     given = own if adapter is None else find_adapter(adapter)
     if adapter is not None and given is None:
         raise UserError(f"{adapter}: no adapter here; give a run folder of `precis tune`, or its adapter/")
-    base = str(model) if own is None else base_of(own)
+    base = str(model) if own is None else _base_of(own)
     place = _place_of(base)
     for folder in (place, given):
         if isinstance(folder, Path):
@@ -187,12 +187,20 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     return ModelLocation(str(model if adapter is None else adapter), base, place, given, use)
 
 
+def _base_of(adapter: Path) -> str:
+    from precis.generation.adapters import base_of
+
+    return base_of(adapter)
+
+
 def runs_with_seeds(model: str | Path) -> list[Path]:
     """Return the run folders of a model that was trained with several seeds, so that its folder has a `SEEDS_FILE`.
 
     Raises:
         UserError: the record is damaged, or a run is missing or not finished.
     """
+    from precis.generation.adapters import ADAPTER_FOLDER
+
     file = Path(model) / SEEDS_FILE
     seeds = read_json(file).get("seeds")
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
@@ -206,6 +214,9 @@ def runs_with_seeds(model: str | Path) -> list[Path]:
 
 def find_adapter(source: str | Path) -> Path | None:
     """Return the adapter's folder: `source` itself or its `adapter/`; None if neither is an adapter."""
+    from precis.generation.adapters import ADAPTER_FOLDER
+    from precis.tuning.adapter_folder import is_adapter
+
     path = Path(source).expanduser()
     return next((folder for folder in (path, path / ADAPTER_FOLDER) if is_adapter(folder)), None)
 
@@ -307,6 +318,8 @@ def _model_in(path: Path, source: str) -> Path:
 
 def _check_hub(name: str) -> None:
     """Ask the hub once, since its client retries a hopeless request for almost a minute."""
+    import huggingface_hub
+
     if isinstance(huggingface_hub.try_to_load_from_cache(name, CONFIG), str):
         return
     try:
@@ -320,6 +333,8 @@ def _check_hub(name: str) -> None:
 
 
 def _settings_on_hub(name: str) -> dict[str, Any]:
+    from precis.models.family import read_settings
+
     settings = read_settings(name)
     if settings is None:
         raise ValueError("it does not exist")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from precis.generation.decoder_batches import Hear
+from precis.messages import Hear
 from precis_text.length import Length, beginning_of, trim
 from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words

@@ -16,13 +16,11 @@ from typing import Self, Unpack
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from precis.generation.decoder_batches import AUTOMATIC, BatchDecoder, Hear, Job, Loop, Watch, Written
+from precis.generation.decoder_batches import AUTOMATIC, BatchDecoder, Job, Loop, Written
 from precis.generation.generation_settings import settings_of
 from precis.generation.input_plan import (
     DocumentEncoder,
     Encoded,
-    How,
-    Long,
     assumed_limit,
     choose,
     fusion_limit,
@@ -37,10 +35,11 @@ from precis.generation.model_loader import LoadedModel, load_model
 from precis.generation.model_location import ModelLocation, locate
 from precis.generation.partial_summaries import Beginnings
 from precis.generation.summary import NOTHING as NOTHING
+from precis.generation.summary import How, Long, several
 from precis.generation.summary import Summary as Summary
 from precis.generation.summary import kept as kept
-from precis.generation.summary import several
 from precis.generation.written_forms import written_forms
+from precis.messages import Hear, Watch
 from precis_text.control_characters import UNIT_MARK, main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, text_of

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from precis.generation.input_plan import How
 from precis.generation.model_metadata import Mode
 from precis_text.errors import UserError
 from precis_text.forms.form import FormLine, FormType
 from precis_text.support.write_or_quote import SummarySentence
+
+Long = Literal["fie", "chunk", "truncate", "passages"]
+"""How a model is asked to read a long document; see `precis.generation.input_plan`."""
+
+How = Literal["whole", "fie", "chunk", "truncate", "passages"]
+"""How a model read a document."""
 
 T = TypeVar("T")
 

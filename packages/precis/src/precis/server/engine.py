@@ -17,9 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
+from precis.messages import Hear, Watch
 from precis.server.limits import ApiError, Limits, server_failed
 from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.errors import RunError, UserError

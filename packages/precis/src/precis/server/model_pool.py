@@ -14,10 +14,10 @@ from typing import Protocol
 
 import torch
 
-from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.malloc import trim_heap
+from precis.messages import Hear, Watch
 from precis.server.engine import Ask
 from precis.server.limits import ApiError
 from precis.server.token_counter import TokenCounter

@@ -9,13 +9,13 @@ import torch
 
 from precis.extract.extractor import ExtractOptions, Extractor, is_ranked
 from precis.extract.passage_choice import passage_choice
-from precis.generation.decoder_batches import Hear, Watch
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import is_default, locate
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.messages import Hear, Watch
 from precis.server.engine import Ask
 from precis.server.token_counter import ByBytes, TokenCounter, counter_of
 from precis_text.documents.passages import Passages
@@ -84,7 +84,7 @@ class ServedModel:
         """Bytes of its weights; what decoding packs or caches comes on top."""
         owner = self.writer or self.chooser
         assert owner is not None
-        model = owner.chat.parts if isinstance(owner, Writer) else owner.model
+        model = owner.chat.parts if isinstance(owner, Writer) else getattr(owner, "model", None)
         tensors = [] if model is None else [*model.parameters(), *model.buffers()]
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
@@ -92,6 +92,8 @@ class ServedModel:
         """Return a counter of its tokens."""
         owner = self.writer or self.chooser
         assert owner is not None
+        if isinstance(owner, Extractor):
+            return counter_of(owner.open_tokenizer())
         tokenizer = owner.chat.tokenizer if isinstance(owner, Writer) else owner.tokenizer
         return ByBytes() if tokenizer is None else counter_of(tokenizer)
 

@@ -30,7 +30,7 @@ from precis_text.errors import RunError
 
 if TYPE_CHECKING:
     from precis.cli.framework.console import ProgressLine
-    from precis.generation.decoder_batches import Watch
+    from precis.messages import Watch
     from precis.phases.use.summaries_file import SummariesFile
     from precis.phases.use.summary_job import SummaryJob
     from precis_text.length import Length
@@ -364,13 +364,14 @@ def summarize(
         if _is_large(sources[0]):
             opening(f"opening {sources[0]}", 0, 0)
         documents = with_first(read_documents(sources, how, notify=opening.note), keep_going=keep_going)
-    begin(threads)  # after reading: importing the libraries takes seconds
     from precis.generation.model_metadata import DEFAULT
     from precis.phases.use.language_check import telling_others
     from precis.phases.use.summarization import with_support
     from precis.phases.use.summary_format import renderer
 
     job = asked.making(device, draft=draft).located()
+    if not job.is_ranked:
+        begin(threads)  # after reading: importing the libraries takes seconds
     if job.options.model == DEFAULT:
         documents = telling_others(documents, note)
     alone = len(sources) == 1 and not holds_many(sources[0], how)

@@ -11,13 +11,12 @@ from functools import partial
 from typing import Any, Literal, Unpack, cast
 
 from precis.data.text.prompts import Message, Prompt
-from precis.generation.decoder_batches import Watch
-from precis.generation.input_plan import How, Long
 from precis.generation.summarizer import StreamOptions
-from precis.generation.summary import NOTHING, Summary, kept, several
+from precis.generation.summary import NOTHING, How, Long, Summary, kept, several
 from precis.generation.writers.chat import ChatModel, plain_reply
 from precis.generation.writers.reading import Choose, Readable, by_centrality, longest_start
 from precis.generation.written_forms import written_forms
+from precis.messages import Watch
 from precis_text.control_characters import main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, text_of

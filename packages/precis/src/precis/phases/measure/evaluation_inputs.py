@@ -11,8 +11,8 @@ from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import Part
 from precis.evaluation.predictions import read_predictions
 from precis.evaluation.rouge import TokenizerName
-from precis.generation.input_plan import Long
 from precis.generation.model_metadata import Mode
+from precis.generation.summary import Long
 from precis.messages import Notify, silent
 from precis.phases.data.run_pairs import PairReader
 from precis_text.bounded_io import stat_or_none

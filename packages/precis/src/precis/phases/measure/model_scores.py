@@ -26,10 +26,10 @@ from precis.extract.extractor import Extractor
 from precis.extract.passage_choice import passage_choice
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
-from precis.generation.input_plan import Long
 from precis.generation.model_location import SEEDS_FILE, ModelLocation, default_model, locate, runs_with_seeds
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer, Summary
+from precis.generation.summary import Long
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
 from precis.messages import Notify, silent

@@ -7,13 +7,11 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from precis.extract.extractor import AHEAD, Extractor
-from precis.generation.decoder_batches import Hear, Watch
-from precis.generation.input_plan import Long
-from precis.generation.summarizer import Summarizer, Summary
-from precis.generation.writers.writer import Writer
+from precis.generation.summary import Long, Summary
+from precis.messages import Hear, Watch
 from precis.phases.use.input_documents import CONTINUE, Document
 from precis_text.control_characters import unmarked
 from precis_text.documents.passages import Passages
@@ -23,6 +21,10 @@ from precis_text.forms.form_choice import PARAGRAPH
 from precis_text.length import ANY_LENGTH, Length
 from precis_text.support.marks import Passage, SentenceSupport, SourceText, Support
 from precis_text.words import length_in_words
+
+if TYPE_CHECKING:
+    from precis.generation.summarizer import Summarizer
+    from precis.generation.writers.writer import Writer
 
 _WINDOW = 16  # batches to read ahead, since `Summarizer.stream` sorts them
 

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from precis.data.text.prompts import prompts_digest
-from precis.extract.extractor import Extractor
+from precis.extract.extractor import Extractor, is_ranked
 from precis.extract.passage_choice import passage_choice
-from precis.generation.decoder_batches import AUTOMATIC, Drafting
 from precis.generation.early_checks import refuse_writing_options
-from precis.generation.model_loader import named_device
 from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import DEFAULT, Mode
-from precis.generation.summarizer import Summarizer
-from precis.generation.writers.opening import open_writer
-from precis.generation.writers.writer import Writer
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
 from precis_text.forms.form import Form
 from precis_text.forms.form_choice import PARAGRAPH
 from precis_text.length import ANY_LENGTH, Length
+
+if TYPE_CHECKING:
+    import torch
+
+    from precis.generation.summarizer import Summarizer
+    from precis.generation.writers.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -97,6 +96,11 @@ class LocatedJob:
     model: ModelLocation
     mode: Mode
 
+    @property
+    def is_ranked(self) -> bool:
+        """True if a ranker chooses the sentences, which needs neither torch nor transformers."""
+        return self.mode == "extract" and is_ranked(self.model)
+
     def made_by(self) -> dict[str, Any]:
         """Return everything that determines the summaries, JSON-ready."""
         options = self.options
@@ -116,7 +120,7 @@ class LocatedJob:
             UserError: the model cannot be loaded.
         """
         job = self.options
-        device = None if job.device is None else named_device(job.device)
+        device = None if job.device is None else _device(job.device)
         if self.mode == "extract":
             extractor = Extractor.from_pretrained(self.model, device=device)
             choose = partial(
@@ -138,6 +142,9 @@ class LocatedJob:
 
     def _summarizer(self, asked: dict[str, Any], device: torch.device | None) -> Summarizer:
         """Load an encoder-decoder, and take its options out of `asked`."""
+        from precis.generation.decoder_batches import AUTOMATIC, Drafting
+        from precis.generation.summarizer import Summarizer
+
         for name in ("language", "free", "allow_remote"):
             asked.pop(name, None)
         return Summarizer.from_pretrained(
@@ -149,6 +156,8 @@ class LocatedJob:
 
     def _writer(self, asked: dict[str, Any], device: torch.device | None) -> Writer:
         """Open a writer, and take its options out of `asked`."""
+        from precis.generation.writers.opening import open_writer
+
         asked.pop("draft", None)
         return open_writer(
             self.model,
@@ -159,3 +168,9 @@ class LocatedJob:
             context=asked.pop("max_source", None),
             device=device,
         )
+
+
+def _device(name: str) -> torch.device:
+    from precis.generation.model_loader import named_device
+
+    return named_device(name)
