@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "import precis": ("-c", "import precis"),
     "precis --help": ("-c", _MAIN, "--help"),
     "precis summarize, missing file": ("-c", _MAIN, "summarize", "missing.txt"),
+    "precis summarize": ("-c", _MAIN, "summarize", "text.txt", "--sentences", "1"),
     "precis summarize --words 0": ("-c", _MAIN, "summarize", "text.txt", "--words", "0"),
     "precis finetune, missing pairs": ("-c", _MAIN, "finetune", "--data", "missing", "--out", "out"),
     "precis serve, missing keys": ("-c", _MAIN, "serve", "--keys", "missing"),

@@ -38,6 +38,8 @@ class ComparedSummary:
         is_whole: whether the model read the whole document; finished: whether the text ends with a sentence.
         error: the reason for a missing summary, or "".
         reasons: the text of each quotation that replaced a written sentence -> why.
+        quoted: whether each sentence is a quotation, if the model's way of working says so; else () and the texts are
+            compared with the document.
     """
 
     text: str
@@ -48,6 +50,7 @@ class ComparedSummary:
     finished: bool = True
     error: str = ""
     reasons: Mapping[str, str] = field(default_factory=dict)
+    quoted: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,11 +118,16 @@ class Comparison:
             header=[MODEL, *heads], rows=rows, title="Speed and memory", texts=(MODEL,), caption=caption
         )
 
+    def _copied(self, name: str, row: int) -> Sequence[bool]:
+        """Return whether each sentence of a summary is a quotation: a quoted turn may begin with its speaker."""
+        known = self.summaries[name][row].quoted
+        return known or [each.copied for each in self.support(name, row).sentences]
+
     def _shape(self) -> Table:
         faithful = self.marks.faithful_intervals
         rows = []
         for name, found in self.summaries.items():
-            copied = [each.copied for row in range(len(found)) for each in self.support(name, row).sentences]
+            copied = [is_copied for row in range(len(found)) for is_copied in self._copied(name, row)]
             over = [not self._holds(each.text) for each in found]
             marked, other = (faithful[name].get(column) for column in ("marked", "other_language"))
             rows.append(

@@ -178,6 +178,7 @@ def _summary(found: Prediction) -> ComparedSummary:
         finished=details.get("finished", True),
         error=details.get("error", ""),
         reasons={each["text"]: each["reason"] for each in sentences if each.get("reason")},
+        quoted=tuple(each["origin"] == "quoted" for each in sentences),
     )
 
 
