@@ -29,15 +29,20 @@ from tests.tiny_models import save
         (["--model", "a", "--model", "b", "--name", "one"], "2 models"),
         (["--model", "a", "--model", "b", "--name", "one", "--name", "one"], "--name one is given twice"),
         (["--model", "runs/a", "--model", "runs/a"], "runs/a is given twice"),
-        (
-            ["--model", "default", "--model-memory", "1", "--port", "0"],
-            "--model-memory 1: the model 'default'",
-        ),
     ],
 )
 def test_what_cannot_be_is_one_line(precis: Run, words: list[str], message: str) -> None:
     outcome = precis("serve", *words)
     assert (outcome.code, message in outcome.error) == (2, True), outcome.error
+
+
+def test_a_model_that_needs_more_than_its_memory_is_one_line(
+    precis: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precis.server.served_model.ServedModel.size", 3 << 20)
+    outcome = precis("serve", "--model-memory", "1", "--port", "0")
+    assert outcome.code == 2
+    assert "--model-memory 1: the model 'default'" in outcome.error
 
 
 def test_a_taken_port_is_one_line(precis: Run) -> None:
