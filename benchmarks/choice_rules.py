@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.equal_words import MEASURES, ONLY_MEASURED, ROUGE, difference, fitting, lead, statements
 from benchmarks.scored_units import Scored, ScoredSet, fill, load
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_location import default_model
 from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
@@ -363,7 +363,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--sets", nargs="*", default=(), metavar="NAME")
     asked = parser.parse_args()
-    extractor = Extractor.from_pretrained(asked.model or default_model())
+    extractor = open_extractor(asked.model or default_model())
     fill(asked.cache, asked.data, extractor, limit=asked.limit, only=asked.sets)
     sets = known_sets(load(asked.cache, asked.sets))
     now = scores_of(sets, today)

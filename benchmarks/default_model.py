@@ -28,6 +28,7 @@ from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.support_scores import faithful_scores
 from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import default_model
 from precis.generation.summarizer import Summarizer
@@ -120,7 +121,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--write", type=int, default=0, metavar="N")
     asked = parser.parse_args()
-    extractor = Extractor.from_pretrained(asked.model or default_model())
+    extractor = open_extractor(asked.model or default_model())
     if asked.equal_words:
         try:
             text = tables(extractor, asked.data, limit=asked.limit or 80, only=asked.sets)

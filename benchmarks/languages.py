@@ -27,6 +27,7 @@ from benchmarks.equal_words import GENEROUS, MEASURES, difference, lead
 from benchmarks.scored_units import Scored
 from precis.evaluation.rouge import Rouge
 from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_location import default_model
 from precis_experiments.open_sets import SETS, OpenSet, pairs_of
 from precis_text.central_choice import central_scores
@@ -133,7 +134,7 @@ def main() -> int:
     parser.add_argument("--sets", nargs="*", default=(), metavar="NAME")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    extractor = None if asked.no_model else Extractor.from_pretrained(asked.model or default_model())
+    extractor = None if asked.no_model else open_extractor(asked.model or default_model())
     if extractor is not None:
         extractor.languages = ()  # the scorer chooses in every language
     pooled: dict[str, list[dict[str, Any]]] = {}

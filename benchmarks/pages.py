@@ -23,6 +23,7 @@ from statistics import median
 from typing import Any
 
 from precis.data.synthetic.corpus import make_pair
+from precis.extract.extractor_opening import open_extractor
 from precis_text.words import length_in_words
 
 WORDS, PAGE, PAGES = 150, 500, (1, 30, 300)
@@ -46,10 +47,9 @@ def systems(exported: Path | None, threads: int) -> dict[str, Callable[[str], ob
     import torch
 
     from benchmarks.equal_words import of_sumy
-    from precis.extract.extractor import Extractor
 
     torch.set_num_threads(threads)
-    extractor = Extractor.from_pretrained("default")
+    extractor = open_extractor("default")
     found: dict[str, Callable[[str], object]] = {
         "precis": lambda text: extractor.summarize([text], words=WORDS)[0].text
     }

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.default_model import MEASURED, ONLY_MEASURED
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_location import default_model
 from precis_experiments.open_sets import SETS, pairs_of
 
@@ -47,9 +47,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     rows = list(drawn(asked.data))
-    made = Extractor.from_pretrained(default_model()).summarize(
-        [row["document"] for row in rows], short="write"
-    )
+    made = open_extractor(default_model()).summarize([row["document"] for row in rows], short="write")
     rows = [{**row, "summary": summary.text} for row, summary in zip(rows, made, strict=True)]
     if asked.out is not None:
         asked.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -11,7 +11,7 @@ import pytest
 
 from precis import Summarizer
 from precis.export.onnx_folder import LONGEST, source_limits
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import default_model
 from precis.phases.use.onnx_export import export_onnx
@@ -179,7 +179,7 @@ def test_the_model_that_comes_with_precis_chooses_the_same_units(tmp_path):
     import precis_onnx
 
     export_onnx(default_model(), tmp_path / "onnx")
-    ours = Extractor.from_pretrained(default_model(), device="cpu")
+    ours = open_extractor(default_model(), device="cpu")
     theirs = precis_onnx.Summarizer.from_folder(tmp_path / "onnx", threads=1)
     long = [" ".join(TEXTS * 3)]  # beyond one input in chunks
     long.append("The council voted to repair the bridge near the old mill " + "and the road " * 9)  # one unit

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.generation_settings import end_marks, generation_config
 from precis.generation.input_plan import DocumentEncoder, choose, reading
 from precis.generation.model_location import default_model
@@ -129,7 +129,7 @@ def main() -> int:
         print(f"ONNX files {size:,.1f} MB, safetensors {weights:,.1f} MB")
         theirs = onnx.Summarizer.from_folder(folder, threads=given.threads)
         extracts = load_use(source).modes[0] == "extract"
-        ours: Any = (Extractor if extracts else Summarizer).from_pretrained(source, device="cpu")
+        ours: Any = (open_extractor if extracts else Summarizer.from_pretrained)(source, device="cpu")
         if given.tokens is not None and not extracts:
             ours.settings = replace(ours.settings, max_tokens=given.tokens)
             theirs.settings = replace(theirs.settings, max_tokens=given.tokens)

@@ -76,9 +76,9 @@ def plain_app(model: str) -> Any:
 
 def plain_extract(model: str) -> Callable[[Ask], str]:
     """The extract of one document."""
-    from precis.extract.extractor import Extractor
+    from precis.extract.extractor_opening import open_extractor
 
-    extractor = Extractor.from_pretrained(model)
+    extractor = open_extractor(model)
     return lambda ask: extractor.summarize([ask.text], words=ask.words)[0].text
 
 
@@ -101,10 +101,10 @@ def plain_generate(model: str) -> Callable[[Ask], str]:
 
 def made_alone(model: str, asked: list[str], length: dict[str, int]) -> list[str]:
     """The summary of each document by itself."""
-    from precis.extract.extractor import Extractor
+    from precis.extract.extractor_opening import open_extractor
     from precis.generation.summarizer import Summarizer
 
-    maker: Any = (Extractor if chooses(model) else Summarizer).from_pretrained(model)
+    maker: Any = (open_extractor if chooses(model) else Summarizer.from_pretrained)(model)
     return [maker.summarize([text], **length)[0].text for text in asked]
 
 

@@ -28,7 +28,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import read_pairs
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.extract.passage_choice import passage_choice
 from precis.generation.writers.opening import open_writer
 from precis_text.words import length_in_words
@@ -62,7 +62,7 @@ def documents(pairs: Path, count: int) -> list[Scored]:
 def summarizer(system: str, asked: argparse.Namespace) -> Summarize:
     """A function from a document and a cap to a record of its summary."""
     if system == "extract":
-        extractor = Extractor.from_pretrained("default")
+        extractor = open_extractor("default")
 
         def extract(text: str, words: int) -> dict[str, Any]:
             (found,) = extractor.summarize([text], words=words, short="write")

@@ -28,7 +28,7 @@ from transformers import LogitsProcessor, LogitsProcessorList
 
 from benchmarks.default_model import MEASURED, ONLY_MEASURED, ROUGE, difference  # type: ignore[attr-defined]
 from faults.report import header
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.input_plan import DocumentEncoder
 from precis.generation.model_loader import LoadedModel, load_model
 from precis_experiments.open_sets import SETS, pairs_of
@@ -110,7 +110,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     header("three ways to summarize with one model")
-    extractor = Extractor.from_pretrained(asked.extractor or asked.model)
+    extractor = open_extractor(asked.extractor or asked.model)
     loaded = load_model(asked.model, device="cpu")
     ways = {"as trained": Writer(loaded, constrained=False), "constrained": Writer(loaded, constrained=True)}
     lines = [f"| {' | '.join(HEADS)} |", "|" + " --- |" * len(HEADS)]

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -192,7 +193,7 @@ def flat(booster: Any) -> dict[str, list[Any]]:
 
 def train(sets: dict[str, Examples], *, trees: int, threads: int) -> dict[str, Any]:
     """Return the values of a ranker's file."""
-    import lightgbm
+    lightgbm: Any = import_module("lightgbm")  # only this command needs it
 
     common = {**COMMON, "num_threads": threads}
     found = ranking_data(sets)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.summarizer import Summarizer
 from precis.recipes.overrides import with_changes
 from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape
@@ -155,7 +155,7 @@ def test_data_to_release(tmp_path: Path) -> None:
         pair = json.loads(line)
         assert pair["source"] == "scitldr"
         assert is_open(pair["licence"])
-    (summary,) = Extractor.from_pretrained(tmp_path / "out" / "release").summarize(
+    (summary,) = open_extractor(tmp_path / "out" / "release").summarize(
         ["Ann sings. It rains. Bob listens to it."], sentences=1
     )
     assert summary.mode == "extract"
@@ -190,6 +190,6 @@ def test_a_model_that_writes_too_is_grounded_on_all_pairs_first_and_taken_up(
     first = json.loads((tmp_path / "out/pairs/principal/train.jsonl").read_text().splitlines()[0])
     assert first["summaries"][0].split(". ")[0] in first["document"]
     assert is_open(first["licence"])
-    for mode, maker in (("extract", Extractor), ("abstract", Summarizer)):
-        (summary,) = maker.from_pretrained(tmp_path / "out" / "release").summarize([rows[0]["document"]])
+    for mode, opened in (("extract", open_extractor), ("abstract", Summarizer.from_pretrained)):
+        (summary,) = opened(tmp_path / "out" / "release").summarize([rows[0]["document"]])
         assert summary.mode == mode

@@ -7,7 +7,7 @@ import pytest
 
 from precis import read_document, summarize
 from precis.cli import main
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import default_model, locate
 from precis.generation.model_metadata import PACKAGES
@@ -33,7 +33,7 @@ def test_the_default_model_chooses_sentences_and_says_that_it_cannot_write() -> 
 def test_its_name_is_default_wherever_python_takes_a_model() -> None:
     summary = summarize(TEXT, words=20)
     assert summarize(TEXT, words=20, model="default") == summary
-    assert Extractor.from_pretrained("default").summarize([TEXT], words=20)[0].text == summary
+    assert open_extractor("default").summarize([TEXT], words=20)[0].text == summary
     assert load_model("default").source == "default"
 
 

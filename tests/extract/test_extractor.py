@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from precis.extract.encoder_extractor import EncoderExtractor
 from precis.extract.extractor import AHEAD, Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.extract.scorer_files import WEIGHTS_FILE, load_scorer, save_scorer
-from precis.extract.unit_encoder import ReadUnits, UnitReader
+from precis.extract.unit_encoder import EncodedUnits, UnitReader
+from precis.extract.unit_tokens import ReadUnits
 from precis.generation.model_loader import load_model
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape
 from precis_text.central_choice import central_scores, scores_in_language
@@ -41,18 +44,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def extractor(folder: Path) -> Extractor:
-    return Extractor.from_pretrained(folder)
+    return open_extractor(folder)
 
 
 def read(*texts: str) -> ReadUnits:
     units = tuple(extraction_units("\n".join(texts)))
     assert [unit.text for unit in units] == [*texts]
-    return ReadUnits(
-        units, tuple(2 * len(text.split()) for text in texts), 0, 0, 1, torch.zeros(len(texts), 0)
-    )
+    return ReadUnits(units, tuple(2 * len(text.split()) for text in texts), 0, 0, 1)
 
 
-def read_alone(reader: UnitReader, document: str) -> ReadUnits:
+def read_alone(reader: UnitReader, document: str) -> EncodedUnits:
     (tokens,) = reader.tokenize([document])
     assert tokens is not None
     return reader.read([tokens])[0]
@@ -77,9 +78,7 @@ def test_an_extract_is_units_of_the_document_in_order(extractor: Extractor) -> N
 
 @pytest.mark.parametrize("kind", ["bart", "prophetnet"])
 def test_any_encoder_decoder_can_choose(kind: str, tmp_path: Path) -> None:
-    (summary,) = Extractor.from_pretrained(folder_of(kind, tmp_path / kind)).summarize(
-        [DOCUMENT], sentences=1
-    )
+    (summary,) = open_extractor(folder_of(kind, tmp_path / kind)).summarize([DOCUMENT], sentences=1)
     assert summary.text in " ".join(DOCUMENT.split())
 
 
@@ -118,7 +117,7 @@ def test_documents_of_all_lengths_have_the_vectors_and_scores_that_they_have_alo
     loaded = load_model(folder_of(kind, tmp_path / kind))
     reader = UnitReader(loaded.model, loaded.tokenizer, max_source=48, together=together)
     texts = [tokens for tokens in reader.tokenize(mixed_documents()) if tokens]
-    extractor = Extractor.from_pretrained(tmp_path / kind)
+    extractor = open_extractor(tmp_path / kind)
     together_, alone = reader.read(texts), [reader.read([text])[0] for text in texts]
     for one, other in zip(together_, alone, strict=True):
         assert replace(one, vectors=other.vectors) == other
@@ -135,7 +134,7 @@ def test_documents_of_all_lengths_have_the_vectors_and_scores_that_they_have_alo
 def test_documents_of_all_lengths_have_the_extracts_that_they_have_alone(
     kind: str, length: dict[str, int], tmp_path: Path
 ) -> None:
-    extractor = Extractor.from_pretrained(folder_of(kind, tmp_path / kind))
+    extractor = open_extractor(folder_of(kind, tmp_path / kind))
     texts = mixed_documents()
     assert extractor.summarize(texts, **length) == [extractor.summarize([t], **length)[0] for t in texts]  # type: ignore[arg-type]
 
@@ -175,7 +174,7 @@ def test_a_model_that_reads_little_reads_in_pieces(tmp_path: Path) -> None:
     found = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=48), DOCUMENT * 3)
     assert found.read == found.document_tokens
     assert found.pieces > 1
-    (summary,) = Extractor.from_pretrained(tmp_path / "bart").summarize([DOCUMENT * 40], sentences=1)
+    (summary,) = open_extractor(tmp_path / "bart").summarize([DOCUMENT * 40], sentences=1)
     assert summary.how == "chunk"
     assert summary.pieces > 1
 
@@ -311,7 +310,7 @@ def test_references_and_notices_of_rights_are_not_chosen() -> None:
     )
     units = tuple(extraction_units(document))
     sizes = tuple(2 * len(unit.text.split()) for unit in units)
-    found = ReadUnits(units, sizes, 0, 0, 1, torch.zeros(len(units), 0))
+    found = ReadUnits(units, sizes, 0, 0, 1)
     scores = [0.9] * (len(units) - 1) + [0.1]
     assert choose(found, scores, make_length(words=60), words=60) == [len(units) - 1]
 
@@ -347,7 +346,7 @@ def test_sentences_that_stand_without_spaces_are_joined_without() -> None:
 def test_a_model_that_cannot_choose_says_so(tmp_path: Path) -> None:
     save("zcodepp", tmp_path / "plain")
     with pytest.raises(UserError, match="not trained to choose sentences"):
-        Extractor.from_pretrained(tmp_path / "plain")
+        open_extractor(tmp_path / "plain")
 
 
 @pytest.mark.parametrize("states", [8, 0])
@@ -365,10 +364,11 @@ def test_a_scorer_is_not_used_in_a_language_that_it_does_not_know(folder: Path, 
         "Der Strom für die Fähre auf dem See kommt aus dem Wasser des Flusses."
     )
     loaded = load_model(folder)
-    english = Extractor.of(replace(loaded, use=replace(loaded.use, languages=("en",))))
-    both = Extractor.of(replace(loaded, use=replace(loaded.use, languages=("en", "de"))))
+    english = EncoderExtractor.of(replace(loaded, use=replace(loaded.use, languages=("en",))))
+    both = EncoderExtractor.of(replace(loaded, use=replace(loaded.use, languages=("en", "de"))))
 
     def scores(one: Extractor, document: str) -> list[float]:
+        assert isinstance(one, EncoderExtractor)
         (found,) = one.scores([read_alone(UnitReader(one.model, one.tokenizer, max_source=64), document)])
         return found.units
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from precis.data.text.unigram_tokenizer import load_tokenizer
-from precis.extract.extractor import Extractor, is_ranked
+from precis.extract.extractor_opening import is_ranked, open_extractor
 from precis.extract.ranked_extractor import RankedExtractor
 from precis.extract.unit_encoder import unit_tokenizer
 from precis.generation.model_location import default_model, locate
@@ -24,7 +24,7 @@ TEXTS = (
 
 
 def test_the_default_model_is_ranked_and_reads_whole_documents() -> None:
-    extractor = Extractor.from_pretrained("default")
+    extractor = open_extractor("default")
     assert isinstance(extractor, RankedExtractor)
     assert is_ranked(locate("default"))
     (summary,) = extractor.summarize([" ".join(TEXTS[:1] * 900)], words=20)
@@ -33,7 +33,7 @@ def test_the_default_model_is_ranked_and_reads_whole_documents() -> None:
 
 
 def test_tokens_are_those_of_transformers() -> None:
-    extractor = Extractor.from_pretrained("default")
+    extractor = open_extractor("default")
     theirs = unit_tokenizer(load_tokenizer(default_model()))
     assert extractor.tokens.tokenize(TEXTS) == theirs.tokenize(TEXTS)
     assert extractor.tokens.counts(*TEXTS) == theirs.counts(*TEXTS)
@@ -77,7 +77,7 @@ def test_a_damaged_tokenizer_is_one_line(tmp_path: Path) -> None:
     shutil.copytree(default_model(), folder, ignore=shutil.ignore_patterns(SEAL, "*.safetensors"))
     (folder / "tokenizer.json").write_text('{"version": "1.0"}')
     with pytest.raises(UserError, match=r"tokenizer\.json"):
-        Extractor.from_pretrained(folder)
+        open_extractor(folder)
 
 
 def test_a_changed_ranker_is_refused_by_its_seal(tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ def test_a_changed_ranker_is_refused_by_its_seal(tmp_path: Path) -> None:
     ranker = folder / RANKER_FILE
     ranker.write_text(ranker.read_text().replace("0.", "1.", 1))
     with pytest.raises(UserError, match=RANKER_FILE):
-        Extractor.from_pretrained(folder)
+        open_extractor(folder)

@@ -20,7 +20,7 @@ from typer.main import get_command
 from precis.cli import main
 from precis.cli.application import app
 from precis.data.synthetic.corpus import make_pair
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.decoder_batches import Drafting
 from precis.generation.summarizer import Summarizer
 from precis.models import (
@@ -187,7 +187,7 @@ def made_document(number: int) -> str:
 def extracts(numbers: Iterable[int] = range(MADE)) -> dict[str, str]:
     """Return what the default model chooses from the made documents, by their numbers."""
     made = [*numbers]
-    found = Extractor.from_pretrained("default").summarize([made_document(n) for n in made], words=40)
+    found = open_extractor("default").summarize([made_document(n) for n in made], words=40)
     return {str(number): summary.text for number, summary in zip(made, found, strict=True)}
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import precis
-from precis.extract.extractor import Extractor, UnitReader  # type: ignore[attr-defined]
+from precis.extract.extractor import UnitReader  # type: ignore[attr-defined]
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.phases.train.extractor_training import UNITS_FOLDER, train_extractor
@@ -49,7 +50,7 @@ def done(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
 
 def test_the_scorer_learns_which_sentence_is_wanted(done: Trained) -> None:
     assert done.result.metrics["first"] == 1
-    extractor = Extractor.from_pretrained(done.folder / "model")
+    extractor = open_extractor(done.folder / "model")
     (summary,) = extractor.summarize(["Ann sings in the hall. It rains. Is the story long?"], sentences=1)
     assert summary.text == "Is the story long?"
 

@@ -79,7 +79,7 @@ def with_length(features: NDArray[np.float32], words: float) -> NDArray[np.float
 
     Args:
         features: those of `ranking_features`.
-        words: of the summary.
+        words: the length of the summary.
     """
     total = np.expm1(features[:1, FEATURES.index("log_words")]).max(initial=1.0)
     asked = np.array([math.log(max(words, _FEWEST)), min(words / max(total, 1.0), 1.5)], dtype=np.float32)
@@ -146,7 +146,7 @@ def _form(units: Sequence[TextUnit], sizes: Floats) -> Table:
 
 
 def _words(units: Sequence[TextUnit]) -> Table:
-    """Return how each unit's content words stand to those of the document, the title and its heading."""
+    """Compare each unit's content words with those of the document, the title and its heading."""
     words = content_words(units)
     windows = [
         _compared(words[start : start + WINDOW], units[start : start + WINDOW])

@@ -119,7 +119,7 @@ class Comparison:
         )
 
     def _copied(self, name: str, row: int) -> Sequence[bool]:
-        """Return whether each sentence of a summary is a quotation: a quoted turn may begin with its speaker."""
+        """Return whether each sentence of a summary is a quotation: a quoted turn may start with its speaker."""
         known = self.summaries[name][row].quoted
         return known or [each.copied for each in self.support(name, row).sentences]
 

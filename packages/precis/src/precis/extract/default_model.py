@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.extract.passage_choice import passage_choice
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import DEFAULT, Mode
@@ -84,7 +85,7 @@ def _maker(model: str, mode: Mode | None) -> Summarizer | Extractor | Writer:
     """Load a summarizer; the cache keeps the last one, since loading takes seconds."""
     location = locate(model)
     if location.use.mode_for(mode) == "extract":
-        return Extractor.from_pretrained(location)
+        return open_extractor(location)
     if location.is_writer:
         from precis.generation.writers.opening import open_writer
 

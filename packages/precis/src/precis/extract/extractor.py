@@ -15,12 +15,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from precis.data.text.encoding import portions
 from precis.extract.unit_tokens import ReadUnits, UnitTokenizer, UnitTokens
-from precis.generation.model_location import ModelLocation, locate
 from precis.generation.summary import NOTHING, How, Summary, kept, several
 from precis.messages import Watch
 from precis_text.central_choice import scores_in_language
@@ -31,13 +29,9 @@ from precis_text.forms.form import Form, FormType, ScoredText
 from precis_text.forms.form_choice import FormOptions, chosen_form, formed
 from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, trim
 from precis_text.selection import TOGETHER, choose, joined
-from precis_text.unit_ranker import has_ranker
 
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedTokenizerBase
-
-    from precis.generation.model_loader import LoadedModel
 
 AHEAD = 8 * TOGETHER
 """Approximate characters of documents read together, which give the tokens of one or two passes."""
@@ -61,7 +55,7 @@ class Extractor(ABC):
         languages: the languages that it was trained on; see `precis_text.central_choice.scores_in_language`.
 
     Examples:
-        >>> extractor = Extractor.from_pretrained("runs/news")
+        >>> extractor = open_extractor("runs/news")
         >>> (summary,) = extractor.summarize(["Ann sings in the hall. Bob listens to her. It rains."], sentences=1)
         >>> summary.mode
         'extract'
@@ -70,38 +64,6 @@ class Extractor(ABC):
     tokens: UnitTokenizer
     max_source: int
     languages: tuple[str, ...]
-
-    @staticmethod
-    def from_pretrained(
-        model: str | Path | ModelLocation, *, device: str | torch.device | None = None
-    ) -> Extractor:
-        """Load a model trained for extraction, such as `default`; see `precis.generation.model_loader.load_model`.
-
-        Raises:
-            UserError: if it cannot be loaded, or was not trained for extraction.
-        """
-        location = locate(model)
-        if is_ranked(location):
-            from precis.extract.ranked_extractor import RankedExtractor
-
-            return RankedExtractor.at(location)
-        from precis.extract.encoder_extractor import EncoderExtractor
-        from precis.generation.model_loader import load_model
-
-        return EncoderExtractor.of(load_model(location, device=device))
-
-    @staticmethod
-    def of(loaded: LoadedModel) -> Extractor:
-        """Use a loaded model trained for extraction.
-
-        Raises:
-            UserError: if it was not trained for extraction.
-        """
-        from precis.extract.encoder_extractor import EncoderExtractor
-
-        if loaded.folder is not None and has_ranker(loaded.folder):
-            return Extractor.from_pretrained(loaded.folder)
-        return EncoderExtractor.of(loaded)
 
     @abstractmethod
     def read(self, documents: Sequence[UnitTokens], watch: Watch | None = None) -> Sequence[ReadUnits]:
@@ -127,7 +89,7 @@ class Extractor(ABC):
         """Score the units of each document independently.
 
         Args:
-            cap: of the extract; a ranker chooses other units for a short one than for a long one.
+            cap: the cap of the extract; a ranker chooses other units for a short one than for a long one.
         """
         return [
             replace(found, units=scores_in_language(each.units, found.units, self.languages))
@@ -269,11 +231,6 @@ class _Wanted:
     def keeps(self, document: str, *, tokens: int) -> bool:
         """Return whether a document is its own summary, which has the form of a paragraph."""
         return self.form.is_plain and self.length.keeps(document, tokens=tokens)
-
-
-def is_ranked(location: ModelLocation) -> bool:
-    """Return whether a ranker chooses a model's sentences, so that its weights are not needed for it."""
-    return location.folder is not None and location.adapter is None and has_ranker(location.folder)
 
 
 def _size(passages: Passages) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_location import has_default_model
 from precis.generation.model_metadata import DEFAULT
 from precis.generation.writers.reading import Choose, by_centrality
@@ -26,4 +27,4 @@ def _chosen(document: str, words: int) -> Sequence[int]:
 
 @cache
 def _extractor() -> Extractor:
-    return Extractor.from_pretrained(DEFAULT)
+    return open_extractor(DEFAULT)

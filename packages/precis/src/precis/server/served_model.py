@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from precis.extract.extractor import ExtractOptions, Extractor, is_ranked
+from precis.extract.extractor import ExtractOptions, Extractor
+from precis.extract.extractor_opening import extractor_of, is_ranked, open_extractor
 from precis.extract.passage_choice import passage_choice
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import is_default, locate
@@ -68,13 +69,13 @@ class ServedModel:
         modes = found.use.modes if mode is None else (found.use.mode_for(mode),)
         is_english = is_default(found.folder)
         if modes == ("extract",) and is_ranked(found):
-            return cls(name, modes, None, Extractor.from_pretrained(found), batch, english_only=is_english)
+            return cls(name, modes, None, open_extractor(found), batch, english_only=is_english)
         loaded = load_model(found, device=device)
         return cls(
             name,
             modes,
             Summarizer.of(loaded) if "abstract" in modes else None,
-            Extractor.of(loaded) if "extract" in modes else None,
+            extractor_of(loaded) if "extract" in modes else None,
             batch,
             english_only=is_english,
         )

@@ -22,7 +22,7 @@ from precis.evaluation.meteor import MeteorTool
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import score
-from precis.extract.extractor import Extractor
+from precis.extract.extractor_opening import open_extractor
 from precis.extract.passage_choice import passage_choice
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
@@ -248,7 +248,7 @@ def _ways_to_choose(model: ModelLocation, name: str, decodings: Sequence[Decodin
             f"{model.source}: chooses sentences and does not decode; omit --adapter, --beams, --length-penalty, "
             "--no-repeat-ngram and --decoding, or use --mode abstract"
         )
-    extractor = Extractor.from_pretrained(model)
+    extractor = open_extractor(model)
     summarize = partial(extractor.stream, short="write", skip_empty=True)
     yield _Way(f"{name} extract", {"mode": "extract"}, summarize)
 

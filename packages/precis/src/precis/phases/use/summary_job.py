@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from precis.data.text.prompts import prompts_digest
-from precis.extract.extractor import Extractor, is_ranked
+from precis.extract.extractor_opening import is_ranked, open_extractor
 from precis.extract.passage_choice import passage_choice
 from precis.generation.early_checks import refuse_writing_options
 from precis.generation.model_location import ModelLocation, locate
@@ -122,7 +122,7 @@ class LocatedJob:
         job = self.options
         device = None if job.device is None else _device(job.device)
         if self.mode == "extract":
-            extractor = Extractor.from_pretrained(self.model, device=device)
+            extractor = open_extractor(self.model, device=device)
             choose = partial(
                 extract_documents, extractor, length=job.length, form=job.form, keep_going=keep_going
             )
