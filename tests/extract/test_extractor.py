@@ -194,9 +194,10 @@ def test_an_empty_document_is_named_or_passed_over(extractor: Extractor) -> None
 def test_a_document_of_unknown_characters_is_named(
     extractor: Extractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        UnitReader, "_ids", lambda self, texts: [[self.tokenizer.unk_token_id] for _ in texts]
-    )
+    unknown = extractor.tokens.unknown
+    assert unknown is not None
+    tokens = replace(extractor.tokens, encode=lambda texts: [[unknown] for _ in texts])
+    monkeypatch.setattr(extractor, "tokens", tokens)
     with pytest.raises(UserError, match="document 1 contains no tokens"):
         extractor.summarize([DOCUMENT])
 

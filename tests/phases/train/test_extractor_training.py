@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import precis
-from precis.extract.extractor import UnitReader  # type: ignore[attr-defined]
+from precis.extract import unit_encoder
 from precis.extract.extractor_opening import open_extractor
+from precis.extract.unit_tokens import UnitTokenizer
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.phases.train.extractor_training import UNITS_FOLDER, train_extractor
@@ -86,7 +87,8 @@ def test_damaged_states_are_read_again(done: Trained, model: Path, tmp_path: Pat
 def test_documents_without_sentences_are_no_training_set(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(UnitReader, "_ids", lambda _, texts: [[] for _ in texts])
+    nothing = UnitTokenizer(lambda texts: [[] for _ in texts], lambda _: "", unknown=None)
+    monkeypatch.setattr(unit_encoder, "unit_tokenizer", lambda *_, **__: nothing)
     with pytest.raises(UserError, match="has a sentence that the model can read"):
         train_extractor(PLAN, tasks=[str(write(tmp_path / "asks"))], start=str(model), out=tmp_path / "run")
 
