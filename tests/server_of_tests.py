@@ -1,7 +1,9 @@
 """A service behind a real socket, in this process."""
 
+import sys
 import threading
 import time
+import traceback
 from dataclasses import dataclass
 
 import httpx
@@ -33,7 +35,16 @@ class Running:
     def stop(self) -> None:
         self.server.should_exit = True
         self.thread.join(30)
-        assert not self.thread.is_alive()
+        assert not self.thread.is_alive(), "\n".join([*self.told, *stacks()])
+
+
+def stacks() -> list[str]:
+    """Return what each thread is doing."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return [
+        f"{names.get(thread)}:\n{''.join(traceback.format_stack(frame))}"
+        for thread, frame in sys._current_frames().items()
+    ]
 
 
 class ByWords:
