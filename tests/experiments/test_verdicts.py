@@ -86,7 +86,7 @@ def test_prefix_claims_quote_table_11_of_samsum() -> None:
 def test_a_loss_that_falls_with_a_part_supports_it() -> None:
     scale = ablation.scales["micro"]
     results = {
-        f"pretrained-{name}-{seed}": {"span_loss": loss + seed / 100}
+        f"pretrained-{name}-{seed}": {"span_losses": [loss + seed / 100, loss + seed / 50]}
         for name, loss in (("RTD-and-spans", 5.0), ("without-RTD", 5.3))
         for seed in scale.ablation_seeds
     }
@@ -95,6 +95,21 @@ def test_a_loss_that_falls_with_a_part_supports_it() -> None:
     assert first.ours is not None
     assert first.ours.mean == pytest.approx(0.3)
     assert first.verdict == "decided"
+
+
+def test_a_loss_that_falls_on_some_blocks_and_rises_on_others_decides_nothing() -> None:
+    scale = ablation.scales["micro"]
+    results = {
+        f"pretrained-{name}-{seed}": {"span_losses": losses}
+        for name, losses in (("RTD-and-spans", [5.0, 5.0, 5.0]), ("without-RTD", [6.0, 4.5, 4.8]))
+        for seed in scale.ablation_seeds
+    }
+    first = ablation.claims(scale, results)[0]
+    assert first.ours is not None
+    assert first.ours.mean == pytest.approx(0.1)
+    assert first.verdict == "not decided"
+    (row, *_) = verdict_rows([first], "micro")
+    assert row[2].startswith("+0.100 [-0.")
 
 
 def test_glue_claims_follow_the_way_that_leads_in_the_paper() -> None:

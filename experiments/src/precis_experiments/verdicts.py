@@ -30,6 +30,7 @@ class Claim:
         theirs: the paper's difference, in its own measure; "" if it prints none.
         ours: our difference with its interval; None if it was never run.
         runs: the number of runs behind it.
+        decimals: of the printed difference.
     """
 
     words: str
@@ -37,6 +38,7 @@ class Claim:
     theirs: str
     ours: Interval | None
     runs: int
+    decimals: int = 1
 
     @property
     def verdict(self) -> Verdict:
@@ -56,7 +58,7 @@ def verdict_rows(claims: Sequence[Claim], scale: str) -> list[list[str]]:
         [
             f"{claim.words} ({claim.source})",
             claim.theirs or "not printed",
-            "" if claim.ours is None else _signed(claim.ours),
+            "" if claim.ours is None else _signed(claim.ours, claim.decimals),
             f"{scale}, {counted(claim.runs, 'run')}" if claim.ours is not None else scale,
             claim.verdict,
         ]
@@ -64,8 +66,9 @@ def verdict_rows(claims: Sequence[Claim], scale: str) -> list[list[str]]:
     ]
 
 
-def _signed(interval: Interval) -> str:
-    return f"{interval.mean:+.1f} [{interval.low:+.1f}, {interval.high:+.1f}]"
+def _signed(interval: Interval, decimals: int) -> str:
+    mean, low, high = (f"{value:+.{decimals}f}" for value in (interval.mean, interval.low, interval.high))
+    return f"{mean} [{low}, {high}]"
 
 
 def between(better: str, worse: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
@@ -50,10 +51,13 @@ _LOSS_BATCH = 32
 
 
 def phase1(runner: Runner, name: str, run: PreTrainRun) -> Step:
-    """Pre-train, and measure the loss of held-out spans."""
-    return runner.pretraining(
-        name, run, lambda model: {"span_loss": held_out_span_loss(model, runner.packed, run)}
-    )
+    """Pre-train, and measure the loss of held-out spans, in each block and on average."""
+
+    def measure(model: Path) -> Result:
+        losses = held_out_span_losses(model, runner.packed, run)
+        return {"span_loss": fmean(losses), "span_losses": [round(loss, 4) for loss in losses]}
+
+    return runner.pretraining(name, run, measure)
 
 
 def phase1_run(scale: Scale, steps: int, changes: Mapping[str, Any] = MappingProxyType({})) -> PreTrainRun:
@@ -227,15 +231,18 @@ def _reference_loss(loaded: LoadedModel, task_name: str, pairs: Sequence[Pair]) 
     return mean_loss(loaded.model, batches, SequenceToSequence(label_smoothing=0.0))["nll"]
 
 
-def held_out_span_loss(model: Path, pack: Path, run: PreTrainRun) -> float:
-    """Return the nats per token of recovering held-out spans, the same spans for every model and objective."""
+def held_out_span_losses(model: Path, pack: Path, run: PreTrainRun) -> list[float]:
+    """Return the nats per token of recovering spans of each held-out block.
+
+    The spans are the same for every model and objective.
+    """
     held_out = PackedText.open(pack).dev
     assert held_out is not None  # `pack` holds documents out
     loaded = load_model(model)
     rows = PackedRows([(held_out.blocks(run.block_length), 1.0)], seed=0)
-    batches = PreTrainingBatches(
-        rows, words_of(loaded.tokenizer), corruption=Corruption(), batch_size=run.batch_size
-    )
-    count = max(1, min(run.validation_blocks, rows.num_blocks) // run.batch_size)
+    batches = PreTrainingBatches(rows, words_of(loaded.tokenizer), corruption=Corruption(), batch_size=1)
     objective = SequenceToSequence(label_smoothing=0.0)
-    return mean_loss(loaded.model, (batches.span_batch(step) for step in range(count)), objective)["nll"]
+    return [
+        mean_loss(loaded.model, [batches.span_batch(place)], objective)["nll"]
+        for place in range(min(run.validation_blocks, rows.num_blocks))
+    ]

@@ -223,13 +223,13 @@ fewshot = Experiment(
 )
 
 
-WHOLE = "RTD and spans"
+WHOLE, GAP_SENTENCES = "RTD and spans", "gap sentences instead of spans"
 #: The changes of each variant to the whole recipe.
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     WHOLE: {},
     "without RTD": {"objective": SpansAlone()},
     "without disentangled attention": {"model.encoder_positions": "bucketed"},
-    "gap sentences instead of spans": {"corruption": Corruption(unit="sentences")},
+    GAP_SENTENCES: {"corruption": Corruption(unit="sentences")},
 }
 ABLATION_NOTE = """\
 Intervals: 95%, test rows resampled, Student's t over pre-training seeds, differences paired. Steps are equal, compute
@@ -243,7 +243,7 @@ The paper (ACL version, A.4) prints: with disentangled attention MNLI +0.9/+1.2,
 PARTS = {
     "without RTD": "RTD helps",
     "without disentangled attention": "disentangled attention helps",
-    "gap sentences instead of spans": "spans beat gap sentences",
+    GAP_SENTENCES: "spans beat gap sentences",
 }
 #: The differences that A.4 prints, and the ROUGE type of each summarization task there.
 PRINTED_A4 = {
@@ -266,20 +266,22 @@ def _examples(scale: Scale) -> int:
 
 
 def _ablation_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
+    """Yield the steps: what the span loss decides first, then gap sentences, then the tasks."""
     yield runner.pack(scale.corpora, scale.vocab_size)
-    judged_on = runner.tasks(scale.judged_on)
-    for seed in scale.ablation_seeds:
-        for name in VARIANTS:
+    by_seed = [(name, seed) for seed in scale.ablation_seeds for name in VARIANTS]
+    for name, seed in sorted(by_seed, key=lambda cell: cell[0] == GAP_SENTENCES):
+        run = variant(scale, name, seed=seed)
+        yield phase1(runner, _ablation_cell("pretrained", name, seed), run)
+    for task_name in runner.tasks(scale.judged_on):
+        for name, seed in by_seed:
             origin = _ablation_cell("pretrained", name, seed)
-            yield phase1(runner, origin, variant(scale, name, seed=seed))
-            for task_name in judged_on:
-                begin = runner.model_of(origin)
-                tune = (
-                    partial(head_on, scale, runner, task_name, start=begin, seed=seed)
-                    if is_by_head(task_name)
-                    else partial(tune_on, scale, runner, task_name, start=begin, examples=_examples(scale))
-                )
-                yield Step(_judged_cell(task_name, name, seed), tune, drop_model, needs=(origin,))
+            begin = runner.model_of(origin)
+            tune = (
+                partial(head_on, scale, runner, task_name, start=begin, seed=seed)
+                if is_by_head(task_name)
+                else partial(tune_on, scale, runner, task_name, start=begin, examples=_examples(scale))
+            )
+            yield Step(_judged_cell(task_name, name, seed), tune, drop_model, needs=(origin,))
 
 
 def _judged_cell(task_name: str, name: str, seed: int) -> str:
@@ -377,10 +379,14 @@ def _ablation_claims(scale: Scale, results: Results) -> list[Claim]:
             for each in (WHOLE, name)
         )
         common = [seed for seed in whole if seed in without]
-        losses = [without[seed]["span_loss"] - whole[seed]["span_loss"] for seed in common]
-        ours = OVER_RUNS.runs_interval(np.array(losses)[:, None]) if common else None
+        theirs, losses = (
+            np.array([runs[seed]["span_losses"] for seed in common]) for runs in (without, whole)
+        )
+        ours = OVER_RUNS.runs_interval(theirs - losses) if common else None
         words = f"{part}, held-out span loss (nats)"
-        claims.append(Claim(words=words, source="Z-Code++ A.4", theirs="", ours=ours, runs=len(common)))
+        claims.append(
+            Claim(words=words, source="Z-Code++ A.4", theirs="", ours=ours, runs=len(common), decimals=3)
+        )
         for task_name in scale.judged_on:
             for test in (task_name, *FURTHER_TESTS.get(task_name, ())):
                 claims.append(_judged_claim(scale, (task_name, test, name), part, results))
