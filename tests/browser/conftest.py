@@ -85,5 +85,5 @@ def invented() -> SimpleNamespace:
         return made
 
     return SimpleNamespace(
-        make=make, counter=ByWords, name="invented", modes=("extract", "abstract"), english_only=False
+        make=make, counter=ByWords, name="invented", modes=("extract", "abstract"), languages=()
     )

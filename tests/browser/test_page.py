@@ -43,9 +43,7 @@ def slowly(invented) -> Iterator[Running]:
         return invented.make(texts, ask, watch, hear)
 
     one = run(
-        SimpleNamespace(
-            make=make, counter=ByWords, name="slow", modes=invented.modes, go=go, english_only=False
-        )
+        SimpleNamespace(make=make, counter=ByWords, name="slow", modes=invented.modes, go=go, languages=())
     )
     yield one
     go.set()

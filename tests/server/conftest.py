@@ -57,7 +57,7 @@ class SlowMakers:
     batches: list[int]
     name: str = "tiny"
     modes: tuple = ("abstract",)
-    english_only: bool = False
+    languages: tuple[str, ...] = ()
 
     def counter(self):
         return self.inner.counter()

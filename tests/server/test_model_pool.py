@@ -25,7 +25,7 @@ class Fake:
 
     name: str
     modes: tuple = ("abstract",)
-    english_only: bool = False
+    languages: tuple[str, ...] = ()
     size: int = 10_000_000
     asked: list[str] = field(default_factory=list)
 

@@ -24,7 +24,7 @@ class Writer:
     patience: float = 10  # seconds
     name: str = "tiny"
     modes: tuple = ("abstract",)
-    english_only: bool = False
+    languages: tuple[str, ...] = ()
 
     def counter(self):
         return ByWords()

@@ -1,10 +1,15 @@
-"""What is told from English, and what is said about it."""
+"""What is told from a model's languages, and what is said about it."""
 
 import pytest
 
 from precis.data.pairs.pair import Pair
 from precis.phases.use.input_documents import Document
-from precis.phases.use.language_check import POOR, are_english, not_english, telling_others
+from precis.phases.use.language_check import (
+    are_english,
+    in_other_language,
+    telling_others,
+    trained_on,
+)
 
 ENGLISH = (
     "The council met on Monday evening. It voted to repair the old bridge before winter comes to the valley."
@@ -18,6 +23,11 @@ SPANISH = (
     "El ayuntamiento se reuni\u00f3 el lunes por la noche y decidi\u00f3 reparar el viejo puente antes del invierno. "
     "La obra costar\u00e1 cuarenta mil euros. Dos concejales no estuvieron presentes en la reuni\u00f3n."
 )
+CZECH = (
+    "Rada se sešla v pondělí večer a rozhodla, že starý most bude opraven před zimou. Práce začnou v květnu a budou "
+    "stát čtyřicet tisíc eur. Dva členové rady na schůzi nebyli, protože byli na cestě."
+)
+RUSSIAN = "Совет собрался в понедельник вечером и решил отремонтировать старый мост до зимы."
 CHINESE = "\u5e02\u8bae\u4f1a\u661f\u671f\u4e00\u665a\u4e0a\u5f00\u4f1a\u3002"
 TABLE = "apple 1.20 33 pear 2.30 12 plum 0.80 110\n" * 6
 
@@ -29,21 +39,30 @@ TABLE = "apple 1.20 33 pear 2.30 12 plum 0.80 110\n" * 6
         (GERMAN, "seems to be German"),
         (CHINESE, "seems to be Chinese"),
         (PORTUGUESE, "seems to be Portuguese"),
-        (SPANISH, "seems to be Spanish"),
-        (TABLE, "does not seem to be English prose"),
+        (SPANISH, ""),
+        (CZECH, "seems to be Czech"),
+        (RUSSIAN, ""),
+        (TABLE, "does not seem to be prose in one of its languages"),
         ("Ann sings.", ""),
         ("", ""),
     ],
 )
-def test_what_is_not_english_is_told_where_words_enough_show_it(text: str, seems: str) -> None:
-    assert not_english(text) == seems
+def test_a_text_in_another_language_is_told_where_words_enough_show_it(text: str, seems: str) -> None:
+    assert in_other_language(text, ("en", "es", "ru")) == seems
 
 
 def test_it_is_said_of_each_document_with_the_reason_once_and_none_is_lost() -> None:
     documents = [Document(f"{n}.txt", text) for n, text in enumerate([ENGLISH, GERMAN, ENGLISH, TABLE])]
     told: list[str] = []
-    assert list(telling_others(documents, told.append)) == documents
-    assert told == [f"1.txt seems to be German: {POOR}", "3.txt does not seem to be English prose"]
+    assert list(telling_others(documents, ["en"], told.append)) == documents
+    assert told == [
+        f"1.txt seems to be German: {trained_on(['en'])}",
+        "3.txt does not seem to be prose in one of its languages",
+    ]
+
+
+def test_its_languages_are_named_in_the_order_of_their_names() -> None:
+    assert "on Czech, English and Russian only" in trained_on(("en", "ru", "cs"))
 
 
 def test_pairs_are_english_if_half_of_them_are() -> None:

@@ -41,8 +41,8 @@ class Served(Protocol):
         ...
 
     @property
-    def english_only(self) -> bool:
-        """True if it chooses well only from English prose."""
+    def languages(self) -> tuple[str, ...]:
+        """Those in which it chooses well; see `ServedModel`."""
         ...
 
     @property
@@ -78,7 +78,7 @@ class ModelPool:
         self._loaders, self._memory = dict(loaders), memory
         self._loaded: dict[str, Served] = {}  # the least recently used first
         self._modes: dict[str, tuple[Mode, ...]] = {}
-        self._english_only: dict[str, bool] = {}
+        self._languages: dict[str, tuple[str, ...]] = {}
         self._counters: dict[str, TokenCounter] = {}
         self._sizes: dict[str, int] = {}
 
@@ -112,9 +112,9 @@ class ModelPool:
         """Return the modes of a model, the default first."""
         return self._modes[name]
 
-    def english_only(self, name: str) -> bool:
-        """Return whether a model chooses well only from English prose."""
-        return self._english_only[name]
+    def languages(self, name: str) -> tuple[str, ...]:
+        """Return the languages in which a model chooses well; see `ServedModel`."""
+        return self._languages[name]
 
     def counter(self, name: str) -> TokenCounter:
         """Return the counter of a model's tokens, whether the model is in memory or not."""
@@ -141,7 +141,7 @@ class ModelPool:
         if model is None:
             self._make_room(self._sizes.get(name, 0))
             model = self._loaders[name]()
-            self._modes[name], self._english_only[name] = model.modes, model.english_only
+            self._modes[name], self._languages[name] = model.modes, model.languages
             if name not in self._counters:
                 self._counters[name] = model.counter()
             if self._memory is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from precis.generation.summarizer import Summary
-from precis.phases.use.language_check import POOR
 from precis_text.control_characters import SEPARATOR, UNIT_MARK
 from precis_text.selection import shown_texts
 from precis_text.support.marks import SourceText
@@ -18,11 +17,11 @@ def plain(text: str) -> str:
     return text.replace(SEPARATOR, " ").replace(UNIT_MARK, " ")  # `translate` takes 400 times as long
 
 
-def answer(index: int, document: str, summary: Summary, *, support: bool, seems: str = "") -> dict[str, Any]:
+def answer(index: int, document: str, summary: Summary, *, support: bool, other: str = "") -> dict[str, Any]:
     """Return one summary as JSON; see `precis.server.schemas.OneSummary`.
 
     Args:
-        seems: what `precis.phases.use.language_check.not_english` says about the document, which the note then says.
+        other: a sentence on a document in a language that the model was not trained on, for the note.
     """
     return {
         "index": index,
@@ -37,7 +36,7 @@ def answer(index: int, document: str, summary: Summary, *, support: bool, seems:
             "complete": not summary.truncated,
             "how": summary.how,
             "pieces": summary.pieces,
-            "note": read_note(summary) + (f" The document {seems}: {POOR}." if seems else ""),
+            "note": " ".join(filter(None, (read_note(summary), other))),
         },
         "words": length_in_words(summary.text),
         "summary_tokens": summary.summary_tokens,

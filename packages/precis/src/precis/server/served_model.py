@@ -33,7 +33,7 @@ class ServedModel:
         name: its name in requests.
         modes: the modes that it was trained for, the default first.
         batch: documents at a time.
-        english_only: True if it chooses well only from English prose.
+        languages: those in which it chooses well; if empty, no text is said to be in another one.
     """
 
     name: str
@@ -41,7 +41,7 @@ class ServedModel:
     writer: Summarizer | Writer | None
     chooser: Extractor | None
     batch: int
-    english_only: bool = False
+    languages: tuple[str, ...] = ()
 
     @classmethod
     def load(
@@ -67,9 +67,9 @@ class ServedModel:
             writer = open_writer(found, choose=passage_choice(), device=device)
             return cls(name, (found.use.mode_for(mode),), writer, None, batch)
         modes = found.use.modes if mode is None else (found.use.mode_for(mode),)
-        is_english = is_default(found.folder)
+        languages = found.use.languages if is_default(found.folder) else ()
         if modes == ("extract",) and is_ranked(found):
-            return cls(name, modes, None, open_extractor(found), batch, english_only=is_english)
+            return cls(name, modes, None, open_extractor(found), batch, languages=languages)
         loaded = load_model(found, device=device)
         return cls(
             name,
@@ -77,7 +77,7 @@ class ServedModel:
             Summarizer.of(loaded) if "abstract" in modes else None,
             extractor_of(loaded) if "extract" in modes else None,
             batch,
-            english_only=is_english,
+            languages=languages,
         )
 
     @property

@@ -13,7 +13,7 @@ from fastapi import Request
 
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
-from precis.phases.use.language_check import not_english
+from precis.phases.use.language_check import in_other_language, trained_on
 from precis.server.engine import Ask, Engine, QueuedDocument
 from precis.server.file_reader import FileReader
 from precis.server.limits import ApiError, Limits
@@ -150,10 +150,12 @@ class Service:
     async def answer(self, index: int, job: QueuedDocument, *, support: bool) -> dict[str, Any]:
         """Wait for a summary, and return it as JSON."""
         summary = await self.result(job)
-        seems = not_english(job.text) if self.models.english_only(job.ask.model) else ""
+        languages = self.models.languages(job.ask.model)
+        seems = in_other_language(job.text, languages) if languages else ""
+        other = f"The document {seems}: {trained_on(languages)}." if seems else ""
         if not support:
-            return answer(index, job.text, summary, support=False, seems=seems)
-        return await asyncio.to_thread(answer, index, job.text, summary, support=True, seems=seems)
+            return answer(index, job.text, summary, support=False, other=other)
+        return await asyncio.to_thread(answer, index, job.text, summary, support=True, other=other)
 
 
 class ClientLeftError(Exception):

@@ -1,8 +1,8 @@
-"""Checks that texts are English, the only language of the model that comes with precis."""
+"""Checks that texts are in a language of the model that comes with precis."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from precis.data.pairs.pair import Pair
 from precis.messages import Notify
@@ -11,6 +11,7 @@ from precis_text.support.language import language_of
 from precis_text.words import length_in_words
 
 _NAMES = {
+    "en": "English",
     "de": "German",
     "fr": "French",
     "es": "Spanish",
@@ -22,30 +23,46 @@ _NAMES = {
     "sv": "Swedish",
     "da": "Danish or Norwegian",
     "pl": "Polish",
+    "cs": "Czech",
+    "ru": "Russian",
     "zh": "Chinese",
     "ja": "Japanese",
     "ko": "Korean",
     "el": "Greek",
     "he": "Hebrew",
 }
-POOR = "the model that comes with precis was trained on English prose only, so its choice may be poor"
 _TELLING = 40  # words; in a shorter text, missing English function words prove nothing
 
 
-def not_english(text: str) -> str:
-    """Return "seems to be German" or similar, to end a sentence, if a text is not English prose; else ""."""
+def in_other_language(text: str, languages: Collection[str]) -> str:
+    """Return "seems to be Italian" or similar, to end a sentence, if a text is in none of the languages; else ""."""
     found = language_of(text)
-    if found == "en" or (found is None and length_in_words(text) < _TELLING):
+    if found in languages or (found == "cyrillic" and "ru" in languages):
         return ""
-    return f"seems to be {_NAMES[found]}" if found in _NAMES else "does not seem to be English prose"
+    if found is None and length_in_words(text) < _TELLING:
+        return ""
+    return (
+        f"seems to be {_NAMES[found]}"
+        if found in _NAMES
+        else "does not seem to be prose in one of its languages"
+    )
 
 
-def telling_others(documents: Iterable[Document], notify: Notify) -> Iterator[Document]:
-    """Yield the documents; warn of each that does not look English, with the reason at the first."""
+def trained_on(languages: Collection[str]) -> str:
+    """Return what to expect of the model that comes with precis in other languages."""
+    *names, last = sorted(_NAMES[code] for code in languages)
+    listed = f"{', '.join(names)} and {last}" if names else last
+    return f"the model that comes with precis was trained on {listed} only, so its choice may be poorer"
+
+
+def telling_others(
+    documents: Iterable[Document], languages: Collection[str], notify: Notify
+) -> Iterator[Document]:
+    """Yield the documents; warn of each that is in another language, with the reason at the first."""
     told = False
     for document in documents:
-        if seems := not_english(document.text):
-            notify(f"{document.name} {seems}{'' if told else f': {POOR}'}")
+        if seems := in_other_language(document.text, languages):
+            notify(f"{document.name} {seems}{'' if told else f': {trained_on(languages)}'}")
             told = True
         yield document
 
