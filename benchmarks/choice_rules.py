@@ -37,12 +37,13 @@ Floats = NDArray[np.float64]
 DOMAINS = {
     "textbooks": "openstax carpentries_keypoints",
     "government": "usgov_posts crs_reports",
-    "documentation": "ccby_docs gnome_help govulndb proposals",
+    "documentation": "ccby_docs gnome_help gnome_help_de_es_fr_ru govulndb proposals",
     "science": "scitldr science_abstract science_lay open_papers sumpubmed",
     "meetings": "qmsum ami_minutes ethereum_minutes optech_talk",
     "visits": "mts_dialog clinical_talk",
     "mail": "convosumm_email",
-    "news": "optech_news monero_posts web_posts opensuse_news cnndm reuters21578",
+    "news": "optech_news optech_news_de_fr_cs monero_posts web_posts opensuse_news cnndm reuters21578",
+    "encyclopedia": "klexikon_de dewiki_lead",
     "mixed": "gum",
     "chats": "samsum dialogsum",
 }

@@ -29,7 +29,7 @@ from precis.evaluation.rouge import Rouge
 from precis.extract.extractor import Extractor
 from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_location import default_model
-from precis_experiments.open_sets import SETS, OpenSet, pairs_of
+from precis_experiments.open_sets import OTHER_LANGUAGES, OpenSet, pairs_of
 from precis_text.central_choice import central_scores
 from precis_text.length import first_words, make_length
 from precis_text.selection import choose, joined
@@ -41,26 +41,10 @@ _PARTS = {"opensource_guide_multi": "train"}
 _FEWEST = 5  # documents of a language that is measured
 
 
-def _with_language(row: Any) -> Any:
-    yield {"document": row["document"], "summaries": [row["summary"]], "language": row.get("lang", "de")}
-
-
-def _with_summaries(row: Any) -> Any:
-    summary = row["summary"]
-    text = summary if isinstance(summary, str) else " ".join(summary)
-    document = row["document"] if isinstance(row["document"], str) else "\n".join(row["document"])
-    yield {"document": document, "summaries": [text], "language": "de"}
-
-
 MEASURED: Sequence[OpenSet] = (
-    replace(SETS[0], name="klexikon_de", place="klexikon_de", pairs=_with_summaries),
-    *(
-        replace(SETS[0], name=name, place=f"open_pairs/{name}", pairs=_with_language)
-        for name in (
-            "dewiki_lead", "gnome_help_de_es_fr_ru", "optech_news_de_fr_cs", "opensource_guide_multi",
-        )
-    ),
-)  # fmt: skip
+    *OTHER_LANGUAGES,
+    replace(OTHER_LANGUAGES[-1], name="opensource_guide_multi", place="open_pairs/opensource_guide_multi"),
+)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@
     python -m experiments.scripts.unit_ranker --data DIR --cache FOLDER --out FOLDER [--leave-out DOMAIN]
 
 The gain of a unit is (hits of words / 2 + hits of word pairs) / (its words + 4), the mean over the references, in
-ROUGE's tokens. Within a document, gains relative to the best one are rounded to sixteenths. The trees learn to order
-them (rank_xendcg). A set counts with the power 3/4 of its documents. `asked` is 1.15 of the reference's own words.
-A domain that is left out is one of `benchmarks.choice_rules.DOMAINS`. The features are kept in the cache.
+ROUGE's tokens; in other languages than English, in Unicode words without stems. Within a document, gains relative to
+the best one are rounded to sixteenths. The trees learn to order them (rank_xendcg). A set counts with the power 3/4 of
+its documents. `asked` is 1.15 of the reference's own words. A domain that is left out is one of
+`benchmarks.choice_rules.DOMAINS`. The features are kept in the cache.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from benchmarks.choice_rules import DOMAINS
 from precis.evaluation.rouge import Rouge
 from precis.generation.model_location import default_model
 from precis.storage.seal import SEAL, write_folder
-from precis_experiments.open_sets import EXTENSIONS, SETS, OpenSet, pairs_of
+from precis_experiments.open_sets import EXTENSIONS, OTHER_LANGUAGES, SETS, OpenSet, pairs_of
 from precis_text.control_characters import main_part, unmarked
 from precis_text.ranking_features import ASKED, FEATURES, ranking_features, with_length
 from precis_text.unit_ranker import RANKER_FILE
@@ -61,7 +62,7 @@ LENGTH = {
     "feature_fraction": 0.5,
 }
 COMMON = {"verbose": -1, "deterministic": True, "force_col_wise": True, "seed": 0}
-ROUGE = Rouge()
+ROUGE, OTHER_ROUGE = Rouge(), Rouge(tokenizer="unicode", stemmer=False)
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,11 @@ class Examples:
             yield self.features[start:stop], self.gains[start:stop], self.told[start:stop], float(words)
 
 
-def gains(units: Sequence[TextUnit], references: Sequence[str]) -> NDArray[np.float32]:
+def gains(units: Sequence[TextUnit], references: Sequence[str], rouge: Rouge) -> NDArray[np.float32]:
     """Return what each unit adds to ROUGE-1 and ROUGE-2 for its words, the mean over the references."""
     found = []
-    wanted = [(Counter(tokens), Counter(pairwise(tokens))) for tokens in map(ROUGE.tokenize, references)]
-    for tokens in (ROUGE.tokenize(unit.text) for unit in units):
+    wanted = [(Counter(tokens), Counter(pairwise(tokens))) for tokens in map(rouge.tokenize, references)]
+    for tokens in (rouge.tokenize(unit.text) for unit in units):
         one, two = Counter(tokens), Counter(pairwise(tokens))
         hits = [(one & words).total() / 2 + (two & pairs).total() for words, pairs in wanted]
         found.append(np.mean(hits) / (len(tokens) + 4))
@@ -103,6 +104,7 @@ def read(chosen: OpenSet, *, data: Path, cap: int) -> Examples:
     rows = list(pairs_of(chosen, data / chosen.place, "train"))
     random.Random(0).shuffle(rows)
     rows = [row for row in rows if len(str(row["document"]).split()) <= LONGEST][:cap]
+    rouge = ROUGE if chosen.languages == ("en",) else OTHER_ROUGE
     parts = []
     for row in rows:
         units = extraction_units(unmarked(main_part(str(row["document"]))))
@@ -111,7 +113,7 @@ def read(chosen: OpenSet, *, data: Path, cap: int) -> Examples:
             references = row["summaries"]
             words = float(np.mean([length_in_words(text) for text in references]))
             parts.append(
-                (ranking_features(units)[:MOST], gains(units[:MOST], references), told[:MOST], words)
+                (ranking_features(units)[:MOST], gains(units[:MOST], references, rouge), told[:MOST], words)
             )
     features, worths, told_units, words_of = zip(*parts, strict=True)
     return Examples(
@@ -229,7 +231,9 @@ def main() -> None:
     asked.cache.mkdir(parents=True, exist_ok=True)
     out = DOMAINS[asked.leave_out].split() if asked.leave_out else []
     chosen = [
-        each for each in (*SETS, *EXTENSIONS) if each.name not in out and (asked.data / each.place).is_dir()
+        each
+        for each in (*SETS, *EXTENSIONS, *OTHER_LANGUAGES)
+        if each.name not in out and (asked.data / each.place).is_dir()
     ]
     with ProcessPoolExecutor(asked.threads) as pool:
         sets = dict(pool.map(partial(kept, data=asked.data, cache=asked.cache, cap=asked.cap), chosen))

@@ -14,7 +14,15 @@ from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape
 from precis.training import TrainSettings
 from precis.training.schedule import StableThenDecay
 from precis_experiments import small_model as module
-from precis_experiments.open_sets import EXTENSIONS, SETS, TEXTS, check_rows, is_open, pairs_of
+from precis_experiments.open_sets import (
+    EXTENSIONS,
+    OTHER_LANGUAGES,
+    SETS,
+    TEXTS,
+    check_rows,
+    is_open,
+    pairs_of,
+)
 from precis_experiments.small_model import WRITING, default_model
 from precis_text.errors import UserError
 from tests.tiny_models import save
@@ -26,7 +34,9 @@ RUN = ExtractPlan(
 )
 
 
-@pytest.mark.parametrize("chosen", [*SETS, *EXTENSIONS, *TEXTS], ids=lambda chosen: chosen.name)
+@pytest.mark.parametrize(
+    "chosen", [*SETS, *EXTENSIONS, *OTHER_LANGUAGES, *TEXTS], ids=lambda chosen: chosen.name
+)
 def test_every_set_is_openly_licensed(chosen) -> None:
     assert all(is_open(licence.strip()) for licence in chosen.licence.split(","))
 

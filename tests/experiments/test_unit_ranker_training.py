@@ -1,13 +1,23 @@
 """Claims of the training of the unit ranker that need no trees: gains, examples, and the form of the file."""
 
+import gzip
 import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from experiments.scripts.unit_ranker import Examples, flat, gains, length_data, ranking_data, read
-from precis_experiments.open_sets import SETS
+from experiments.scripts.unit_ranker import (
+    OTHER_ROUGE,
+    ROUGE,
+    Examples,
+    flat,
+    gains,
+    length_data,
+    ranking_data,
+    read,
+)
+from precis_experiments.open_sets import OTHER_LANGUAGES, SETS, pairs_of
 from precis_text.ranking_features import ASKED, FEATURES
 from precis_text.unit_ranker import Trees
 from precis_text.units import extraction_units
@@ -39,7 +49,7 @@ def test_trees_of_lightgbm_become_the_lists_that_the_ranker_reads():
 
 def test_the_gain_of_a_unit_counts_words_and_pairs_for_its_length():
     units = extraction_units("The old bridge closes. Nobody knows what it will ever cost.")
-    found = gains(units, ["The bridge closes.", "The old bridge closes."])
+    found = gains(units, ["The bridge closes.", "The old bridge closes."], ROUGE)
     assert found[0] == pytest.approx(np.mean([3 / 2 + 1, 4 / 2 + 3]) / 8)
     assert found[1] == 0
 
@@ -66,3 +76,27 @@ def test_examples_become_groups_of_documents(tmp_path):
     assert length_data({"made": examples})["label"].tolist() == pytest.approx(
         sorted(np.log([3, 1]), reverse=bool(examples.words[0] == 3))
     )
+
+
+def test_words_of_other_languages_count_with_their_letters():
+    units = extraction_units("Мост закрыт. Идёт дождь.")
+    assert gains(units, ["Мост закрыт."], ROUGE).tolist() == [0, 0]
+    assert gains(units, ["Мост закрыт."], OTHER_ROUGE).tolist() == pytest.approx([2 / 6, 0])
+
+
+def test_a_pair_of_another_language_says_which_one(tmp_path):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    rows = [
+        {"document": ["Die Brücke ist zu.", "Es regnet."], "summary": ["Die", "Brücke."]},
+        {"document": "Il pleut.", "summary": "Pluie.", "lang": "fr"},
+    ]
+    with gzip.open(folder / "train.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    german, french = pairs_of(OTHER_LANGUAGES[0], folder, "train")
+    assert german == {
+        "document": "Die Brücke ist zu.\nEs regnet.",
+        "summaries": ["Die Brücke."],
+        "language": "de",
+    }
+    assert french["language"] == "fr"

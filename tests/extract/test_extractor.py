@@ -385,6 +385,15 @@ def test_other_scripts_are_other_languages(text: str) -> None:
     assert found == central_scores(units)
 
 
+@pytest.mark.parametrize(
+    "text", ["Паром на озере. Он идёт.", "Il traghetto è sul lago. Non è più fermo, ma va con la corrente."]
+)
+def test_a_scorer_of_several_languages_serves_others_in_their_scripts(text: str) -> None:
+    units = extraction_units(text)
+    assert scores_in_language(units, [0.5] * len(units), ("en", "de", "ru")) == [0.5] * len(units)
+    assert scores_in_language(units, [0.5] * len(units), ("el", "zh")) == central_scores(units)
+
+
 def test_text_that_shows_no_language_is_left_to_the_scorer() -> None:
     units = extraction_units("foo(bar) baz[qux] 12. corge grault garply 13.")
     assert scores_in_language(units, [0.5] * len(units), ("en",)) == [0.5] * len(units)

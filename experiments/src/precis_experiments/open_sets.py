@@ -40,6 +40,16 @@ def _openly_licensed(row: Row) -> Iterator[dict[str, Any]]:
         yield from _own(row)
 
 
+def _translated(row: Row) -> Iterator[dict[str, Any]]:
+    """Yield the row as a pair with its language; without one, it is German."""
+    summary, document = row["summary"], row["document"]
+    yield {
+        "document": document if isinstance(document, str) else "\n".join(document),
+        "summaries": [summary if isinstance(summary, str) else " ".join(summary)],
+        "language": row.get("lang", "de"),
+    }
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpenSet:
     """A data set that a released model may be trained on.
@@ -50,6 +60,7 @@ class OpenSet:
         licence: the licence of its rows.
         credit: the names for attribution.
         pairs: converts a row to pairs.
+        languages: the languages of its rows; in a set of several, each pair has its own as `language`.
     """
 
     name: str
@@ -57,6 +68,7 @@ class OpenSet:
     licence: str
     credit: str
     pairs: Callable[[Row], Iterator[dict[str, Any]]] = _own
+    languages: tuple[str, ...] = ("en",)
 
 
 SETS = (
@@ -145,7 +157,31 @@ EXTENSIONS = tuple(
         ("squality", "squality_ccby", "CC BY 4.0", "SQuALITY (Wang et al. 2022), Project Gutenberg"),
     )
 )
-"""Data sets for the weights of the choice, in addition to `SETS`, which the scorer is trained on."""
+"""English data sets that the choice of sentences is trained on, in addition to `SETS`."""
+
+
+OTHER_LANGUAGES = tuple(
+    OpenSet(name=name, place=place, licence=licence, credit=credit, pairs=_translated, languages=languages)
+    for name, place, licence, credit, languages in (
+        ("klexikon_de", "klexikon_de", "CC BY-SA", "Klexikon (Aumiller and Gertz 2022), Wikipedia", ("de",)),
+        ("dewiki_lead", "open_pairs/dewiki_lead", "CC BY-SA 3.0", "Wikipedia", ("de",)),
+        (
+            "gnome_help_de_es_fr_ru",
+            "open_pairs/gnome_help_de_es_fr_ru",
+            "CC BY 3.0",
+            "GNOME user documentation",
+            ("de", "es", "fr", "ru"),
+        ),
+        (
+            "optech_news_de_fr_cs",
+            "open_pairs/optech_news_de_fr_cs",
+            "MIT",
+            "Bitcoin Optech",
+            ("de", "fr", "cs"),
+        ),
+    )
+)
+"""Data sets in other languages, which the choice of sentences is trained on too."""
 
 
 TEXTS = (
