@@ -3,8 +3,8 @@
     python -m benchmarks.languages --data DIR [--model FOLDER] [--no-model] [--limit 40] [--sets NAME ...] [--out FILE]
 
 The words of a set and language are the mean of its references, times 1.15. LEAD takes the first units that are no
-headings. "trained" is the model's scorer, which precis
-uses for English only; --no-model leaves it out. "central" are the scores of
+headings. "trained" are the scores of the model, which was trained on all of these languages but Italian, Dutch,
+Polish, Portuguese and Turkish; --no-model leaves it out. "central" are the scores of
 `precis_text.central_choice` in the same choice. "covering" adds the words that a sentence adds to the chosen ones, and
 subtracts its likeness to them (`benchmarks.choice_rules`). Printed is ROUGE-1, ROUGE-2 and
 ROUGE-Lsum on Unicode words without stems, and the difference to LEAD with a 95% interval: paired bootstrap over
