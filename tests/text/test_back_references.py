@@ -18,6 +18,8 @@ from precis_text.back_references import leans
         "The main reason is not the weather.",
         "The plan did not suit all, however.",
         "Bob, too, was late.",
+        "In this way, nobody waited.",
+        "This bridge is new.",
     ],
 )
 def test_sentences_that_point_back_lean(sentence: str) -> None:
@@ -34,6 +36,12 @@ def test_sentences_that_point_back_lean(sentence: str) -> None:
         "Forty came.",
         "The reasonable ones left, and however long it took they waited.",
         "Because Ann was late, nobody waited.",
+        "In this paper, we build bridges.",
+        "Here, we build bridges.",
+        "This code example opens a window.",
+        "This page describes it.",
+        "It is important that the bridge opens.",
+        "It is with mixed emotions that Ann leaves.",
         "",
         "...",
     ],

@@ -88,7 +88,7 @@ def test_a_question_that_names_a_decision_decides_nothing() -> None:
 def test_a_unit_is_said_when_more_than_half_of_its_word_pairs_are_chosen() -> None:
     units = extraction_units("A quay was built. The wall moved by far.")
     extract = _Extract(units, [4, 5], [4, 5])
-    extract.add(0)
+    extract.add([0])
     pairs = sorted(extract._pairs(1))
     assert len(pairs) == 4
     said = []

@@ -34,16 +34,33 @@ _PHRASES = (
     "as a consequence", "as mentioned", "as noted", "the reason", "the main reason", "the reasoning",
     "the following", "the above",
 )  # fmt: skip
+_DOCUMENT = re.compile(
+    r"here we\b|(?:(?:in|within|throughout|with|by) )?this (?:\w+ ){0,2}"
+    r"(?:article|blog|chapter|course|document|documentation|draft|episode|example|guide|guidance|lesson|letter|manual|memo"
+    r"|newsletter|note|notice|page|paper|post|proposal|recipe|release|report|review|sample|section|series|spec"
+    r"|specification|study|survey|thesis|topic|tutorial|update|video|walkthrough|work)s?\b"
+)
+"""A sentence that starts with it points to its own document: "Here we show", "In this paper", "This page describes"."""
+_EXPLETIVE = re.compile(
+    r"it (?:is|was|has been|will be|may be) (?:also |not |now |well |widely )?"
+    r"(?:important|possible|necessary|likely|unlikely|clear|unclear|known|essential|crucial|critical|estimated|expected"
+    r"|believed|thought|unknown|with|time)\b"
+)
+"""A sentence that starts with it points to what comes after: "It is important that", "It is with mixed emotions"."""
 _STARTS = tuple(f"{phrase} " for phrase in _PHRASES)
-_LONGEST = max(len(phrase.split()) for phrase in _PHRASES)
+_LONGEST = 6  # words that decide how a sentence starts
 _WITHIN = re.compile(r", (?:however|though|too|therefore|then)[,.;]", re.IGNORECASE)
 
 
 def leans(sentence: str) -> bool:
-    """Check whether a sentence starts with a word that points back, or contains one between commas."""
+    """Check whether a sentence starts with a word that points back, or contains one between commas.
+
+    "This paper" and the like point to the document itself, so that they do not count.
+    """
     words = unicode_words(sentence.lower())
     if not words:
         return False
     start = " ".join(words[:_LONGEST])
     begins = words[0] in _WORDS or f"{start} ".startswith(_STARTS)
+    begins = begins and not (_DOCUMENT.match(start) or _EXPLETIVE.match(start))
     return begins or _WITHIN.search(sentence) is not None

@@ -26,6 +26,7 @@ _FEWEST = 3  # fewest words of a unit that is not the only one
 _FEW = 5  # fewest words of a unit that keeps its full score
 _SHORT = 0.3  # factor on the score of a shorter unit
 _QUESTION = 0.5  # factor on the score of a question without its answer
+_PAIRED = 0.8  # factor on the score of a sentence that is chosen together with the one that it points to
 _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or agrees
 _DECISION = 0.6  # share of what a score lacks to 1 that a message gains by saying what was decided
 TOGETHER = 8192  # maximum tokens of an input; more would cost too much memory for the scores of global layers
@@ -66,7 +67,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
     Headings, asides, halves and parts of units are never chosen while the document has others. A sentence that refers
-    to the one before it needs that one chosen first, and one that ends in a colon the next one. A decision that
+    to the one before it is chosen after that one or together with it, and one that ends in a colon after the next one.
+    A decision that
     answers is chosen together with its question (`exchanges`). A unit is skipped if
     most of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
     least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
@@ -89,20 +91,23 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     extract = _Extract(read.units, sizes, costs)
     passed: list[int] = []
     least = 0.0
-    for place in waiting:
-        over = extract.spent + extract.costs[place] - limit
-        if extract.says(place) or (extract.chosen and sizes[place] < _FEWEST):
+    for value, group in waiting:
+        place, new = group[-1], extract.without_chosen(group)
+        over = extract.spent + sum(extract.costs[each] for each in new) - limit
+        if not new or extract.says(place) or (extract.chosen and sizes[place] < _FEWEST):
             continue
-        if worth[place] < least:
+        if len(new) > 1 and (over > 0 or value < least):
+            continue
+        if value < least:
             passed.append(place)
         elif length.cap is not None and over > 0:
             passed.append(place)
-            least = max(least, worth[place] * (_HALF if extract.chosen else _NEARLY))  # for its replacement
+            least = max(least, value * (_HALF if extract.chosen else _NEARLY))  # for its replacement
         elif extract.chosen and over > limit - extract.spent and extract.written >= length.min_words:
             break  # with it, the length would be farther from the target
         else:
-            extract.add(place)
-            waiting.choose(place)
+            extract.add(new)
+            waiting.choose(new)
             if _may_end(length, extract.written, extract.spent, words):
                 least = max(least, _HALF * worth[best])
     if extract.chosen and _is_filled(length.cap):
@@ -134,11 +139,16 @@ class _Extract:
         pairs = self._pairs(place)
         return bool(self.chosen and pairs) and len(pairs & self._seen) > _SAME * len(pairs)
 
-    def add(self, place: int) -> None:
-        self.chosen.append(place)
-        self.spent += self.costs[place]
-        self.written += self.sizes[place]
-        self._seen |= self._pairs(place)
+    def without_chosen(self, group: Sequence[int]) -> list[int]:
+        """Return the units of a group that are not chosen yet."""
+        return [place for place in group if place not in self.chosen]
+
+    def add(self, group: Sequence[int]) -> None:
+        for place in group:
+            self.chosen.append(place)
+            self.spent += self.costs[place]
+            self.written += self.sizes[place]
+            self._seen |= self._pairs(place)
 
     def _pairs(self, place: int) -> set[tuple[str, str]]:
         return set(pairwise(unicode_words(self._units[place].text)))
@@ -146,13 +156,14 @@ class _Extract:
 
 def _fill(extract: _Extract, waiting: _Waiting, limit: float) -> None:
     """Add the best units that fit, until enough of a cap is used."""
-    for place in waiting:
+    for _, group in waiting:
         if extract.spent >= _USED * limit:
             return
-        fits = extract.spent + extract.costs[place] <= limit
-        if fits and extract.sizes[place] >= _FEWEST and not extract.says(place):
-            extract.add(place)
-            waiting.choose(place)
+        place, new = group[-1], extract.without_chosen(group)
+        fits = extract.spent + sum(extract.costs[each] for each in new) <= limit
+        if new and fits and extract.sizes[place] >= _FEWEST and not extract.says(place):
+            extract.add(new)
+            waiting.choose(new)
 
 
 def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
@@ -192,7 +203,11 @@ def _with_questions(counts: Sequence[int], questions: Mapping[int, int]) -> list
 
 
 class _Waiting:
-    """Queue of candidate units, best first. A unit that depends on a neighbour joins once that is chosen."""
+    """Queue of candidate groups of units, best first.
+
+    A group is a unit, or a unit that points back with the one before it. A unit that depends on a neighbour joins alone
+    once that is chosen.
+    """
 
     def __init__(
         self, units: Sequence[TextUnit], worth: Sequence[float], *, out: Collection[int] = ()
@@ -217,29 +232,33 @@ class _Waiting:
                 [*range(len(units))],
             )
             free = next(group for group in groups if group)
-        self._heap = [(-worth[place], place) for place in free]
+        alone = set(free)
+        self._heap: list[tuple[float, tuple[int, ...]]] = [(-worth[place], (place,)) for place in free]
+        self.best = min(self._heap)[1][0]
+        self._heap += [
+            (-_PAIRED * worth[place], (place - 1, place))
+            for place, needed in enumerate(self._needs)
+            if needed == place - 1 and needed in alone
+        ]
         heapify(self._heap)
 
-    @property
-    def best(self) -> int:
-        """The unit of the highest worth, before iteration starts."""
-        return self._heap[0][1]
-
-    def __iter__(self) -> Iterator[int]:
-        """Yield the units, best first, and remove them."""
+    def __iter__(self) -> Iterator[tuple[float, tuple[int, ...]]]:
+        """Yield the worth and the places of each group, best first, and remove it."""
         while self._heap:
-            yield heappop(self._heap)[1]
+            value, group = heappop(self._heap)
+            yield -value, group
 
     def put_back(self, places: Sequence[int]) -> None:
         """Let units wait again that were removed and not chosen."""
         for place in places:
-            heappush(self._heap, (-self._worth[place], place))
+            heappush(self._heap, (-self._worth[place], (place,)))
 
-    def choose(self, place: int) -> None:
-        """Record that a unit was chosen, and release its neighbours that depend on it."""
-        for neighbour in (place - 1, place + 1):
-            if 0 <= neighbour < len(self._needs) and self._needs[neighbour] == place:
-                heappush(self._heap, (-self._worth[neighbour], neighbour))
+    def choose(self, group: Sequence[int]) -> None:
+        """Record that units were chosen, and release their neighbours that depend on them."""
+        for place in group:
+            for neighbour in (place - 1, place + 1):
+                if 0 <= neighbour < len(self._needs) and self._needs[neighbour] == place:
+                    heappush(self._heap, (-self._worth[neighbour], (neighbour,)))
 
 
 def _needed(units: Sequence[TextUnit], place: int, out: Sequence[bool], *, is_written: bool) -> int | None:
