@@ -73,8 +73,8 @@ NOTE = """BLEU-4, METEOR and ROUGE-L are not computed with the paper's scripts. 
 higher than the paper's METEOR 1.5 (docs/guide/questions.md), so compare only systems scored in the same way.
 
 Intervals: 95%, test documents resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed
-and document. Each n was pre-trained once: another run might differ, and no interval covers that. The checkpoint for
-questions is chosen on dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Larger test sets are
+and document. Every seed has a pre-training of its own for each n; questions use that of the first seed. The checkpoint
+for questions is chosen on dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Larger test sets are
 evenly sampled; intervals of questions treat them as independent, though many share a passage.
 The initial spreads of ProphetNet and "Transformer" were chosen for ProphetNet, on E2E (docs/adr/0007);
 "Transformer-released-start" starts with BART's N(0, 0.02). Every share of the pre-training is a run of its own, with a
@@ -83,29 +83,28 @@ schedule of its own, where the paper takes checkpoints of one run. The 1-gram mo
 
 
 def _steps(scale: ProphetScale, runner: Runner) -> Iterator[Step]:
+    """Yield the steps: each seed's pre-training and fine-tuning, the systems without pre-training, and questions."""
     yield runner.pack(scale.corpora, scale.vocab_size)
-    for ngram, gamma in GAMMAS.items():
-        changes = {"model.ngram": ngram, "model.attenuation": gamma}
-        run = pretraining_of(scale.recipe, scale.pretraining_steps, changes)
-        yield runner.pretraining(f"pretrained-{ngram}gram", run)
-    for share in scale.along:
-        changes = {"model.ngram": 2, "model.attenuation": GAMMAS[2]}
-        run = pretraining_of(scale.recipe, max(1, round(share * scale.pretraining_steps)), changes)
-        yield runner.pretraining(f"pretrained-2gram-{share:g}", run)
+    wholes = [(f"{ngram}gram", ngram, 1.0) for ngram in GAMMAS]
+    parts = [(f"2gram-{share:g}", 2, share) for share in scale.along]
     for seed in scale.seeds:
-        for ngram in GAMMAS:
-            origin = f"pretrained-{ngram}gram"
+        for name, ngram, share in (*wholes, *parts):
+            origin = f"pretrained-{name}-{seed}"
+            changes = {"model.ngram": ngram, "model.attenuation": GAMMAS[ngram], "train.seed": seed}
+            steps = max(1, round(share * scale.pretraining_steps))
+            yield runner.pretraining(origin, pretraining_of(scale.recipe, steps, changes))
             tune = partial(_tuned, scale, runner, seed=seed, start=runner.model_of(origin))
-            yield Step(f"tuned-{ngram}gram-{seed}", tune, drop_model, needs=(origin,))
-        for share in scale.along:
-            origin = f"pretrained-2gram-{share:g}"
-            tune = partial(_tuned, scale, runner, seed=seed, start=runner.model_of(origin))
-            yield Step(f"tuned-2gram-{share:g}-{seed}", tune, drop_model, needs=(origin,))
+            yield Step(f"tuned-{name}-{seed}", tune, drop_model, needs=(origin,))
     for seed in scale.seeds:
         for system in PLAIN:
             plain = partial(_plain, scale, runner, system, seed=seed)
             yield Step(f"plain-{system}-{seed}", plain, drop_model, needs=("pack",))
-    yield Step("questions", partial(_questions, scale, runner), drop_model, needs=("pretrained-2gram",))
+    yield Step("questions", partial(_questions, scale, runner), drop_model, needs=(_of_questions(scale),))
+
+
+def _of_questions(scale: ProphetScale) -> str:
+    """Return the name of the pre-training that questions start from."""
+    return f"pretrained-2gram-{scale.seeds[0]}"
 
 
 def _plain(scale: ProphetScale, runner: Runner, system: str, place: Path, *, seed: int) -> Result:
@@ -142,7 +141,7 @@ def _questions(scale: ProphetScale, runner: Runner, place: Path) -> Result:
     changes = training_of(
         steps=scale.question_steps, rate=scale.learning_rate, tokens=scale.question_tokens, seed=0
     )
-    _train(scale, runner, QUESTIONS[0], place, changes, start=runner.model_of("pretrained-2gram"))
+    _train(scale, runner, QUESTIONS[0], place, changes, start=runner.model_of(_of_questions(scale)))
     return {name: _score_questions(*_write(scale, runner, place, name)) for name in QUESTIONS}
 
 
@@ -221,7 +220,7 @@ def plain_transformer(
 
 def _table(scale: ProphetScale, results: Results) -> str:
     """Return three tables of the available results, followed by the paper's figures."""
-    pretrained = results.get("pretrained-2gram")
+    pretrained = results.get(_of_questions(scale))
     read = f", {pretrained['tokens']:,} tokens read in each pre-training" if pretrained else ""
     lines = [f"Task {scale.task}, {scale.test_rows:,} test documents at most, scale {scale.name}{read}.", ""]
     by_ngram = {f"pre-trained, {n}-gram": f"tuned-{n}gram" for n in GAMMAS}
