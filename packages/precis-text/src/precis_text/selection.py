@@ -205,8 +205,8 @@ def _with_questions(counts: Sequence[int], questions: Mapping[int, int]) -> list
 class _Waiting:
     """Queue of candidate groups of units, best first.
 
-    A group is a unit, or a unit that points back with the one before it. A unit that depends on a neighbour joins alone
-    once that is chosen.
+    A group is a unit, or a unit that points back with the one before it. A unit that depends on a neighbour joins
+    as a group of its own once that is chosen.
     """
 
     def __init__(
