@@ -33,7 +33,7 @@ class ServedModel:
         name: its name in requests.
         modes: the modes that it was trained for, the default first.
         batch: documents at a time.
-        languages: those in which it chooses well; if empty, no text is said to be in another one.
+        languages: those in which it chooses well; if empty, no text counts as being in another one.
     """
 
     name: str
