@@ -59,7 +59,7 @@ class ScaleName(StrEnum):
     ),
 )
 def reproduce(
-    table: Annotated[PaperTable, typer.Argument(help="The table.", show_default=False)],
+    table: Annotated[PaperTable, typer.Argument(help="The table to reproduce.", show_default=False)],
     data: Annotated[
         Path,
         typer.Option(
@@ -89,9 +89,7 @@ def reproduce(
         typer.Option(
             "--steps",
             min=1,
-            help=(
-                "For default-model --mode abstract: total steps of training to write; may be changed when resuming."
-            ),
+            help="For default-model --mode abstract: total steps of training to write; may be changed when resuming.",
         ),
     ] = None,
     seeds: Annotated[
@@ -108,7 +106,7 @@ def reproduce(
         typer.Option(
             "--beside",
             help=(
-                "For zcodepp-fewshot: another model for rows of its own, such as google/pegasus-large or a folder. "
+                "For zcodepp-fewshot: add rows for another model, such as google/pegasus-large or a folder. "
                 "Repeatable."
             ),
         ),

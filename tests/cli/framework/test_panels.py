@@ -73,3 +73,13 @@ def test_a_shell_completes_commands_options_and_recipes(
     monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
     outcome = precis()
     assert (outcome.code, offered in outcome.out.split()) == (0, True)
+
+
+def test_a_command_of_another_package_is_in_the_panel_that_it_names() -> None:
+    assert get_command(app).commands["judge"].rich_help_panel == "Use a model"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("command", "option"), [("data pack", "workers"), ("judge report", "leave_out")])
+def test_options_outside_the_topic_of_their_usual_panel_are_in_none(command: str, option: str) -> None:
+    (found,) = [each for each in _FOUND[command].params if each.name == option]
+    assert found.rich_help_panel is None

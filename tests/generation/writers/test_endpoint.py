@@ -106,7 +106,7 @@ def test_a_context_that_nobody_declares_is_assumed_and_told():
 def test_a_server_that_cuts_the_prompt_in_silence_is_found_out():
     with (
         serving(says(SAID, read=60)) as server,
-        pytest.raises(RunError, match=r"read 60 tokens of a prompt of .* cut the document in silence"),
+        pytest.raises(RunError, match=r"read 60 tokens of a prompt of .* truncated the document silently"),
     ):
         open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
 

@@ -59,7 +59,7 @@ def test_parts_of_a_seed_contain_each_other_and_no_test_or_dev_pair(
     assert len(test) == 8
     assert not (test | dev) & {name for part in parts.values() for name in part}
     assert not test & dev
-    assert told[0] == "no test split: 8 pairs of the training pairs are held out for the test"
+    assert told[0] == "no test split: 8 pairs of the training pairs are held out for testing"
     assert "run 4 of 4: 12 pairs, seed 1" in told[-1]
 
     assert [(point.pairs, point.seeds) for point in curve.points] == [(6, (0, 1)), (12, (0, 1))]

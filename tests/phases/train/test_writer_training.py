@@ -343,7 +343,9 @@ def test_a_causal_model_gets_lora_and_its_recipe(base: Path, data: Path, tmp_pat
 def test_an_encoder_decoder_keeps_prefixes_and_refuses_lora(data: Path, tmp_path: Path) -> None:
     bart = save("bart", tmp_path / "bart")
     assert isinstance(plan_tuning(bart, pairs_in(data), out=tmp_path / "o"), PrefixTuning)
-    with pytest.raises(UserError, match=r"--method lora is for causal language models, and .*bart is none"):
+    with pytest.raises(
+        UserError, match=r"--method lora is for causal language models, and .*bart is not one"
+    ):
         plan_tuning(bart, pairs_in(data), out=tmp_path / "o", method="lora")
 
 

@@ -109,7 +109,7 @@ def test_what_a_folder_holds_and_is_not_read_is_named_and_counted(tmp_path: Path
         ("a.txt", b"\xef\xbb\xbf\n<!DOCTYPE html><html>", "contains no text, perhaps because scripts"),
         ("a.docx", b"PK\x03\x04", "is damaged or not a Word document"),
         ("a.txt", b"PK\x03\x04", "is an office file or an archive"),
-        ("a.rtf", b"rtf1", "is damaged or no rich text|does not start with"),
+        ("a.rtf", b"rtf1", "is damaged or not rich text|does not start with"),
         (
             "a.doc",
             b"\xd0\xcf\x11\xe0",

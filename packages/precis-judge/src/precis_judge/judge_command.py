@@ -13,9 +13,7 @@ from precis.phases.output_folders import folder_to_be
 from precis_text.errors import UserError
 
 app = Commands(
-    help=(
-        "Have people compare summaries blind: plan a study, create it, serve it to judges, report the results."
-    ),
+    help="Have people compare summaries blind: plan a study, create it, serve it to judges, report the results.",
     no_args_is_help=True,
     rich_help_panel="Use a model",
 )
@@ -110,8 +108,8 @@ def new(
         typer.Option(
             "--protocol",
             help=(
-                "Questions to the judges: discourse (five criteria), zcodepp (its Table 5, against the reference), or "
-                "a .toml file."
+                "Questions for the judges: discourse (five criteria), zcodepp (its Table 5, against the reference), "
+                "or a .toml file."
             ),
         ),
     ] = "discourse",
@@ -197,10 +195,13 @@ def new(
 def serve(
     study: StudyFolder,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on. Any other one is open to the network.")
+        str,
+        typer.Option(
+            "--host", help="Address to listen on. Any other than the default is open to the network."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 chooses any free one.")
     ] = 8477,
 ) -> None:
     """Serve the pages to the judges, and print a link for each judge.

@@ -39,7 +39,7 @@ class Design(Settings):
 
     def __post_init__(self) -> None:
         if not self.judges:
-            raise UserError("a study needs at least one judge; name one with --judges")
+            raise UserError("a study needs at least one judge; name one with --judge")
         for name in self.judges:
             if not name.strip() or len(name) > 60 or not name.isprintable():
                 raise UserError(f"judge {name!r}: use a name of 1 to 60 printable characters")

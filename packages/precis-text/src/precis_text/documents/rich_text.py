@@ -36,7 +36,7 @@ def read(content: bytes) -> Passages:
         UserError: it does not begin like one.
     """
     if not content.lstrip().startswith(b"{\\rtf"):
-        raise UserError("does not start with {\\rtf; it is damaged or no rich text")
+        raise UserError("does not start with {\\rtf; it is damaged or not rich text")
     writer = Writer()
     source = content.decode("latin-1")
     charset = set_of(source)

@@ -29,9 +29,9 @@ from precis.version import __version__
 
 app = Commands(
     name="precis",
-    help="Train, evaluate and run abstractive summarizers on your own machine.",
+    help="Summarize documents on your own machine; train, adapt and evaluate the models that do it.",
     epilog=(
-        "To summarize:  precis summarize report.txt   (with the small model that is included)"
+        "To summarize:  precis summarize report.txt   (with the included small model)"
         "\n\n"
         "To train a model:  precis data synthetic --out pairs   then   "
         "precis finetune --data pairs --recipe zcodepp-micro --out runs/first"
@@ -61,7 +61,7 @@ def _options(
         bool, typer.Option("--debug", help="Show tracebacks and library warnings (allowed anywhere).")
     ] = False,
 ) -> None:
-    """Train, evaluate and run abstractive summarizers on your own machine."""
+    """Summarize documents on your own machine; train, adapt and evaluate the models that do it."""
 
 
 app.add(summarize, batch, serve, compare, evaluate, finetune, tune, ground, pretrain, extractor, tokenizer)

@@ -245,7 +245,7 @@ def default_model() -> Path:
     if (found := _default_folder()) is None:
         raise UserError(
             "the default model is not installed; name another one with --model, or run "
-            "`pip install ./packages/precis-model-small` in the folder of precis"
+            "`pip install ./packages/precis-model-small` in a clone of precis"
         )
     return found
 
@@ -262,7 +262,7 @@ def _packaged(name: str) -> Path:
     """
     if (found := _folder_of(name)) is None or not (found / CONFIG).is_file():
         raise UserError(
-            f"{name}: this model is not installed; run `make install {name.upper()}=1` in the folder of precis"
+            f"{name}: this model is not installed; run `make install {name.upper()}=1` in a clone of precis"
         )
     return found
 

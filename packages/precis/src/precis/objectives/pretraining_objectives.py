@@ -163,7 +163,7 @@ class MassSpans(PreTrainingObjective):
 
     def __post_init__(self) -> None:
         if self.block < 1:
-            raise UserError(f"objective.block={self.block}: use 1 or more; the paper has 64")
+            raise UserError(f"objective.block={self.block}: use 1 or more; the paper uses 64")
         if not 0.0 <= self.label_smoothing < 1.0:
             raise UserError(f"objective.label_smoothing={self.label_smoothing} is outside [0, 1)")
 

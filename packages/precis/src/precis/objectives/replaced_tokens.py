@@ -67,7 +67,7 @@ class ReplacedTokensAndSpans(Settings):
         for name in ("mlm", "rtd", "csp"):
             weight = getattr(self, name)
             if not (math.isfinite(weight) and weight >= 0):
-                raise UserError(f"weights.{name}={weight}: use 0 or more; the paper has 1, 30 and 1")
+                raise UserError(f"weights.{name}={weight}: use 0 or more; the paper uses 1, 30 and 1")
 
     def __call__(self, model: nn.Module, batch: PreTrainingBatch) -> Loss:
         """Return all parts of one batch from one pass."""

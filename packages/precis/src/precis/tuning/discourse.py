@@ -49,7 +49,9 @@ class Blocked(Settings):
 
     def __post_init__(self) -> None:
         if self.segments < 1:
-            raise UserError(f"Blocked(segments={self.segments}): it must be at least 1; the paper has 1 to 3")
+            raise UserError(
+                f"Blocked(segments={self.segments}): it must be at least 1; the paper uses 1 to 3"
+            )
 
 
 @final

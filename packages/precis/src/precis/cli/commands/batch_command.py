@@ -30,8 +30,8 @@ Files = Annotated[
     list[str],
     typer.Argument(
         help=(
-            "The files that precis summarize reads, and folders of them; on a cluster, all machines must have "
-            "them under the same path."
+            "Files that precis summarize reads, or folders of them. On a cluster, all machines must have them under "
+            "the same path."
         ),
         show_default=False,
     ),
@@ -44,14 +44,17 @@ Out = Annotated[
         show_default=False,
     ),
 ]
-Formats = Annotated[Format, typer.Option("--format", help="summaries.jsonl or summaries.parquet.")]
+Formats = Annotated[Format, typer.Option("--format", help="Output: summaries.jsonl or summaries.parquet.")]
 Workers = Annotated[
     int | None,
     typer.Option(
         "--workers",
         min=1,
         max=10_000,
-        help="Number of models in parallel, each on a core or, with --device cuda, a GPU. Default: one on each.",
+        help=(
+            "Number of models that run in parallel, each on one core or, with --device cuda, one GPU. Default: one "
+            "on each."
+        ),
     ),
 ]
 Address = Annotated[

@@ -79,8 +79,8 @@ def compare(
 ) -> None:
     """Compare models on your own documents: speed, memory, lengths, marks, and agreement.
 
-    Each model runs in a process of its own and summarizes one document at a time. Rows with a summary column are also
-    scored with ROUGE. OUT/report.html shows the figures, and each document next to its summaries, without a network.
+    Each model runs in its own process and summarizes one document at a time. Rows with a summary column are also
+    scored with ROUGE. OUT/report.html shows the figures, and each document next to its summaries; it needs no network.
     """
     from precis.cli.framework.console import ProgressLine, show
     from precis.generation.model_names import refuse_missing

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from precis.phases.data.pair_checks import DataCheck, Lengths, SplitCheck
 
 app = Commands(
-    help="List, check, show and generate pairs of document and summary; pack text for pre-training.",
+    help="List, check, show and generate document-summary pairs; pack text for pre-training.",
     no_args_is_help=True,
 )
 app.add(pack)
@@ -59,7 +59,7 @@ def check(
 ) -> None:
     """Check every row: report bad rows, lengths, empty texts, duplicates, and leaks between splits.
 
-    For a document (PDF, Word, e-mail ...), print how much of it is read, and what is left out. For a model, adapter,
+    For a document (PDF, Word, e-mail ...), print how much of it is read and what is left out. For a model, adapter,
     pack or run, verify the checksums of all files.
     """
     from precis.phases.folder_check import check_seals, damaged
@@ -210,7 +210,7 @@ def synthetic(
         int, typer.Option("--seed", callback=checked_seed, help="The same seed gives the same pairs.")
     ] = 0,
 ) -> None:
-    """Write made-up short reports and dialogues with summaries, to try out precis."""
+    """Write invented short reports and dialogues with summaries, to try out precis."""
     from precis.phases.data.pair_checks import write_synthetic
 
     for file in write_synthetic(out, {"train": train, "dev": dev, "test": test}, seed=seed):

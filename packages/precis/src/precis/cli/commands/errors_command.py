@@ -23,10 +23,10 @@ Run = Annotated[
 ]
 System = Annotated[
     str | None,
-    typer.Option("--system", help="Row of the table of scores to look at. Default: the first."),
+    typer.Option("--system", help="System to show: a row of the table of scores. Default: the first."),
 ]
 Measure = Annotated[
-    str | None, typer.Option("--measure", help="Measure that ranks the rows. Default: rougeL.")
+    str | None, typer.Option("--measure", help="Metric that ranks the rows. Default: rougeL.")
 ]
 Kind = Annotated[
     str | None,
@@ -35,8 +35,8 @@ Kind = Annotated[
         help="Show the worst rows of one kind: empty, too-short, missing or unsupported. Default: all.",
     ),
 ]
-Rows = Annotated[int, typer.Option("--rows", min=1, help="Number of worst rows, and of best.")]
-Html = Annotated[Path | None, typer.Option("--html", help="Also write one HTML file, for a browser.")]
+Rows = Annotated[int, typer.Option("--rows", min=1, help="Number of worst rows and of best rows to show.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Also write the rows to this HTML file.")]
 
 
 @described(

@@ -79,7 +79,8 @@ Beams = Annotated[
     typer.Option("--beams", help="Beam width; 1 is greedy. Repeatable: one row of the table per width."),
 ]
 LengthPenalty = Annotated[
-    float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (with beams).")
+    float | None,
+    typer.Option("--length-penalty", help="Above 1 favours longer summaries (only with beams)."),
 ]
 NoRepeatNgram = Annotated[
     int | None,
@@ -128,17 +129,14 @@ RougeTokenizerOption = Annotated[
 Stemmer = Annotated[
     bool | None,
     typer.Option(
-        "--stemmer/--no-stemmer",
-        help="Compare English word stems, as papers do. Default: for English only.",
+        "--stemmer/--no-stemmer", help="Compare English word stems, as papers do. Default: for English only."
     ),
 ]
 Faithful = Annotated[
     bool,
     typer.Option(
         "--faithful",
-        help=(
-            "Mark names, numbers and negations of each summary that its document seems to lack. Marks are hints."
-        ),
+        help="Mark names, numbers and negations of each summary that its document seems to lack. Marks are hints.",
     ),
 ]
 Instruction = Annotated[
@@ -201,7 +199,7 @@ def evaluate(
 
     Prints ROUGE, or the task's metrics, with 95% bootstrap intervals, and names the exact scorer of every result. If
     there are several rows (models, files, decoding settings), it compares each with the first on the same examples,
-    with interval and p-value.
+    with an interval and a p-value.
     """
     from precis.cli.framework.console import ProgressLine, show
     from precis.generation.model_names import refuse_missing

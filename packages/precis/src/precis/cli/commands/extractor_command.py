@@ -88,7 +88,7 @@ def extractor(
     columns: ColumnOptions,
     training: ExtractSettings,
 ) -> None:
-    """Train a model to select sentences of a document, for `precis summarize --mode extract`.
+    """Train a model to select sentences from a document, for `precis summarize --mode extract`.
 
     Trains a small network on the hidden states of the model's encoder, which does not change. The new folder
     contains the unchanged model and the trained network.

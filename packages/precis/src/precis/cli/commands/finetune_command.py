@@ -98,15 +98,14 @@ AnswerOption = Annotated[
 Examples = Annotated[
     int | None,
     typer.Option(
-        "--examples",
-        help="Few-shot: train on this many random pairs until the score stops improving.",
+        "--examples", help="Few-shot: train on this many random pairs until the score stops improving."
     ),
 ]
 Search = Annotated[
     bool,
     typer.Option(
         "--search",
-        help=("Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding."),
+        help="Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding.",
     ),
 ]
 Space = Annotated[
@@ -169,9 +168,9 @@ def finetune(
     training: TrainingSettings,
     columns: ColumnOptions,
 ) -> None:
-    """Train a summarizer on pairs of document and summary, from scratch or from a given model.
+    """Train a summarizer on document-summary pairs, from scratch or from an existing model.
 
-    Writes checkpoints, metrics and curves to the run folder, and the best model to its model/.
+    Writes checkpoints, metrics and curves to the run folder, and the best model to OUT/model.
     """
     from precis.cli.framework.console import note
     from precis.generation.model_names import refuse_missing

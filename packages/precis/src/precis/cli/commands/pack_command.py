@@ -36,7 +36,7 @@ DocumentColumn = Annotated[
     str,
     typer.Option(
         "--document-column",
-        help="Column of the text. de+en: two columns of translations, packed as one document.",
+        help="Column with the text. de+en: two columns that translate each other, packed as one document.",
     ),
 ]
 Rows = Annotated[
@@ -44,7 +44,9 @@ Rows = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="Processes. Default: one per core, fewer for little text."),
+    typer.Option(
+        "--workers", min=1, help="Number of processes. Default: one per core, fewer for little text."
+    ),
 ]
 DevShare = Annotated[
     float, typer.Option("--dev-share", help="Share of the documents held out for validation.")

@@ -38,7 +38,13 @@ Out = Annotated[
 ]
 Recipe = Annotated[
     str,
-    typer.Option("--recipe", help="zcodepp-micro, -mini, -small, -base, -large; prophetnet-micro, ..."),
+    typer.Option(
+        "--recipe",
+        help=(
+            "Size and schedule: zcodepp-micro, -mini, -small, -base or -large; "
+            "prophetnet-micro, -mini, -base or -large."
+        ),
+    ),
 ]
 Model = Annotated[
     str | None,
@@ -101,7 +107,7 @@ def pretrain(
     """Pre-train on raw text: Z-Code++ by replaced-token detection and span recovery (the paper's first phase),
     ProphetNet by predicting the next n tokens of masked spans.
 
-    Writes checkpoints, metrics and curves to the run folder, and the model, ready for fine-tuning, to its model/.
+    Writes checkpoints, metrics and curves to the run folder, and the model, ready for fine-tuning, to OUT/model.
     """
     from precis.cli.framework.console import finish, note
 

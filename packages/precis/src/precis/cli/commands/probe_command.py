@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 app = Commands(
     help=(
-        "Inspect a model: attention maps, spectra of prefixes, scores over layers and data. Compare "
+        "Inspect a model: attention maps, spectra of prefixes, scores by layer or share of the data. Compare "
         "metrics with human scores."
     ),
     no_args_is_help=True,
@@ -178,8 +178,7 @@ def attention(
 AdapterOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--adapter",
-        help="An adapter for --model: a run folder of precis tune, or its adapter/. Repeatable.",
+        "--adapter", help="An adapter for --model: a run folder of precis tune, or its adapter/. Repeatable."
     ),
 ]
 SiteOption = Annotated[SiteName, typer.Option("--site", help="Attention to inspect.")]
@@ -259,7 +258,7 @@ def curves(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", help="Metric of a panel, e.g. rougeL. Default: ROUGE-1, -2 and -L. Repeatable."
+            "--metric", help="Metric to plot, such as rougeL. Default: ROUGE-1, -2 and -L. Repeatable."
         ),
     ] = None,
 ) -> None:

@@ -20,10 +20,8 @@ Name = Annotated[
         metavar="OWNER/NAME", help="Repository on the hub; created if missing.", show_default=False
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="List the files; use no network.")]
-Public = Annotated[
-    bool, typer.Option("--public", help="Let anybody read a new repository. Default: private.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List the files, without using the network.")]
+Public = Annotated[bool, typer.Option("--public", help="Make a new repository public. Default: private.")]
 
 
 @described(
@@ -33,7 +31,7 @@ Public = Annotated[
         "Examples:\n\n"
         "precis push runs/first ann/first --dry-run\n\n"
         "precis push runs/first ann/first --public\n\n"
-        "Log in before: hf auth login"
+        "Log in first: hf auth login"
     ),
 )
 def push(folder: Folder, name: Name, dry_run: DryRun = False, public: Public = False) -> None:

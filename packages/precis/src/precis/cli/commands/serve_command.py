@@ -26,9 +26,10 @@ Models = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face encoder-decoder folder, or hub:owner/name (hub: may be omitted unless a "
-            "folder has that name). Repeatable: a request's field model chooses; the first one answers the others. "
-            "Default: default, the small model included with precis."
+            "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, hub:owner/name "
+            "(hub: may be omitted unless a folder has that name), or the address of an OpenAI-compatible endpoint "
+            "on this machine. Repeatable: a request names its model in the field model; the first one answers all "
+            "other requests. Default: default, the small model included with precis."
         ),
     ),
 ]
@@ -56,8 +57,7 @@ ModelMemory = Annotated[
 Origins = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-origin",
-        help="Site whose pages may send requests, such as https://example.org; repeat it for several.",
+        "--allow-origin", help="Site whose pages may send requests, such as https://example.org. Repeatable."
     ),
 ]
 MaxFiles = Annotated[
@@ -66,7 +66,7 @@ MaxFiles = Annotated[
 RootPath = Annotated[
     str,
     typer.Option(
-        "--root-path", help="Path under which a proxy shows the service, such as /precis. Default: none."
+        "--root-path", help="Path under which a proxy publishes the service, such as /precis. Default: none."
     ),
 ]
 MaxConnections = Annotated[
@@ -75,18 +75,20 @@ MaxConnections = Annotated[
         "--max-connections",
         min=16,
         max=100_000,
-        help="Maximum open connections; beyond that, those that wait longest for their client are closed.",
+        help="Maximum open connections; beyond that, those that have waited longest for their client are closed.",
     ),
 ]
 MaxConnectionsOfOne = Annotated[
     int,
     typer.Option(
-        "--max-connections-of-one", min=1, max=100_000, help="Maximum open connections of one address."
+        "--max-connections-of-one", min=1, max=100_000, help="Maximum open connections from one address."
     ),
 ]
 HeadSeconds = Annotated[
     float,
-    typer.Option("--head-seconds", min=0.5, max=600, help="Maximum seconds until a request's head is there."),
+    typer.Option(
+        "--head-seconds", min=0.5, max=600, help="Maximum seconds to receive the head of a request."
+    ),
 ]
 LeastRate = Annotated[
     int,
@@ -94,7 +96,7 @@ LeastRate = Annotated[
         "--least-rate-kb",
         min=1,
         max=1_000_000,
-        help="Minimum kilobytes a second of a request's body, after its first ten seconds.",
+        help="Minimum kilobytes per second for the body of a request, after its first ten seconds.",
     ),
 ]
 MaxTokens = Annotated[
@@ -147,10 +149,11 @@ def serve(
     mode: ModeOption = None,
     config: Config = None,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on. Addresses beyond this machine need --keys.")
+        str,
+        typer.Option("--host", help="Address to listen on. One that other machines can reach needs --keys."),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0: any free one.")
+        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 chooses any free one.")
     ] = 8000,
     root_path: RootPath = "",
     name: Names = None,

@@ -86,10 +86,10 @@ LongOption = Annotated[
     typer.Option(
         "--long",
         help=(
-            "Handling of documents longer than the model's input. fie: read all of it with "
-            "fusion-in-encoder (Z-Code++ only). chunk: summarize chunks, then their summaries. truncate: "
-            "read only the start. passages: read the best passages (causal language models and endpoints; their "
-            "default). Default of others: fie if the model supports it (up to 32,768 tokens), else chunk."
+            "What to do with documents longer than the model's input. fie: read all of it with fusion-in-encoder "
+            "(Z-Code++ only). chunk: summarize chunks, then their summaries. truncate: read only the start. "
+            "passages: read the best passages (causal language models and endpoints; their default). Default of "
+            "other models: fie if the model supports it (up to 32,768 tokens), else chunk."
         ),
     ),
 ]
@@ -120,7 +120,7 @@ Words = Annotated[
     int | None, typer.Option("--words", help="Maximum number of words, in whole sentences if one fits.")
 ]
 Sentences = Annotated[int | None, typer.Option("--sentences", help="Maximum number of sentences.")]
-Tokens = Annotated[int | None, typer.Option("--tokens", help="Maximum number of the model's tokens.")]
+Tokens = Annotated[int | None, typer.Option("--tokens", help="Maximum number of model tokens.")]
 MinWords = Annotated[
     int | None,
     typer.Option("--min-words", help="Approximate minimum number of words; also blocks repetitions."),
@@ -130,8 +130,8 @@ Short = Annotated[
     typer.Option(
         "--short",
         help=(
-            "Handling of documents no longer than their summary. keep: return the document unchanged. write: return "
-            "the model's output."
+            "What to do with a document that is no longer than its summary would be. keep: return the document "
+            "unchanged. write: return the model's output."
         ),
     ),
 ]
@@ -144,8 +144,8 @@ Draft = Annotated[
     typer.Option(
         "--draft",
         help=(
-            "Draft tokens with the model's predicting streams (ProphetNet, Z-Code++ with future_tokens). The "
-            "text is that of --beams 1, written one document at a time, in fewer passes."
+            "Draft tokens with the model's predicting streams (ProphetNet, Z-Code++ with future_tokens). The text "
+            "is the same as with --beams 1, in fewer passes. Documents are read one at a time."
         ),
     ),
 ]
@@ -154,22 +154,20 @@ MaxSource = Annotated[
     typer.Option("--max-source", help="Maximum input tokens of the model. Default: the model's own."),
 ]
 Instruction = Annotated[
-    str | None, typer.Option("--instruction", help="Text before each document. Default: the model's own.")
+    str | None,
+    typer.Option("--instruction", help="Text before each document. Default: the model's own."),
 ]
 Language = Annotated[
     str | None,
     typer.Option(
-        "--language", help="Language of a writer's summaries, such as en or de. Default: the document's own."
+        "--language", help="Language of the summary, such as en or de. Default: the document's own."
     ),
 ]
 Free = Annotated[
     bool,
     typer.Option(
         "--free/--strict",
-        help=(
-            "Whether sentences that the document does not support stay in the summary of a causal language model or "
-            "an endpoint (free), or quotations replace them (strict)."
-        ),
+        help="--free keeps sentences that the document does not support; --strict replaces them with quotations.",
     ),
 ]
 AllowRemote = Annotated[
@@ -187,30 +185,28 @@ Support = Annotated[
     ),
 ]
 JsonLines = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object per document, with the tokens read.")
+    bool, typer.Option("--json", help="Print one JSON object per document, with the number of tokens read.")
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
         help=(
-            "Write to this file: JSON lines if it ends in .jsonl, else text. To resume an interrupted command, "
-            "repeat "
-            "it."
+            "Write to this file: JSON lines if its name ends in .jsonl, else text. To resume an interrupted "
+            "command, repeat it."
         ),
     ),
 ]
 KeepGoing = Annotated[
     bool,
     typer.Option(
-        "--keep-going",
-        help="Continue if a document cannot be summarized; the exit code is then 1.",
+        "--keep-going", help="Continue if a document cannot be summarized; the exit code is then 1."
     ),
 ]
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read subfolders too.")]
 WholeTables = Annotated[
     bool,
-    typer.Option("--whole-tables", help="Read each .csv and .tsv file as one document, not as one per row."),
+    typer.Option("--whole-tables", help="Read each .csv and .tsv file as one document, not one per row."),
 ]
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")]
 Device = Annotated[
@@ -316,7 +312,7 @@ class MakingOptions(OptionGroup):
         "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
         'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
         "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
-        "Summaries go to standard output, the number of tokens read to standard error."
+        "Summaries go to standard output, and the number of tokens read goes to standard error."
     ),
 )
 def summarize(

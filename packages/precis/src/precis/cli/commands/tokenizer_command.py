@@ -61,7 +61,7 @@ def tokenizer(
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Train a tokenizer on the texts of pairs or on corpora of several languages, or copy another model's.
+    """Train a tokenizer on the texts of pairs or on corpora in several languages, or copy another model's tokenizer.
 
     `precis finetune` trains one itself; train a separate one to share it between runs. It encodes any text: characters
     outside the vocabulary become bytes.

@@ -38,7 +38,7 @@ Model = Annotated[
 ]
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Run folder; the finished adapter is in its adapter/.", show_default=False),
+    typer.Option("--out", help="Run folder; the finished adapter is in OUT/adapter.", show_default=False),
 ]
 Method = Annotated[
     str | None,
@@ -129,11 +129,11 @@ def tune(
     columns: ColumnOptions,
     units_column: UnitsColumn = None,
 ) -> None:
-    """Train a prefix on a frozen model for one task, with a few thousandths of the model's parameters; on a causal
-    language model, a low-rank adapter (LoRA).
+    """Train an adapter for one task on a frozen model: a prefix with a few thousandths of the model's parameters, or a
+    low-rank adapter (LoRA) for a causal language model.
 
-    Writes checkpoints (only of the adapter), metrics and curves to the run folder, the best adapter to its adapter/.
-    Give the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
+    Writes checkpoints (only of the adapter), metrics and curves to the run folder, and the best adapter to OUT/adapter.
+    Pass the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
     from precis.generation.model_names import refuse_missing
 

@@ -21,8 +21,10 @@ LikelihoodModel = Annotated[
     str | None,
     typer.Option(
         "--likelihood",
-        help="Score each summary's likelihood given its document and its reference under this encoder-decoder "
-        "(BARTScore).",
+        help=(
+            "Add the likelihood of each summary under this encoder-decoder, given its document and its reference "
+            "(BARTScore)."
+        ),
     ),
 ]
 CheckerFolder = Annotated[
@@ -38,7 +40,7 @@ Temperature = Annotated[
     float | None,
     typer.Option(
         "--temperature",
-        help="Weight sets by size to the power 1/T. 1: by size; above 1, small sets count more (mT5: 3.33).",
+        help="Weight each set by its size to the power 1/T. Above 1, small sets count more (mT5: 3.33).",
         show_default=False,
     ),
 ]
@@ -109,13 +111,13 @@ Data = Annotated[
 Dev = Annotated[
     str | None, typer.Option("--dev", help="File of validation pairs, if --data lacks a dev split.")
 ]
-DocumentColumn = Annotated[str | None, typer.Option("--document-column", help="Column of the document.")]
-SummaryColumn = Annotated[str | None, typer.Option("--summary-column", help="Column of the summary.")]
+DocumentColumn = Annotated[str | None, typer.Option("--document-column", help="Column with the document.")]
+SummaryColumn = Annotated[str | None, typer.Option("--summary-column", help="Column with the summary.")]
 UnitsColumn = Annotated[
     str | None,
     typer.Option(
         "--units-column",
-        help="Column of a document's annotated units, in order, for --set units=marked.",
+        help="Column that lists a document's annotated units in order, for --set units=marked.",
     ),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and report them.")]
@@ -146,8 +148,8 @@ ModeOption = Annotated[
     typer.Option(
         "--mode",
         help=(
-            "abstract: write a summary. extract: select sentences of the document, word for word (precis extractor "
-            "trains a model for it). Default: the mode of the model's last training."
+            "abstract: write a summary. extract: select sentences from the document, word for word (precis "
+            "extractor trains a model for this). Default: the mode of the model's last training."
         ),
     ),
 ]
@@ -157,12 +159,14 @@ Threads = Annotated[
         "--threads",
         min=1,
         help=(
-            "CPU threads. Default: OMP_NUM_THREADS, else one per core that affinity and the container's quota allow."
+            "Number of CPU threads. Default: OMP_NUM_THREADS, or else one per core that CPU affinity and the "
+            "container's quota allow."
         ),
     ),
 ]
 RunFolder = Annotated[
-    Path, typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False)
+    Path,
+    typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False),
 ]
 SettingsList = Annotated[
     list[str] | None,
@@ -173,7 +177,7 @@ SettingsList = Annotated[
 Epochs = Annotated[
     float | None, typer.Option("--epochs", help="Passes over the training data. Default: the recipe's.")
 ]
-Steps = Annotated[int | None, typer.Option("--steps", help="Optimizer steps, instead of epochs.")]
+Steps = Annotated[int | None, typer.Option("--steps", help="Number of optimizer steps, instead of epochs.")]
 PairsInBatch = Annotated[
     int | None,
     typer.Option(
@@ -200,8 +204,7 @@ MaxSource = Annotated[
 MaxTarget = Annotated[
     int | None,
     typer.Option(
-        "--max-target",
-        help="Maximum summary length in tokens. Default: the task's, else the recipe's.",
+        "--max-target", help="Maximum summary length in tokens. Default: the task's, else the recipe's."
     ),
 ]
 
@@ -237,7 +240,7 @@ Seeds = Annotated[
     typer.Option(
         "--seeds",
         min=1,
-        help="Train with this many seeds, from --seed on, each in --out/seed-N; precis evaluate pools them.",
+        help="Train with this many seeds, starting from --seed, each in OUT/seed-N; precis evaluate pools them.",
     ),
 ]
 Trials = Annotated[

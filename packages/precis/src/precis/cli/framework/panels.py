@@ -67,7 +67,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "least_rate",
         "root_path",
     ),
-    "Writers": ("language", "free", "allow_remote"),
+    "Language models": ("language", "free", "allow_remote"),
     "Data": ("document_column", "summary_column", "units_column", "skip_bad", "whole_tables"),
     "Advanced": ("settings", "tokenizer", "restart", "threads", "device"),
 }
@@ -75,6 +75,8 @@ _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 _ORDER = [None, *PANELS]
 #: Commands that use a model without training it, where the batch size affects only memory.
 _WITHOUT_TRAINING = ("evaluate", "summarize", "serve", "attention", "spectrum")
+#: Options of a command for which their usual panel would be wrong.
+_BASIC = (("pack", "workers"), ("report", "leave_out"), ("pack", "tokenizer"), ("convert", "tokenizer"))
 
 Parameter = TypeVar("Parameter", bound=TyperArgument | TyperOption)
 
@@ -111,6 +113,6 @@ def _panel(command: str, name: str) -> str | None:
         return "Advanced"
     if name == "max_source" and command == "summarize":
         return "Decoding"
-    if name == "tokenizer" and command in ("pack", "convert"):
+    if (command, name) in _BASIC:
         return None
     return _PANEL_OF.get(name)

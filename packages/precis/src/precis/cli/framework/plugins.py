@@ -22,7 +22,7 @@ def add_plugins(app: Commands) -> None:
     for name, point in sorted(found.items()):
         command = point.load()
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=command.info.rich_help_panel)
+            app.add_typer(command, name=name, rich_help_panel=command.rich_help_panel)
         else:
             app.add(command)
     for name, distribution in _OURS.items():

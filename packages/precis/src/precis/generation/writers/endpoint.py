@@ -147,8 +147,8 @@ class Endpoint:
             raise _BrokenError("the stream ended without a reason")
         if stream.read is not None and stream.read < least:
             raise RunError(
-                f"{self._base}: the server read {stream.read:,} tokens of a prompt of {least:,} words, so it cut the "
-                f"document in silence; give its true context with --max-source"
+                f"{self._base}: the server read {stream.read:,} tokens of a prompt of {least:,} words, so it truncated "
+                f"the document silently; give its true context with --max-source"
             )
         return Reply("".join(stream.texts), stream.written or stream.tokens, stream.end == "stop")
 

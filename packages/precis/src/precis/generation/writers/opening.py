@@ -41,7 +41,7 @@ def open_writer(
     """
     if language is not None and language not in languages():
         raise UserError(
-            f"language {language!r} is without prompts; use one of {', '.join(sorted(languages()))}"
+            f"precis does not have prompts for language {language!r}; use one of {', '.join(sorted(languages()))}"
         )
     found = locate(model)
     chat: ChatModel

@@ -288,18 +288,14 @@ def prefix_spectra(
         UserError: no adapter is given, one belongs to another base, or one lacks a prefix at that site.
     """
     if not reading.adapters:
-        raise UserError(
-            f"{reading.facts['model']}: does not have a prefix, so it lacks a spectrum; give --adapter"
-        )
+        raise UserError(f"{reading.facts['model']}: does not have a prefix to analyse; give --adapter")
     names = names_apart(reading.adapters, option="--adapter")
     found: Spectra = {}
     for name, adapter in zip(names, reading.adapters, strict=True):
         sums: dict[int, MeanSpectrum] = {}
         with carrying(reading, adapter) as attachment:
             if attachment.prefixes.table(site) is None:
-                raise UserError(
-                    f"{adapter}: lacks a prefix in the {SITE_NAMES[site]}, so it lacks a spectrum there; choose another"
-                )
+                raise UserError(f"{adapter}: lacks a prefix in the {SITE_NAMES[site]}; choose another --site")
             for seen in passes(reading, attachment, name=name, progress=progress):
                 if seen.site is site and seen.prefix:
                     mean = sums.setdefault(seen.layer, MeanSpectrum(seen.prefix))

@@ -233,7 +233,7 @@ class _Split:
         else:
             train, test = hold_out(train, seed=seed, one_in=_TEST_SHARE)
             notify(
-                f"no test split: {counted(len(test), 'pair')} of the training pairs are held out for the test"
+                f"no test split: {counted(len(test), 'pair')} of the training pairs are held out for testing"
             )
         if sources.dev is not None:
             return cls(train, [*sources.dev.read(skip_bad=sources.skip_bad)], test)
@@ -255,7 +255,7 @@ def _check(sizes: Sequence[int], seeds: int, pairs: NamedPairs, options: FineTun
     if seeds < 1:
         raise UserError(f"--seeds {seeds}: use 1 or more")
     if pairs.task is not None:
-        raise UserError(f"--curve reads plain pairs; replace --task {pairs.task} by --data")
+        raise UserError(f"--curve reads plain pairs; replace --task {pairs.task} with --data")
     if options.get("answer") == "head":
         raise UserError("--curve is for models that write; omit --curve or --answer head")
     for name in ("examples", "sampling_seed"):

@@ -184,7 +184,7 @@ def _method(base: str, method: str | None) -> str:
         return DEFAULT_METHOD
     if method == LORA and not is_writer:
         raise UserError(
-            f"--method {LORA} is for causal language models, and {base} is none; use --method {DEFAULT_METHOD}, or "
+            f"--method {LORA} is for causal language models, and {base} is not one; use --method {DEFAULT_METHOD}, or "
             "another prefix"
         )
     return LORA if is_writer else DEFAULT_METHOD
