@@ -112,7 +112,10 @@ def of_sumy(kind: str) -> System:
             order.extend(each.order for each in ranked)
             return ranked
 
-        summarizer(text, take)
+        try:
+            summarizer(text, take)
+        except np.linalg.LinAlgError as error:  # LSA's decomposition may not converge
+            print(f"{kind}: {error}; the document's own order counts", file=sys.stderr)
         return fitting(units, order or [*range(len(units))], words)
 
     return summarize
