@@ -147,7 +147,7 @@ class Known:
 
     @cached_property
     def free(self) -> list[int]:
-        return [place for _, place in self.waiting._heap]
+        return [group[0] for _, group in self.waiting._heap if len(group) == 1]
 
     @cached_property
     def told(self) -> list[int]:

@@ -61,6 +61,6 @@ def leans(sentence: str) -> bool:
     if not words:
         return False
     start = " ".join(words[:_LONGEST])
-    begins = words[0] in _WORDS or f"{start} ".startswith(_STARTS)
-    begins = begins and not (_DOCUMENT.match(start) or _EXPLETIVE.match(start))
+    points = words[0] in _WORDS or f"{start} ".startswith(_STARTS)
+    begins = points and not (_DOCUMENT.match(start) or _EXPLETIVE.match(start))
     return begins or _WITHIN.search(sentence) is not None

@@ -369,7 +369,7 @@ def summarize(
     if not job.is_ranked:
         begin(threads)  # after reading: importing the libraries takes seconds
     if job.options.model == DEFAULT:
-        documents = telling_others(documents, job.languages, note)
+        documents = telling_others(documents, job.model.use.languages, note)
     alone = len(sources) == 1 and not holds_many(sources[0], how)
     file = None
     if out is not None:

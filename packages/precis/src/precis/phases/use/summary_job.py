@@ -101,11 +101,6 @@ class LocatedJob:
         """True if a ranker chooses the sentences, which needs neither torch nor transformers."""
         return self.mode == "extract" and is_ranked(self.model)
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The languages that the model was trained on."""
-        return self.model.use.languages
-
     def made_by(self) -> dict[str, Any]:
         """Return everything that determines the summaries, JSON-ready."""
         options = self.options
