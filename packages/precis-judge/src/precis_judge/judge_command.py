@@ -133,7 +133,7 @@ def new(
     repeats: Annotated[
         float,
         typer.Option(
-            "--repeats", min=0, max=1, help="Share of pages that a judge gets twice, with sides swapped."
+            "--repeats", min=0, max=0.5, help="Share of pages that a judge gets twice, with sides swapped."
         ),
     ] = 0.1,
     gold: Annotated[
@@ -141,7 +141,7 @@ def new(
         typer.Option(
             "--gold",
             min=0,
-            max=1,
+            max=0.5,
             help="Share of control pages, where one summary belongs to another document.",
         ),
     ] = 0.1,

@@ -1,4 +1,4 @@
-"""precis: pre-train, adapt, evaluate and run abstractive summarizers.
+"""precis: pre-train, adapt, evaluate and run summarizers.
 
 The public names are imported on first use, so `import precis` costs nothing. `__init__.pyi` lists them, for this module
 and for type checkers. After `import precis`, transformers' Auto classes open folders of these models, and threads of a
