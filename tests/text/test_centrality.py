@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from precis_text.centrality import WINDOW, TermCounts, cosines, in_windows, lex_rank, text_rank
+from precis_text.centrality import WINDOW, TermCounts, _walk, cosines, in_windows, lex_rank, text_rank
 
 _DOCUMENT = [
     "The bridge at Olm was closed because a pillar had cracked.",
@@ -42,6 +42,16 @@ def test_units_without_words_and_no_units_have_scores(rank: object) -> None:
     scores = rank([[], ["a"], []])  # type: ignore[operator]
     assert np.isfinite(scores).all()
     assert scores.sum() == pytest.approx(1)
+
+
+def test_shares_are_where_a_walk_with_jumps_ends() -> None:
+    links = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]], dtype=np.float64)
+    steps = links / np.maximum(links.sum(1, keepdims=True), 1)
+    shares = np.full(4, 0.25)
+    for _ in range(300):
+        shares = 0.85 * (shares @ steps) + 0.15 / 4
+        shares /= shares.sum()
+    np.testing.assert_allclose(_walk(steps, 0.15), shares, rtol=1e-12)
 
 
 def test_long_documents_are_compared_window_by_window() -> None:

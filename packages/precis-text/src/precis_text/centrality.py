@@ -11,6 +11,7 @@ The values follow sumy's, to which tests compare them. LexRank may restart its w
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -100,9 +101,12 @@ def lex_rank(units: Sequence[Sequence[str]], *, threshold: float = 0.1, restart:
         threshold: the least cosine of two units that are linked.
         restart: probability of a jump to any unit, 0 to 1; 0 is sumy's, with which parts of a graph may lose all.
     """
-    if not units:
-        return np.zeros(0)
-    links = (cosines(TermCounts.of(units)) > threshold).astype(np.float64)
+    return lex_shares(cosines(TermCounts.of(units)), threshold=threshold, restart=restart)
+
+
+def lex_shares(alike: Floats, *, threshold: float = 0.1, restart: float = 0.15) -> Floats:
+    """Return `lex_rank` of units with these (units, units) cosines."""
+    links = (alike > threshold).astype(np.float64)
     degrees = np.maximum(links.sum(1, keepdims=True), 1)
     return _walk(links / degrees, restart)
 
@@ -114,9 +118,11 @@ def text_rank(units: Sequence[Sequence[str]], *, restart: float = 0.15) -> Float
         units: the words of each unit.
         restart: probability of a jump to any unit, 0 to 1.
     """
-    if not units:
-        return np.zeros(0)
-    terms = TermCounts.of(units)
+    return text_shares(TermCounts.of(units), restart=restart)
+
+
+def text_shares(terms: TermCounts, *, restart: float = 0.15) -> Floats:
+    """Return `text_rank` of units with these words."""
     logs = np.log(np.maximum(terms.sizes, 1))
     lengths = logs[:, None] + logs[None, :]
     links = terms.products(terms.count) / np.where(lengths > _TINY, lengths, 1.0)
@@ -130,11 +136,29 @@ def in_windows(rank: Rank, units: Sequence[Sequence[str]]) -> Floats:
 
 
 def _walk(steps: Floats, restart: float) -> Floats:
-    """Return where a walk ends with these (from, to) probabilities; a unit without links is left by a jump."""
+    """Return where a walk ends with these (from, to) probabilities; a unit without links is left by a jump.
+
+    The shares x solve s x = (1 - restart) x steps + restart / count. A unit without links passes nothing on, so that a
+    step with the share a of such units keeps s, where s^2 - s + (1 - restart) restart a = 0.
+    """
     count = len(steps)
-    shares = np.full(count, 1.0 / count)
+    if not count:
+        return np.zeros(0)
+    if not restart:
+        return _repeated(steps)
+    alone = float((steps.sum(1) == 0).mean())
+    kept = (1 + math.sqrt(1 - 4 * (1 - restart) * restart * alone)) / 2
+    system = -(1 - restart) * steps.T
+    system[np.diag_indices(count)] += kept
+    shares: Floats = np.linalg.solve(system, np.full(count, restart / count))
+    return shares / shares.sum()
+
+
+def _repeated(steps: Floats) -> Floats:
+    """Return where a walk without jumps is after many steps from all units alike."""
+    shares = np.full(len(steps), 1.0 / len(steps))
     for _ in range(_STEPS):
-        following = (1 - restart) * (shares @ steps) + restart / count
+        following = shares @ steps
         following /= max(float(following.sum()), _TINY)
         changed = float(np.abs(following - shares).sum())
         shares = following

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from precis_text.back_references import leans
 from precis_text.central_choice import content_words
-from precis_text.centrality import WINDOW, Floats, TermCounts, cosines, lex_rank, text_rank
+from precis_text.centrality import WINDOW, Floats, TermCounts, cosines, lex_shares, text_shares
 from precis_text.cohesion import announces, asks, halves
 from precis_text.units import TextUnit
 from precis_text.words import length_in_words
@@ -180,7 +180,7 @@ def _compared(words: Sequence[Sequence[str]], units: Sequence[TextUnit]) -> Tabl
     terms = TermCounts.of(words)
     alike = cosines(terms)
     others = alike - np.diag(np.diag(alike))
-    lex, text = lex_rank(words), text_rank(words)
+    lex, text = lex_shares(alike), text_shares(terms)
     frequency: Floats = np.bincount(terms.term, terms.count, minlength=len(terms.frequency)).astype(
         np.float64
     )
