@@ -67,8 +67,10 @@ CHAT = """[10:30] <ann> Hello!
 """
 
 
-def test_a_decision_is_chosen_before_what_a_scorer_prefers_and_with_its_question() -> None:
-    found = extract(CHAT, [0.2, 0.1, 0.3, 0.6, 0.5], words=24)
+def test_a_decision_is_worth_half_as_much_again_and_is_chosen_with_its_question() -> None:
+    wheel = "ann: The wheel is older than the bridge and turns slowly."
+    assert extract(CHAT, [0.2, 0.1, 0.3, 0.6, 0.5], words=24) == wheel
+    found = extract(CHAT, [0.2, 0.1, 0.5, 0.6, 0.5], words=24)
     assert found == (
         "ben: Did the town close the mill for the winter this time?\ncem: Yes. They agreed to close it on Monday."
     )

@@ -28,7 +28,7 @@ _SHORT = 0.3  # factor on the score of a shorter unit
 _QUESTION = 0.5  # factor on the score of a question without its answer
 _PAIRED = 0.8  # factor on the score of a sentence that is chosen together with the one that it points to
 _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or agrees
-_DECISION = 0.6  # share of what a score lacks to 1 that a message gains by saying what was decided
+_DECISION = 1.5  # factor on the score of a message that says what was decided
 TOGETHER = 8192  # maximum tokens of an input; more would cost too much memory for the scores of global layers
 WINDOW = 1024  # units scored together
 # Factor on the expected words: a mean of logs is below the log of the mean, and too long costs less than too short.
@@ -186,9 +186,7 @@ def _worths(
     worths = []
     for place, (unit, score, size) in enumerate(zip(units, scores, sizes, strict=True)):
         question = units[questions[place]] if place in questions else None
-        worth = score
-        if decides(unit, question):
-            worth += _DECISION * (1 - worth)
+        worth = score * (_DECISION if decides(unit, question) else 1.0)
         worth *= _QUESTION if asks(unit) else 1.0
         worth *= _SHORT if size < _FEW and question is None else 1.0
         worths.append(worth * (_COURTESY if is_courtesy(unit) else 1.0))
