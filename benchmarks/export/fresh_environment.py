@@ -2,8 +2,8 @@
 
     python -m benchmarks.export.fresh_environment EXPORTED_FOLDER [--file report.txt]
 
-The environment is made in a temporary folder. It gets the wheel of precis-onnx with what that declares: numpy,
-tokenizers, onnxruntime. pip installs these as it is configured on this machine.
+The environment is made in a temporary folder. It gets the wheels of precis-text and precis-onnx with what these
+declare, such as numpy, tokenizers and onnxruntime. pip installs these as it is configured on this machine.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = Path(__file__).resolve().parents[2] / "packages"
 _TEXT = (
     "The town council met on Monday to discuss the old bridge. Engineers had found cracks in two of its pillars. "
     "Several residents asked for a new bridge further south. The council decided to close the bridge to lorries "
@@ -32,11 +32,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as made:
         place = Path(made)
         wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-        subprocess.run([*wheel, "--wheel-dir", place, ROOT / "precis-onnx"], check=True)
+        sources = [PACKAGES / name for name in ("precis-text", "precis-onnx")]
+        subprocess.run([*wheel, "--wheel-dir", place, *sources], check=True)
         venv.create(place / "venv", with_pip=True)
         python = place / "venv" / "bin" / "python"
-        (built,) = place.glob("*.whl")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", built], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *place.glob("*.whl")], check=True)
         packages = _said([python, "-m", "pip", "list", "--format=freeze"]).split()
         size = sum(f.stat().st_size for f in (place / "venv").rglob("*") if f.is_file())
         print(f"{len(packages)} packages, {size / 1e6:,.0f} MB with pip: {' '.join(packages)}")

@@ -16,12 +16,12 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import util
 from pathlib import Path
 from typing import Any
 
 import torch
 
+import precis_onnx
 from precis.data.synthetic.corpus import make_pairs
 from precis.extract.extractor_opening import open_extractor
 from precis.generation.generation_settings import end_marks, generation_config
@@ -31,26 +31,7 @@ from precis.generation.model_metadata import load_use
 from precis.generation.summarizer import Summarizer
 from precis.phases.use.onnx_export import export_onnx
 
-ROOT = Path(__file__).resolve().parents[2]
 _TIMED = 50
-
-
-def package(place: Path) -> Any:
-    """The package precis-onnx as its wheel holds it, imported from `place`."""
-    target = place / "precis_onnx"
-    target.mkdir(parents=True)
-    for file in (ROOT / "precis-onnx" / "precis_onnx").glob("*.py"):
-        (target / file.name).write_bytes(file.read_bytes())
-    spec = util.spec_from_file_location("precis_onnx_setup", ROOT / "precis-onnx" / "setup.py")
-    assert spec is not None
-    assert spec.loader is not None
-    setup = util.module_from_spec(spec)
-    spec.loader.exec_module(setup)
-    setup.copy_shared(target)
-    sys.path.insert(0, str(place))
-    import precis_onnx
-
-    return precis_onnx
 
 
 def texts(folder: Path | None, count: int) -> list[str]:
@@ -118,7 +99,6 @@ def main() -> int:
     source = default_model() if given.model == "default" else Path(given.model)
     documents = texts(given.documents, given.count)
     with tempfile.TemporaryDirectory() as place:
-        onnx = package(Path(place) / "package")
         folder = given.exported or Path(place) / "onnx"
         if given.exported is None:
             start = time.perf_counter()
@@ -127,7 +107,7 @@ def main() -> int:
         size = sum(file.stat().st_size for file in folder.glob("*.onnx")) / 1e6
         weights = sum(file.stat().st_size for file in source.glob("*.safetensors")) / 1e6
         print(f"ONNX files {size:,.1f} MB, safetensors {weights:,.1f} MB")
-        theirs = onnx.Summarizer.from_folder(folder, threads=given.threads)
+        theirs: Any = precis_onnx.Summarizer.from_folder(folder, threads=given.threads)
         extracts = load_use(source).modes[0] == "extract"
         ours: Any = (open_extractor if extracts else Summarizer.from_pretrained)(source, device="cpu")
         if given.tokens is not None and not extracts:
