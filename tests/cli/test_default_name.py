@@ -48,12 +48,10 @@ def test_summarize_gives_what_it_gives_without_a_model(precis: Run, report: Path
 
 
 def test_summarize_warns_of_other_languages_when_it_is_named(precis: Run, tmp_path: Path) -> None:
-    german = (
-        "Der Rat traf sich am Montag. Er will die alte Br\u00fccke reparieren. Die Arbeit beginnt im Mai."
-    )
-    (tmp_path / "rat.txt").write_text(german)
-    told = precis("summarize", tmp_path / "rat.txt", "--sentences", 1, "--model", "default").err
-    assert "English" in told
+    italian = "Il consiglio si è riunito lunedì. Vuole riparare il vecchio ponte. I lavori iniziano a maggio."
+    (tmp_path / "rapporto.txt").write_text(italian, encoding="utf-8")
+    told = precis("summarize", tmp_path / "rapporto.txt", "--sentences", 1, "--model", "default").err
+    assert "seems to be Italian" in told
 
 
 def test_evaluate_names_its_row(precis: Run, pairs_file: Path, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_of_prefixes(name: str) -> None:
 
 @pytest.mark.parametrize("name", FACTS_SCALES)
 def test_of_structure_to_text(name: str) -> None:
-    assert rows()["structure-to-text", "each"] == ["", "", folders(FACTS_SCALES[name].tasks)]
+    assert rows()["structure-to-text", "all"] == ["", "", folders(FACTS_SCALES[name].tasks)]
 
 
 def test_the_four_texts_are_named() -> None:

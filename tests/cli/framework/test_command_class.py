@@ -62,7 +62,9 @@ def _value(option: Any) -> str:
     if choices is not None:
         first = next(iter(choices))
         return str(getattr(first, "value", first))  # of an enumeration or of a literal type
-    return "1" if "float" in str(kind) else "500" if "int" in str(kind) else "/nowhere"
+    if "float" in str(kind):
+        return "0.5" if (getattr(option, "min", None) or 0) <= 0.5 else "1"  # shares and temperatures
+    return "500" if "int" in str(kind) else "/nowhere"
 
 
 @pytest.mark.parametrize(
