@@ -101,8 +101,8 @@ def test_more_seeds_go_on_in_the_same_folder_and_another_precision_does_not(
 
 
 def test_seeds_are_set_wherever_a_scale_has_some() -> None:
-    scale = with_seeds(SCALES["micro"], 4)
-    assert scale.sampling_seeds == scale.ablation_seeds == (0, 1, 2, 3)
-    assert replace(scale, sampling_seeds=(0, 1, 2), ablation_seeds=(0, 1)) == SCALES["micro"]
+    scale = with_seeds(SCALES["micro"], 5)
+    assert scale.sampling_seeds == scale.ablation_seeds == (0, 1, 2, 3, 4)
+    assert replace(scale, sampling_seeds=(0, 1, 2), ablation_seeds=(0, 1, 2, 3)) == SCALES["micro"]
     with pytest.raises(UserError, match="--seeds 0: use 1 or more"):
         with_seeds(scale, 0)
