@@ -7,7 +7,9 @@
 The first command writes a page a document, with the extracts as A to D in an order of its own, and `key.json`. FOLDER
 is the former model. Twenty documents have more than 8,192 tokens; twenty are meetings, chats and threads; twenty are
 others. They are drawn from dev sets with seed 11. The second command counts what readers wrote down in
-`sixty_read.toml`. It needs no data. In a pair, a better place in the reader's order wins; equal places are ties. The
+`sixty_read.toml`, a table [[read]] a page, with the letters replaced by the systems of the key: `kind`; `main`, for
+each system "full", "part" or "none"; `dangling` and `remnants`, lists of systems; `order`, a list of lists of systems,
+the most useful first. In a pair, a better place in the reader's order wins; equal places are ties. The
 intervals of the shares are exact (Clopper-Pearson), 95%.
 """
 
@@ -168,6 +170,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for the pages")
     asked = parser.parse_args()
     if asked.out is None:
+        if not FOUND.is_file():
+            parser.error(f"no verdicts in {FOUND.name}: write the pages with --out, and have them read")
         print(counted(tomllib.loads(FOUND.read_text(encoding="utf-8"))["read"]))
         return
     if asked.data is None or asked.former is None:
