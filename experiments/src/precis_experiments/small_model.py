@@ -17,7 +17,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from precis.data.pairs.gap_sentence_pairs import principal_pairs
 from precis.data.synthetic.corpus import make_pairs
 from precis.extract.scorer_files import load_scorer, save_scorer
 from precis.generation.int8_weights import write_compact
@@ -38,6 +37,7 @@ from precis.storage.seal import write_folder
 from precis.training import Trained
 from precis.training.schedule import StableThenDecay
 from precis_experiments.experiment import pretraining_of
+from precis_experiments.gap_sentence_pairs import principal_pairs
 from precis_experiments.open_sets import SETS, TEXTS, OpenSet, Row, check_rows, pairs_of, texts_of
 from precis_text.errors import UserError
 

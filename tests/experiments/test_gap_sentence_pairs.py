@@ -1,6 +1,6 @@
 """Principal sentences share most with the rest of their passage, and stay in it."""
 
-from precis.data.pairs.gap_sentence_pairs import SENTENCES, principal_pairs, principal_sentences
+from precis_experiments.gap_sentence_pairs import SENTENCES, principal_pairs, principal_sentences
 
 RIVER = [
     "It rained on Monday and nobody went out at all.",
