@@ -61,7 +61,7 @@ def invented() -> SimpleNamespace:
     from precis.generation.summarizer import Summary
     from precis_text.units import extraction_units
 
-    def make(texts, ask, watch, hear=None):
+    def make(texts, ask, on_progress, on_partial):
         made = []
         for text in texts:
             asked = ask.length.options()

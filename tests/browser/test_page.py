@@ -37,10 +37,10 @@ def slowly(invented) -> Iterator[Running]:
     """A service that waits with its first summary until `makers.go` is set."""
     go = threading.Event()
 
-    def make(texts, ask, watch, hear):
+    def make(texts, ask, on_progress, on_partial):
         while not go.wait(0.02):
-            watch(0, 1, 0)
-        return invented.make(texts, ask, watch, hear)
+            on_progress(0, 1, 0)
+        return invented.make(texts, ask, on_progress, on_partial)
 
     one = run(
         SimpleNamespace(make=make, counter=ByWords, name="slow", modes=invented.modes, go=go, languages=())

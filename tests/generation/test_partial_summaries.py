@@ -79,7 +79,7 @@ def test_a_greedy_search_tells_each_document_how_its_summary_begins(
         short="write",
         long="truncate",
         skip_empty=True,
-        hear=lambda place, text: heard.setdefault(place, []).append(text),
+        on_partial=lambda place, text: heard.setdefault(place, []).append(text),
     )
     for place, summary in enumerate(made):
         told = heard.get(place, [])
@@ -95,6 +95,6 @@ def test_beams_tell_nothing_because_a_better_one_may_begin_otherwise() -> None:
         documents(2),
         settings=GenerationSettings(beams=2, max_tokens=40),
         short="write",
-        hear=lambda *said: heard.append(said),
+        on_partial=lambda *said: heard.append(said),
     )
     assert heard == []

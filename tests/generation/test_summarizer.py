@@ -335,7 +335,7 @@ def test_a_watcher_hears_of_the_tokens_and_changes_nothing(kind: str) -> None:
     s, heard = summarizer(kind), []
     settings = GenerationSettings(min_tokens=40, max_tokens=40)
     watched = s.summarize(
-        DOCUMENTS[:3], settings=settings, batch_size=2, watch=lambda *told: heard.append(told)
+        DOCUMENTS[:3], settings=settings, batch_size=2, on_progress=lambda *told: heard.append(told)
     )
     assert watched == s.summarize(DOCUMENTS[:3], settings=settings, batch_size=2)
     assert heard == [

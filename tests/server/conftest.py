@@ -62,11 +62,11 @@ class SlowMakers:
     def counter(self):
         return self.inner.counter()
 
-    def make(self, texts, ask: Ask, watch, hear=None):
+    def make(self, texts, ask: Ask, on_progress, on_partial):
         self.batches.append(len(texts))
         while not self.go.wait(0.01):
-            watch(0, 1, 0)
-        return self.inner.make(texts, ask, watch)
+            on_progress(0, 1, 0)
+        return self.inner.make(texts, ask, on_progress, None)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ class Recorder:
         self.batches: list[list[int]] = []
         self.go = threading.Event()
 
-    def make(self, texts, ask, watch, hear):
+    def make(self, texts, ask, on_progress, on_partial):
         self.batches.append([len(text) for text in texts])
         self.go.wait(10)
         return [NOTHING] * len(texts)
@@ -92,10 +92,10 @@ class Picky:
     def __init__(self) -> None:
         self.go, self.begun = threading.Event(), threading.Event()
 
-    def make(self, texts, ask, watch, hear):
+    def make(self, texts, ask, on_progress, on_partial):
         self.begun.set()
         while not self.go.wait(0.005):
-            watch(0, 1, 0)
+            on_progress(0, 1, 0)
         if "bad" in texts:
             raise RuntimeError("a library's own trouble")
         return [NOTHING] * len(texts)
@@ -175,13 +175,13 @@ class InPieces:
         self.read: list[int] = []
         self.between, self.go, self.begun = between, threading.Event(), threading.Event()
 
-    def make(self, texts, ask, watch, hear):
+    def make(self, texts, ask, on_progress, on_partial):
         known = sum(-(-len(text) // 10) for text in texts)
         for done in range(1, known + 1):
             self.read.append(max(map(len, texts)))
             self.begun.set()
             self.go.wait(10)
-            watch(done, known, 0 if self.between else 8)
+            on_progress(done, known, 0 if self.between else 8)
         return [NOTHING] * len(texts)
 
 

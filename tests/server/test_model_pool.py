@@ -32,7 +32,7 @@ class Fake:
     def counter(self) -> ByWords:
         return ByWords()
 
-    def make(self, texts: Any, ask: Ask, watch: Any, hear: Any = None) -> list[Any]:
+    def make(self, texts: Any, ask: Ask, on_progress: Any, on_partial: Any) -> list[Any]:
         self.asked += texts
         return [NOTHING for _ in texts]
 
@@ -59,7 +59,7 @@ def pool_of(loads: list[str]) -> Callable[..., ModelPool]:
 
 def use(pool: ModelPool, *names: str) -> None:
     for name in names:
-        pool.make(["text"], Ask(model=name, mode="abstract"), lambda *_: None)
+        pool.make(["text"], Ask(model=name, mode="abstract"), lambda *_: None, None)
 
 
 def test_without_a_bound_each_model_is_loaded_once(

@@ -14,14 +14,14 @@ def ask(words: int) -> Ask:
 
 def test_a_causal_model_and_an_endpoint_are_served_like_other_models(tmp_path):
     local = ServedModel.load(str(save_llama(tmp_path / "llama")), name="m")
-    (summary,) = local.make([BOATS], ask(20), lambda *_: None)
+    (summary,) = local.make([BOATS], ask(20), lambda *_: None, None)
     assert local.modes == ("abstract",)
     assert local.size > 100_000
     assert local.counter().count([BOATS])[0] > 50
     assert len(summary.text.split()) <= 20
     with serving(says("Ann sold Bob 3 boats.")) as server:
         remote = ServedModel.load(f"{server.address}#tiny", name="m")
-        (summary,) = remote.make([BOATS], ask(20), lambda *_: None)
+        (summary,) = remote.make([BOATS], ask(20), lambda *_: None, None)
     assert remote.size == 0
     assert remote.counter().at_least(BOATS) == len(BOATS.split())
     assert summary.text == "Ann sold Bob 3 boats."
@@ -33,7 +33,7 @@ def test_a_causal_model_and_an_endpoint_are_served_like_other_models(tmp_path):
 def test_an_answer_gives_the_reason_of_a_quotation():
     with serving(says("Ann sold Bob 3 boats. Carl paid 700 pounds for the boats.")) as server:
         remote = ServedModel.load(f"{server.address}#tiny", name="m")
-        (summary,) = remote.make([BOATS], ask(30), lambda *_: None)
+        (summary,) = remote.make([BOATS], ask(30), lambda *_: None, None)
     written, quoted = answer(0, BOATS, summary, support=False)["sentences"]
     assert written["origin"] == "written"
     assert "reason" not in written

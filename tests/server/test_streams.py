@@ -29,12 +29,12 @@ class Writer:
     def counter(self):
         return ByWords()
 
-    def make(self, texts, ask, watch, hear):
+    def make(self, texts, ask, on_progress, on_partial):
         for count in range(1, len(self.told)):
             for place in range(len(texts)):
-                hear(place, " ".join(self.told[:count]))
+                on_partial(place, " ".join(self.told[:count]))
             self.go.acquire(timeout=self.patience)
-            watch(0, 1, count)
+            on_progress(0, 1, count)
         text = " ".join(WRITTEN)
         return [Summary(text=text, document_tokens=9, tokens_read=9, summary_tokens=9) for _ in texts]
 

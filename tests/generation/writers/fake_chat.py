@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from precis.data.text.prompts import Message
-from precis.generation.writers.chat import Heard, Reply
+from precis.generation.writers.chat import OnTokens, Reply
 
 
 class FakeChat:
@@ -22,12 +22,14 @@ class FakeChat:
     def size(self, messages: Sequence[Message], answer: str) -> int:
         return sum(self.count(message.content) for message in messages)
 
-    def reply(self, messages: Sequence[Message], answer: str, *, most: int, heard: Heard | None) -> Reply:
+    def reply(
+        self, messages: Sequence[Message], answer: str, *, most: int, on_tokens: OnTokens | None
+    ) -> Reply:
         assert self.size(messages, answer) + most <= self.context, "the context is overrun"
         self.prompts.append(messages[-1].content)
         words = self.say(messages[-1].content).split(" ")
-        if heard:
-            heard(len(words[:most]))
+        if on_tokens:
+            on_tokens(len(words[:most]))
         return Reply(" ".join(words[:most]), len(words[:most]), len(words) <= most)
 
 

@@ -182,7 +182,7 @@ def test_an_interrupted_reply_closes_the_connection():
 
     with serving(endless) as server:
         with pytest.raises(KeyboardInterrupt):
-            open_writer(f"{server.address}#tiny").summarize([BOATS], words=30, watch=stop)
+            open_writer(f"{server.address}#tiny").summarize([BOATS], words=30, on_progress=stop)
         assert server.cut_off.wait(10)
 
 

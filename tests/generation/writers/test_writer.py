@@ -196,7 +196,7 @@ def test_its_reply_is_that_of_transformers_with_the_chat_template():
     )
     theirs = model.generate(**ids, max_new_tokens=9, do_sample=False)[0, ids["input_ids"].shape[1] :]
     heard: list[int] = []
-    reply = chat.reply(messages, "Summary:", most=9, heard=heard.append)
+    reply = chat.reply(messages, "Summary:", most=9, on_tokens=heard.append)
     assert reply.text == tokenizer.decode(theirs, skip_special_tokens=True)
     assert chat.size(messages, "Summary:") == ids["input_ids"].shape[1]
     assert heard[-1] == reply.tokens == len(theirs)

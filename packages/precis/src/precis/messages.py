@@ -6,10 +6,10 @@ from contextlib import contextmanager
 Notify = Callable[[str], None]
 """Called with one sentence, or one line, at a time."""
 
-Watch = Callable[[int, int, int], None]
+OnProgress = Callable[[int, int, int], None]
 """Called with inputs done, inputs known, and tokens written in the current batch."""
 
-Hear = Callable[[int, str], None]
+OnPartial = Callable[[int, str], None]
 """Called with the index of the input or document, and its summary so far."""
 
 

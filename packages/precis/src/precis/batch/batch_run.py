@@ -67,11 +67,11 @@ class BatchRun:
     address: str | None = None
     rows: int = 32
 
-    def run(self, watch: Callable[[int], object] = lambda _: None) -> Path:
+    def run(self, on_progress: Callable[[int], object] = lambda _: None) -> Path:
         """Summarize the remaining documents; return the file of all summaries.
 
         Args:
-            watch: called now and then with the number of finished documents.
+            on_progress: called now and then with the number of finished documents.
 
         Raises:
             UserError: the folder is in use for something else, or the batch was started with other settings.
@@ -86,7 +86,7 @@ class BatchRun:
                 raise UserError(f"{out / other} already exists; name another folder with --out")
             if stat_or_none(done) is None:
                 (out / "attempts").mkdir(exist_ok=True)
-                with _cluster(self), _counting(out / "parts", watch):
+                with _cluster(self), _counting(out / "parts", on_progress):
                     _summarize(self, out)
                 _assemble(out / "parts", done)
             for left in ("parts", "checkpoint", "attempts"):
@@ -210,7 +210,7 @@ def _cause(error: BaseException) -> str:
 
 
 @contextmanager
-def _counting(parts: Path, watch: Callable[[int], object]) -> Iterator[None]:
+def _counting(parts: Path, on_progress: Callable[[int], object]) -> Iterator[None]:
     """Report every second the number of documents in the parts; open each part once."""
     known: dict[Path, int] = {}
     ended = threading.Event()
@@ -220,7 +220,7 @@ def _counting(parts: Path, watch: Callable[[int], object]) -> Iterator[None]:
             for part in {*parts.glob("*.parquet")} - known.keys():
                 with suppress(OSError, arrow.ArrowInvalid):  # Ray is still writing it
                     known[part] = parquet.read_metadata(part).num_rows
-            watch(sum(known.values()))
+            on_progress(sum(known.values()))
 
     thread = threading.Thread(target=count, daemon=True)
     thread.start()

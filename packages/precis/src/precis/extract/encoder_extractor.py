@@ -20,7 +20,7 @@ from precis.extract.unit_tokens import ReadUnits, UnitTokens
 from precis.generation.input_plan import assumed_limit, input_limit
 from precis.generation.model_loader import LoadedModel
 from precis.generation.summary import How
-from precis.messages import Watch
+from precis.messages import OnProgress
 from precis.models.unit_scorer import UnitScorer
 from precis_text.errors import UserError
 from precis_text.length import Cap
@@ -72,8 +72,10 @@ class EncoderExtractor(Extractor):
         use = loaded.use
         return cls(loaded.model, loaded.tokenizer, scorer, max_source=use.max_source, languages=use.languages)
 
-    def read(self, documents: Sequence[UnitTokens], watch: Watch | None = None) -> list[EncodedUnits]:
-        return self.reader.read(documents, watch)
+    def read(
+        self, documents: Sequence[UnitTokens], on_progress: OnProgress | None = None
+    ) -> list[EncodedUnits]:
+        return self.reader.read(documents, on_progress)
 
     def open_tokenizer(self) -> PreTrainedTokenizerBase:
         return self.tokenizer

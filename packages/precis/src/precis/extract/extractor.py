@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Unpack
 from precis.data.text.encoding import portions
 from precis.extract.unit_tokens import ReadUnits, UnitTokenizer, UnitTokens
 from precis.generation.summary import NOTHING, How, Summary, kept, several
-from precis.messages import Watch
+from precis.messages import OnProgress
 from precis_text.central_choice import scores_in_language
 from precis_text.control_characters import main_part, unmarked
 from precis_text.documents.passages import Passages, text_of
@@ -43,7 +43,7 @@ class ExtractOptions(LengthOptions, FormOptions, total=False):
     form: Form | None
     length: Length | None
     skip_empty: bool
-    watch: Watch | None
+    on_progress: OnProgress | None
 
 
 class Extractor(ABC):
@@ -66,11 +66,13 @@ class Extractor(ABC):
     languages: tuple[str, ...]
 
     @abstractmethod
-    def read(self, documents: Sequence[UnitTokens], watch: Watch | None = None) -> Sequence[ReadUnits]:
+    def read(
+        self, documents: Sequence[UnitTokens], on_progress: OnProgress | None = None
+    ) -> Sequence[ReadUnits]:
         """Read documents as the scorer needs them.
 
         Args:
-            watch: called with the number of inputs read and their total.
+            on_progress: called with the number of inputs read and their total.
         """
 
     @abstractmethod
@@ -111,7 +113,7 @@ class Extractor(ABC):
         about: str | None = None,
         length: Length | None = None,
         skip_empty: bool = False,
-        watch: Watch | None = None,
+        on_progress: OnProgress | None = None,
         **lengths: Unpack[LengthOptions],
     ) -> Iterator[Summary]:
         """Yield the extracts in the order of the documents. Options are those of `Summarizer.stream`.
@@ -128,7 +130,7 @@ class Extractor(ABC):
                 is_blank = not window[place].text.strip()
                 problem = "is empty" if is_blank else "contains no tokens that the model knows"
                 raise UserError(f"document {done + place + 1} {problem}: there is nothing to summarize")
-            yield from self._together(window, found, wanted, watch)
+            yield from self._together(window, found, wanted, on_progress)
             done += len(window)
 
     def _together(
@@ -136,7 +138,7 @@ class Extractor(ABC):
         documents: Sequence[Passages],
         found: Sequence[UnitTokens | None],
         wanted: _Wanted,
-        watch: Watch | None,
+        on_progress: OnProgress | None,
     ) -> list[Summary]:
         """Return the extracts of documents that are read together."""
         to_read = {
@@ -144,7 +146,7 @@ class Extractor(ABC):
             for place, (passages, tokens) in enumerate(zip(documents, found, strict=True))
             if tokens is not None and not wanted.keeps(passages.text, tokens=tokens.document_tokens)
         }
-        read = self.read([*to_read.values()], watch)
+        read = self.read([*to_read.values()], on_progress)
         found_scores = self.scores(read, wanted.length.cap)
         chosen = {
             place: self._extract(documents[place].text, units, scores, wanted.length)

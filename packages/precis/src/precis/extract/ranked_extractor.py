@@ -14,7 +14,7 @@ from precis.extract.extractor import Extractor, UnitScores
 from precis.extract.unit_tokens import ReadUnits, UnitTokenizer, UnitTokens
 from precis.generation.model_location import ModelLocation
 from precis.generation.summary import How
-from precis.messages import Watch
+from precis.messages import OnProgress
 from precis.storage.seal import check_sealed
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError, first_line
@@ -61,10 +61,10 @@ class RankedExtractor(Extractor):
 
         return load_tokenizer(self.folder)
 
-    def read(self, documents: Sequence[UnitTokens], watch: Watch | None = None) -> list[ReadUnits]:
+    def read(self, documents: Sequence[UnitTokens], on_progress: OnProgress | None = None) -> list[ReadUnits]:
         found = [ReadUnits.whole(document) for document in documents]
-        if watch is not None:
-            watch(len(found), len(found), 0)
+        if on_progress is not None:
+            on_progress(len(found), len(found), 0)
         return found
 
     def how(self, read: ReadUnits) -> How:

@@ -22,7 +22,7 @@ from precis.generation.input_plan import fusion_limit, reading
 from precis.generation.memory_check import refuse_too_much
 from precis.generation.summary import How
 from precis.malloc import trim_heap
-from precis.messages import Watch
+from precis.messages import OnProgress
 from precis_text.selection import TOGETHER, inputs_of
 
 _LARGE = 2048  # positions of a pass that needs much memory
@@ -97,11 +97,13 @@ class UnitReader:
         """Split documents into units and tokenize them; None for one without known tokens."""
         return self.tokens.tokenize(documents)
 
-    def read(self, documents: Sequence[UnitTokens], watch: Watch | None = None) -> list[EncodedUnits]:
+    def read(
+        self, documents: Sequence[UnitTokens], on_progress: OnProgress | None = None
+    ) -> list[EncodedUnits]:
         """Read documents.
 
         Args:
-            watch: called with the number of inputs read and their total.
+            on_progress: called with the number of inputs read and their total.
         """
         inputs = [
             _Input(number, piece, sum(map(len, piece)) + len(self._before) + len(self._after))
@@ -111,8 +113,8 @@ class UnitReader:
         vectors: dict[int, Tensor] = {}
         for batch in self._batches(inputs):
             vectors.update(zip(batch, self._encode([inputs[place] for place in batch]), strict=True))
-            if watch is not None:
-                watch(len(vectors), len(inputs), 0)
+            if on_progress is not None:
+                on_progress(len(vectors), len(inputs), 0)
         parts: list[list[Tensor]] = [[] for _ in documents]
         read = [0] * len(documents)
         for place, found in enumerate(inputs):

@@ -23,19 +23,19 @@ from transformers import (
 )
 
 from precis.data.text.encoding import decode_summary
-from precis.generation.fast.fast_decoder import HEARD_EVERY, FastDecoder, Heard, why_not, without_autocast
+from precis.generation.fast.fast_decoder import TOKENS_EVERY, FastDecoder, OnTokens, why_not, without_autocast
 from precis.generation.fast.packed_linear import AsGiven, Weights
 from precis.generation.generation_settings import end_marks, generation_config
 from precis.generation.input_plan import Encoded, output_limit, reading
 from precis.generation.memory_check import refuse_too_much, too_much_is_one_line
 from precis.generation.summary import How
-from precis.messages import Hear, Watch
+from precis.messages import OnPartial, OnProgress
 from precis.tuning import attached
 from precis.tuning.discourse import most_segments
 from precis_text.config import Settings
 from precis_text.decoding_settings import GenerationSettings
 
-_TOLD_EVERY = 16  # tokens
+_PROGRESS_EVERY = 16  # tokens
 _POSITIONS = 32_768  # source tokens of a batch, padding included, so that fewer long inputs share one
 
 
@@ -109,11 +109,16 @@ class BatchDecoder:
         self._special = set(tokenizer.all_special_ids)
 
     def decode(
-        self, jobs: Sequence[Job], *, batch_size: int, watch: Watch | None = None, hear: Hear | None = None
+        self,
+        jobs: Sequence[Job],
+        *,
+        batch_size: int,
+        on_progress: OnProgress | None = None,
+        on_partial: OnPartial | None = None,
     ) -> list[Written]:
-        """Return the texts for `jobs`, in their order; `watch` receives the progress.
+        """Return the texts for `jobs`, in their order; `on_progress` receives the progress.
 
-        `hear` receives the text so far, if chosen tokens are final: in greedy search on a CPU.
+        `on_partial` receives the text so far, if chosen tokens are final: in greedy search on a CPU.
 
         Raises:
             UserError: if the requested lean loop does not support the model or the settings, or an input needs
@@ -122,17 +127,20 @@ class BatchDecoder:
         self._lean.check()  # the model may have been trained since
         results: dict[int, Written] = {}
         for rows in _batches(jobs, 1 if isinstance(self._loop, Drafting) else batch_size):
-            if watch is not None:
-                watch(len(results), len(jobs), 0)
-            teller = None if watch is None else _Teller(watch, len(results), len(jobs))
-            heard = None if hear is None else partial(self._hear, hear, rows)
-            results.update(zip(rows, self._decode([jobs[row] for row in rows], teller, heard), strict=True))
-            if watch is not None:
-                watch(len(results), len(jobs), 0)
+            if on_progress is not None:
+                on_progress(len(results), len(jobs), 0)
+            reporter = None if on_progress is None else _CountReporter(on_progress, len(results), len(jobs))
+            on_tokens = None if on_partial is None else partial(self._report_text, on_partial, rows)
+            written = self._decode([jobs[row] for row in rows], reporter, on_tokens)
+            results.update(zip(rows, written, strict=True))
+            if on_progress is not None:
+                on_progress(len(results), len(jobs), 0)
         return [results[row] for row in range(len(jobs))]
 
     @torch.no_grad()
-    def _decode(self, batch: Sequence[Job], teller: _Teller | None, heard: Heard | None) -> list[Written]:
+    def _decode(
+        self, batch: Sequence[Job], reporter: _CountReporter | None, on_tokens: OnTokens | None
+    ) -> list[Written]:
         longest = max(len(job.encoded) for job in batch)
         refuse_too_much(self._model, rows=len(batch), length=longest)
         settings = self._within_positions(batch[0].settings)
@@ -143,7 +151,7 @@ class BatchDecoder:
             self._segments([job.encoded for job in batch]),
             too_much_is_one_line(rows=len(batch), length=longest),
         ):
-            rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, teller, heard)
+            rows = self._tokens(self._inputs([job.encoded.ids for job in batch]), config, reporter, on_tokens)
         forced_at = None if config.forced_eos_token_id is None else settings.max_tokens
         return [self._written(row, end_marks(config), forced_at) for row in rows]
 
@@ -156,26 +164,26 @@ class BatchDecoder:
         ids, _ = padded([encoded.segments(count) for encoded in batch], 0)
         return attachment.segments(ids.to(self._model.device))
 
-    def _hear(self, hear: Hear, rows: Sequence[int], row: int, tokens: list[int]) -> None:
-        hear(rows[row], self._text(tokens))
+    def _report_text(self, on_partial: OnPartial, rows: Sequence[int], row: int, tokens: list[int]) -> None:
+        on_partial(rows[row], self._text(tokens))
 
     def _tokens(
         self,
         inputs: dict[str, Tensor],
         config: GenerationConfig,
-        teller: _Teller | None,
-        heard: Heard | None,
+        reporter: _CountReporter | None,
+        on_tokens: OnTokens | None,
     ) -> list[list[int]]:
         """Return rows of ids, the start token first; a row may be padded after its end mark."""
         on_cpu = self._model.device.type == "cpu"  # other devices replay a step without Python
-        processors: list[LogitsProcessor] = [teller] if teller is not None and on_cpu else []
+        processors: list[LogitsProcessor] = [reporter] if reporter is not None and on_cpu else []
         if isinstance(self._loop, Drafting):
             return [self._lean.draft(inputs["input_ids"], config, processors).tokens]
         lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
         if lean and not isinstance(self._loop, Generate):
-            return self._lean(inputs, config, processors, heard=heard)
-        if heard is not None and (config.num_beams or 1) == 1:
-            processors.append(_Hearing(heard))
+            return self._lean(inputs, config, processors, on_tokens=on_tokens)
+        if on_tokens is not None and (config.num_beams or 1) == 1:
+            processors.append(_TokenReporter(on_tokens))
         rows: Tensor = cast(Any, self._model).generate(
             **inputs, generation_config=config, logits_processor=LogitsProcessorList(processors)
         )
@@ -207,31 +215,31 @@ class BatchDecoder:
         return decode_summary(row, self._tokenizer).replace("\ufffd", "").strip()
 
 
-class _Hearing(LogitsProcessor):
+class _TokenReporter(LogitsProcessor):
     """Processor that reports the tokens of each row every few steps, and changes nothing."""
 
-    def __init__(self, heard: Heard) -> None:
-        self._heard = heard
+    def __init__(self, on_tokens: OnTokens) -> None:
+        self._on_tokens = on_tokens
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """Take (b t) ids so far and (b v) scores; return the scores."""
-        if input_ids.shape[1] % HEARD_EVERY == 0:
+        if input_ids.shape[1] % TOKENS_EVERY == 0:
             for row, tokens in enumerate(input_ids.tolist()):
-                self._heard(row, tokens)
+                self._on_tokens(row, tokens)
         return scores
 
 
-class _Teller(LogitsProcessor):
+class _CountReporter(LogitsProcessor):
     """Processor that reports the number of tokens every few steps, and changes nothing."""
 
-    def __init__(self, watch: Watch, done: int, known: int) -> None:
-        self._watch, self._done, self._known = watch, done, known
+    def __init__(self, on_progress: OnProgress, done: int, known: int) -> None:
+        self._on_progress, self._done, self._known = on_progress, done, known
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """Take (b t) ids so far and (b v) scores; return the scores."""
         written = input_ids.shape[1] - 1  # without the start token
-        if written and written % _TOLD_EVERY == 0:
-            self._watch(self._done, self._known, written)
+        if written and written % _PROGRESS_EVERY == 0:
+            self._on_progress(self._done, self._known, written)
         return scores
 
 

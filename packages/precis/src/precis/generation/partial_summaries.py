@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from precis.messages import Hear
+from precis.messages import OnPartial
 from precis_text.length import Length, beginning_of, trim
 from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words
@@ -35,11 +35,13 @@ class Beginnings:
 
     Args:
         documents: the index, the text and the maximum summary tokens of each; a word has at least one token.
-        hear: called with a document's index and the first sentences of its summary.
+        on_partial: called with a document's index and the first sentences of its summary.
     """
 
-    def __init__(self, documents: Sequence[tuple[int, str, int]], length: Length, hear: Hear) -> None:
-        self._documents, self._length, self._hear = documents, length, hear
+    def __init__(
+        self, documents: Sequence[tuple[int, str, int]], length: Length, on_partial: OnPartial
+    ) -> None:
+        self._documents, self._length, self._on_partial = documents, length, on_partial
         self._words = [length_in_words(text) for _, text, _ in documents]
         self._told = [""] * len(documents)
 
@@ -50,4 +52,4 @@ class Beginnings:
         sure = sure_beginning(text, self._length, more=more, most=self._words[job])
         if len(sure) > len(self._told[job]):
             self._told[job] = sure
-            self._hear(place, sure)
+            self._on_partial(place, sure)

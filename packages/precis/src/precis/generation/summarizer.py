@@ -39,7 +39,7 @@ from precis.generation.summary import How, Long, several
 from precis.generation.summary import Summary as Summary
 from precis.generation.summary import kept as kept
 from precis.generation.written_forms import written_forms
-from precis.messages import Hear, Watch
+from precis.messages import OnPartial, OnProgress
 from precis_text.control_characters import UNIT_MARK, main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, text_of
@@ -71,8 +71,8 @@ class StreamOptions(LengthOptions, FormOptions, total=False):
     settings: GenerationSettings | None
     batch_size: int
     skip_empty: bool
-    watch: Watch | None
-    hear: Hear | None
+    on_progress: OnProgress | None
+    on_partial: OnPartial | None
 
 
 class Summarizer:
@@ -191,8 +191,8 @@ class Summarizer:
         batch_size: int = 8,
         long: Long | None = None,
         skip_empty: bool = False,
-        watch: Watch | None = None,
-        hear: Hear | None = None,
+        on_progress: OnProgress | None = None,
+        on_partial: OnPartial | None = None,
         **lengths: Unpack[LengthOptions],
     ) -> Iterator[Summary]:
         """Yield the summaries in the order of the documents, as soon as they are written.
@@ -211,10 +211,10 @@ class Summarizer:
                 "truncate" truncates it. If None, "fie" if the model supports it, up to 32,768 tokens, else "chunk".
             skip_empty: give a document without tokens an empty summary, with 0 `document_tokens`, instead of an
                 error. A text lacks tokens if the tokenizer drops all of its characters or knows none of them.
-            watch: called with the number of inputs (or pieces) of the window that are done, their total, and the tokens
-                written in the current batch.
-            hear: called with the index of a document, from 0, and the first sentences of its summary, once they are
-                final. Only greedy search on a CPU calls it before the end; beams and GPUs do not.
+            on_progress: called with the number of inputs (or pieces) of the window that are done, their total, and the
+                tokens written in the current batch.
+            on_partial: called with the index of a document, from 0, and the first sentences of its summary, once they
+                are final. Only greedy search on a CPU calls it before the end; beams and GPUs do not.
             lengths: the length as `words`, `sentences`, `tokens`, `min_words` and `short`; see
                 `precis_text.length.LengthOptions`.
 
@@ -227,7 +227,7 @@ class Summarizer:
         if not wanted.is_plain:
             write = partial(
                 self.stream, settings=settings, instruction=instruction, batch_size=batch_size, long=long,
-                skip_empty=True, watch=watch,
+                skip_empty=True, on_progress=on_progress,
             )  # fmt: skip
             own = chosen_length(length, lengths)
             together = _WINDOW * batch_size
@@ -244,8 +244,8 @@ class Summarizer:
             batch_size=batch_size,
             long=long,
             skip_empty=skip_empty,
-            watch=watch,
-            hear=hear,
+            on_progress=on_progress,
+            on_partial=on_partial,
         )
         numbered = enumerate(map(text_of, documents), start=1)
         while window := list(islice(numbered, _WINDOW * batch_size)):
@@ -281,8 +281,10 @@ class Summarizer:
             for document, input_ in zip(documents, inputs, strict=True)
         ]
         asked = [(d.place, d.text, job.settings.max_tokens) for d, job in zip(documents, jobs, strict=True)]
-        hear = Beginnings(asked, request.length, request.hear) if request.hear else None
-        texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch, hear=hear)
+        on_partial = Beginnings(asked, request.length, request.on_partial) if request.on_partial else None
+        texts = self._decoder.decode(
+            jobs, batch_size=request.batch_size, on_progress=request.on_progress, on_partial=on_partial
+        )
         return [
             _summary(document, input_, written, request.length)
             for document, input_, written in zip(documents, inputs, texts, strict=True)
@@ -307,7 +309,7 @@ class Summarizer:
         settings = replace(limits, max_tokens=most, min_tokens=least)
         while True:
             jobs = [Job(part, settings, "whole") for part in parts]
-            texts = self._decoder.decode(jobs, batch_size=request.batch_size, watch=request.watch)
+            texts = self._decoder.decode(jobs, batch_size=request.batch_size, on_progress=request.on_progress)
             found = (f"{UNIT_MARK}{written.text}" for written in texts if written.text)  # each may be a unit
             joined = request.encode("\n".join(found) or UNIT_MARK)
             joined = replace(joined, head=parts[0].head)  # includes the first part of a two-part document
@@ -332,8 +334,8 @@ class _Request:
     batch_size: int
     long: Long | None
     skip_empty: bool
-    watch: Watch | None
-    hear: Hear | None
+    on_progress: OnProgress | None
+    on_partial: OnPartial | None
 
     def window(self, document: _Document) -> GenerationSettings:
         """Return the decoding settings for a document."""

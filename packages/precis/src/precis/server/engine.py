@@ -19,7 +19,7 @@ from typing import Protocol
 
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
-from precis.messages import Hear, Watch
+from precis.messages import OnPartial, OnProgress
 from precis.server.limits import ApiError, Limits, server_failed
 from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.errors import RunError, UserError
@@ -45,9 +45,9 @@ class Maker(Protocol):
     """A summarizer: `precis.server.model_pool.ModelPool`, or a fake in tests."""
 
     def make(
-        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None
+        self, texts: Sequence[str | Passages], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
     ) -> list[Summary]:
-        """Return the summaries of `texts`, in order; `hear` receives their first sentences."""
+        """Return the summaries of `texts`, in order; `on_partial` receives their first sentences."""
         ...
 
 
@@ -109,7 +109,7 @@ class QueuedDocument:
         """Hand the result to the waiting event loop, from any thread."""
         self._soon(self._settle, result)
 
-    def hear(self, beginning: str) -> None:
+    def report_partial(self, beginning: str) -> None:
         """Hand over the first sentences of the summary, from any thread."""
         self._soon(self._begin, beginning)
 
@@ -320,17 +320,17 @@ class Engine:
         job.finish(refused)
 
     def _make(self, batch: list[QueuedDocument]) -> None:
-        def watch(done: int, known: int, written: int) -> None:
+        def on_progress(done: int, known: int, written: int) -> None:
             if all(job.useless for job in batch):
                 raise _NobodyWaitsError
             if done < known and not written and not self._in_turn:  # between two pieces
                 self._take_turn(batch)
 
-        def hear(place: int, beginning: str) -> None:
-            batch[place].hear(beginning)
+        def on_partial(place: int, beginning: str) -> None:
+            batch[place].report_partial(beginning)
 
         try:
-            made = self._maker.make([job.document for job in batch], batch[0].ask, watch, hear)
+            made = self._maker.make([job.document for job in batch], batch[0].ask, on_progress, on_partial)
         except _NobodyWaitsError:
             for job in batch:
                 self._give_up(job)

@@ -17,7 +17,7 @@ import torch
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.malloc import trim_heap
-from precis.messages import Hear, Watch
+from precis.messages import OnPartial, OnProgress
 from precis.server.engine import Ask
 from precis.server.limits import ApiError
 from precis.server.token_counter import TokenCounter
@@ -55,7 +55,7 @@ class Served(Protocol):
         ...
 
     def make(
-        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
+        self, texts: Sequence[str | Passages], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
     ) -> list[Summary]:
         """Return the summaries of `texts`, in order."""
         ...
@@ -121,7 +121,7 @@ class ModelPool:
         return self._counters[name]
 
     def make(
-        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
+        self, texts: Sequence[str | Passages], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
     ) -> list[Summary]:
         """Return the summaries that the model of the request makes; see `ServedModel.make`.
 
@@ -133,7 +133,7 @@ class ModelPool:
         except UserError as error:
             problem = f"the model {ask.model!r} cannot be loaded again; the server's log says why"
             raise ApiError(503, "model_not_loaded", problem, retry_after=60) from error
-        return model.make(texts, ask, watch, hear)
+        return model.make(texts, ask, on_progress, on_partial)
 
     def _get(self, name: str) -> Served:
         """Return a model, which is now the most recently used one; load it if it is not in memory."""

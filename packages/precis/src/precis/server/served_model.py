@@ -16,7 +16,7 @@ from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
-from precis.messages import Hear, Watch
+from precis.messages import OnPartial, OnProgress
 from precis.server.engine import Ask
 from precis.server.token_counter import ByBytes, TokenCounter, counter_of
 from precis_text.documents.passages import Passages
@@ -99,22 +99,22 @@ class ServedModel:
         return ByBytes() if tokenizer is None else counter_of(tokenizer)
 
     def make(
-        self, texts: Sequence[str | Passages], ask: Ask, watch: Watch, hear: Hear | None = None
+        self, texts: Sequence[str | Passages], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
     ) -> list[Summary]:
         """Return the summaries of `texts`; one with 0 `document_tokens` for a text without tokens.
 
-        `hear` receives the first sentences of written summaries (`Summarizer.stream`); extracts come all at once.
+        `on_partial` receives the first sentences of written summaries (`Summarizer.stream`); extracts come all at once.
 
         Raises:
             UserError: if a document cannot be summarized with these options.
         """
-        asked: ExtractOptions = {"length": ask.length, "form": ask.form, "skip_empty": True, "watch": watch}
+        asked = ExtractOptions(length=ask.length, form=ask.form, skip_empty=True, on_progress=on_progress)
         if ask.mode == "extract":
             assert self.chooser is not None
             return self.chooser.summarize(texts, **asked)
         assert self.writer is not None
         return self.writer.summarize(
-            texts, **asked, instruction=ask.instruction, batch_size=self.batch, hear=hear
+            texts, **asked, instruction=ask.instruction, batch_size=self.batch, on_partial=on_partial
         )
 
 

@@ -30,7 +30,7 @@ from precis_text.errors import RunError
 
 if TYPE_CHECKING:
     from precis.cli.framework.console import ProgressLine
-    from precis.messages import Watch
+    from precis.messages import OnProgress
     from precis.phases.use.summaries_file import SummariesFile
     from precis.phases.use.summary_job import SummaryJob
     from precis_text.length import Length
@@ -386,10 +386,10 @@ def summarize(
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:
             note(f"{out}: already contains {sink.done:,} summaries")
-        heard: dict[str, Any] = {}
+        callbacks: dict[str, Any] = {"on_progress": _progress_callback(progress, screen, sink)}
         if sink is screen and screen.streams and job.mode == "abstract":
-            heard["hear"] = partial(_hear, screen, progress)
-        results = maker.results(sink.left(documents), watch=_watch(progress, screen, sink), **heard)
+            callbacks["on_partial"] = partial(_show_partial, screen, progress)
+        results = maker.results(sink.left(documents), **callbacks)
         for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)
@@ -405,18 +405,18 @@ def _is_large(source: str) -> bool:
     return found is not None and found.st_size > MIB
 
 
-def _watch(progress: ProgressLine, screen: Screen, sink: SummariesFile | Screen) -> Watch:
+def _progress_callback(progress: ProgressLine, screen: Screen, sink: SummariesFile | Screen) -> OnProgress:
     """Show the progress until the first output on the screen; before it, the summaries that a file already has."""
 
-    def watch(done: int, known: int, written: int) -> None:
+    def on_progress(done: int, known: int, written: int) -> None:
         if not screen.begun:
             doing = f"writing, {written} tokens" if written else "reading"
             progress(f"{sink.done:,} summaries done, {doing}" if sink.done else doing, done, known)
 
-    return watch
+    return on_progress
 
 
-def _hear(screen: Screen, progress: ProgressLine, _: int, beginning: str) -> None:
+def _show_partial(screen: Screen, progress: ProgressLine, _: int, beginning: str) -> None:
     progress.pause()
     screen.begin(beginning)
 

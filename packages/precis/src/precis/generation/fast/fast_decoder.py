@@ -61,8 +61,8 @@ _PACKERS: dict[type[PreTrainedModel], type[PackedDecoder]] = {
     ProphetNetForConditionalGeneration: PackedProphetNet,
 }
 
-HEARD_EVERY = 4  # tokens
-Heard = Callable[[int, list[int]], None]  # row of the batch, and its tokens so far, the start token first
+TOKENS_EVERY = 4  # tokens
+OnTokens = Callable[[int, list[int]], None]  # row of the batch, and its tokens so far, the start token first
 Fingerprint = tuple[tuple[int, int, float], ...]
 
 
@@ -112,7 +112,7 @@ class FastDecoder:
         config: GenerationConfig,
         processors: Sequence[LogitsProcessor] = (),
         *,
-        heard: Heard | None = None,
+        on_tokens: OnTokens | None = None,
     ) -> list[list[int]]:
         """Return the tokens of each document: the start token, the summary, and the end mark if there is one.
 
@@ -120,7 +120,7 @@ class FastDecoder:
             inputs: `input_ids` and `attention_mask` (b s), and the encoder's other inputs.
             config: complete, with `max_new_tokens`; `why_not` returns None for it.
             processors: applied after the configuration's own rules.
-            heard: receives the tokens of a greedy search during decoding, but not of replayed steps.
+            on_tokens: receives the tokens of a greedy search during decoding, but not of replayed steps.
 
         Raises:
             UserError: if the loop does not support the model or an option of `config`.
@@ -137,7 +137,7 @@ class FastDecoder:
             search = _beam_settings(config) if beams > 1 else None
             with torch.inference_mode():
                 written = self._static.decode(packed, source, valid, rules, search)
-                return _grown(packed, source, valid, rules, search, heard) if written is None else written
+                return _grown(packed, source, valid, rules, search, on_tokens) if written is None else written
 
     @torch.no_grad()
     def draft(
@@ -206,10 +206,12 @@ class FastDecoder:
         return _fingerprint(parts)
 
 
-def write(search: Search, steps: Steps, *, documents: int, heard: Heard | None = None) -> list[list[int]]:
+def write(
+    search: Search, steps: Steps, *, documents: int, on_tokens: OnTokens | None = None
+) -> list[list[int]]:
     """Return the tokens of each document from the start token to the end mark or the limit.
 
-    `heard` receives the unfinished rows every few steps. Tokens of a greedy search are final; those of beams are not.
+    `on_tokens` receives the unfinished rows every few steps. Tokens of a greedy search are final, those of beams not.
 
     Dropping rows copies the caches of the others, which costs one or two steps. It happens when a quarter of the rows
     is finished.
@@ -222,10 +224,10 @@ def write(search: Search, steps: Steps, *, documents: int, heard: Heard | None =
         search()
         over = search.outcome.over.tolist()
         open_rows = [row for row in range(len(rows)) if not over[row]]
-        if heard is not None and step % HEARD_EVERY == 0:
+        if on_tokens is not None and step % TOKENS_EVERY == 0:
             so_far = search.outcome.rows(len(rows))
             for row in open_rows:
-                heard(rows[row], so_far[row])
+                on_tokens(rows[row], so_far[row])
         if len(open_rows) > 0.75 * len(rows):
             continue
         written = search.outcome.rows(len(rows))
@@ -244,13 +246,13 @@ def _grown(
     valid: Tensor,
     rules: TokenRules,
     settings: BeamSettings | None,
-    heard: Heard | None,
+    on_tokens: OnTokens | None,
 ) -> list[list[int]]:
     """Decode in caches that grow, without padding."""
     documents, beams, room = source.shape[0], 1 if settings is None else settings.beams, int(rules.max_tokens)
     steps = Steps(packed, source, valid, beams=beams, steps=room)
     search = search_of(settings, steps, rules, place=0, documents=documents, room=room)
-    return write(search, steps, documents=documents, heard=None if beams > 1 else heard)
+    return write(search, steps, documents=documents, on_tokens=None if beams > 1 else on_tokens)
 
 
 def _beam_settings(config: GenerationConfig) -> BeamSettings:

@@ -22,7 +22,7 @@ from precis.data.text.prompts import Message
 from precis.generation.input_plan import assumed_limit, input_limit
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import ModelLocation
-from precis.generation.writers.chat import Heard, Reply
+from precis.generation.writers.chat import OnTokens, Reply
 from precis_text.errors import UserError
 
 _REPLY = "reply"
@@ -76,11 +76,13 @@ class CausalModel:
         """Return the tokens of a prompt."""
         return len(self.ids(messages, answer))
 
-    def reply(self, messages: Sequence[Message], answer: str, *, most: int, heard: Heard | None) -> Reply:
+    def reply(
+        self, messages: Sequence[Message], answer: str, *, most: int, on_tokens: OnTokens | None
+    ) -> Reply:
         """Return the reply of greedy search, of at most `most` tokens."""
         ids = torch.tensor([self.ids(messages, answer)], device=self.model.device)
         ends = self._ends()
-        watching = StoppingCriteriaList([_Watching(ids.shape[1], heard)] if heard else [])
+        reporters = StoppingCriteriaList([_CountReporter(ids.shape[1], on_tokens)] if on_tokens else [])
         with torch.inference_mode():
             found = cast(Any, self.model).generate(
                 ids,
@@ -91,7 +93,7 @@ class CausalModel:
                 num_beams=1,
                 eos_token_id=ends or None,
                 pad_token_id=ends[0] if ends else 0,
-                stopping_criteria=watching,
+                stopping_criteria=reporters,
             )
         new = found[0, ids.shape[1] :].tolist()
         text = self.tokenizer.decode(new, skip_special_tokens=True)
@@ -136,13 +138,13 @@ class CausalModel:
         return [*dict.fromkeys([*found, *([] if end is None else [end])])]
 
 
-class _Watching(StoppingCriteria):
+class _CountReporter(StoppingCriteria):
     """Tells the tokens written so far after each one."""
 
-    def __init__(self, prompt: int, heard: Heard) -> None:
-        self._prompt, self._heard = prompt, heard
+    def __init__(self, prompt: int, on_tokens: OnTokens) -> None:
+        self._prompt, self._on_tokens = prompt, on_tokens
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **_: Any) -> torch.Tensor:
         del scores
-        self._heard(int(input_ids.shape[1]) - self._prompt)
+        self._on_tokens(int(input_ids.shape[1]) - self._prompt)
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)

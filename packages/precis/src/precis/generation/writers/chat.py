@@ -17,7 +17,7 @@ _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•–—]|#{1,6}|\d{1,2}[.)])\s+", re.MULTILINE)
 _EMPHASIS = re.compile(r"(\*\*|__|`)(?=\S)(.+?)(?<=\S)\1")
 
-Heard = Callable[[int], None]
+OnTokens = Callable[[int], None]
 """Called with the number of tokens written so far; an exception of it ends the writing."""
 
 
@@ -65,7 +65,9 @@ class ChatModel(Protocol):
         """Return the tokens of a prompt."""
         ...
 
-    def reply(self, messages: Sequence[Message], answer: str, *, most: int, heard: Heard | None) -> Reply:
+    def reply(
+        self, messages: Sequence[Message], answer: str, *, most: int, on_tokens: OnTokens | None
+    ) -> Reply:
         """Return the reply, of at most `most` tokens.
 
         Raises:

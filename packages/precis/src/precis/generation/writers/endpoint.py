@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from precis.data.text.prompts import Message
-from precis.generation.writers.chat import Heard, Reply
+from precis.generation.writers.chat import OnTokens, Reply
 from precis_text.errors import RunError, UserError, first_line
 
 KEY = "PRECIS_API_KEY"
@@ -101,7 +101,9 @@ class Endpoint:
         del answer
         return sum(self.count(message.content) + _AROUND for message in messages)
 
-    def reply(self, messages: Sequence[Message], answer: str, *, most: int, heard: Heard | None) -> Reply:
+    def reply(
+        self, messages: Sequence[Message], answer: str, *, most: int, on_tokens: OnTokens | None
+    ) -> Reply:
         """Return the reply; it repeats the request once after a broken stream.
 
         Raises:
@@ -120,21 +122,21 @@ class Endpoint:
         }
         least = sum(len(message.content.split()) for message in messages)
         try:
-            return self._asked(body, least, heard)
+            return self._asked(body, least, on_tokens)
         except _BrokenError:
             try:
-                return self._asked(body, least, heard)
+                return self._asked(body, least, on_tokens)
             except _BrokenError as error:
                 raise RunError(f"{self._base}: the reply broke off twice: {error}") from error
 
-    def _asked(self, body: dict[str, Any], least: int, heard: Heard | None) -> Reply:
+    def _asked(self, body: dict[str, Any], least: int, on_tokens: OnTokens | None) -> Reply:
         stream = _Stream(self._base)
         try:
             with self._opened(body) as answer:
                 for line in answer.iter_lines():
                     stream.take(line)
-                    if heard and stream.tokens:
-                        heard(stream.tokens)
+                    if on_tokens and stream.tokens:
+                        on_tokens(stream.tokens)
                     if stream.done:
                         break
         except httpx.TimeoutException as error:

@@ -16,7 +16,7 @@ from precis.generation.summary import NOTHING, How, Long, Summary, kept, several
 from precis.generation.writers.chat import ChatModel, plain_reply
 from precis.generation.writers.reading import Choose, Readable, by_centrality, longest_start
 from precis.generation.written_forms import written_forms
-from precis.messages import Watch
+from precis.messages import OnProgress
 from precis_text.control_characters import main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, text_of
@@ -106,8 +106,8 @@ class Writer:
             long: how to read a document that does not fit the context: the best "passages" in their order (the
                 default), in pieces ("chunk"), whose summaries are summarized, or its start ("truncate").
             skip_empty: give a document without words an empty summary, with 0 `document_tokens`.
-            watch: called with 0, 1, and the tokens written so far.
-            hear: called once for each document, with its index and its summary.
+            on_progress: called with 0, 1, and the tokens written so far.
+            on_partial: called once for each document, with its index and its summary.
 
         Raises:
             UserError: if a document is empty (the error gives its number), an option does not fit, or the prompt does
@@ -125,8 +125,10 @@ class Writer:
         given = get("instruction")
         instruction = self.instruction if given is None else given
         prompt = Prompt(form=wanted.name, question=wanted.about, instruction=instruction)
-        asked = _Asked(prompt, get("settings") or self.settings, get("long") or "passages", get("watch"))
-        hear = get("hear")
+        asked = _Asked(
+            prompt, get("settings") or self.settings, get("long") or "passages", get("on_progress")
+        )
+        on_partial = get("on_partial")
         if wanted.is_plain:
             made = self._plain(documents, asked, own, skip_empty=skip_empty)
         else:
@@ -137,8 +139,8 @@ class Writer:
             )  # fmt: skip
         for number, summary in enumerate(made):
             shown = _still_shown(summary)
-            if hear and shown.text:
-                hear(number, shown.text)
+            if on_partial and shown.text:
+                on_partial(number, shown.text)
             yield shown
 
     def _plain(
@@ -187,7 +189,7 @@ class Writer:
         """Return a document with the units that may be read, and the prompts about it."""
         prompt = replace(asked.prompt, language=self._language(text), length=length)
         window = decoding_window(asked.settings, length, ratio=tokens_per_word(tokens, text), document=tokens)
-        turn = _Turn(self.chat, prompt, min(window.max_tokens, self.chat.context // 4), asked.watch)
+        turn = _Turn(self.chat, prompt, min(window.max_tokens, self.chat.context // 4), asked.on_progress)
         return Readable(text, for_readers(text, extraction_units(text))), turn
 
     def prompt_for(self, document: str) -> DocumentPrompt:
@@ -298,7 +300,7 @@ class _Asked:
     prompt: Prompt
     settings: GenerationSettings
     long: Long
-    watch: Watch | None
+    on_progress: OnProgress | None
 
 
 @dataclass(frozen=True)
@@ -318,7 +320,7 @@ class _Turn:
     chat: ChatModel
     prompt: Prompt
     most: int
-    watch: Watch | None
+    on_progress: OnProgress | None
 
     def messages(self, text: str) -> list[Message]:
         """Return the prompt with a text."""
@@ -339,12 +341,12 @@ class _Turn:
 
     def reply(self, text: str) -> tuple[str, int, bool]:
         """Return the reply as plain text, its tokens, and whether the model ended it."""
-        watch = self.watch
+        on_progress = self.on_progress
         reply = self.chat.reply(
             self.messages(text),
             self.prompt.answer,
             most=self.most,
-            heard=None if watch is None else lambda tokens: watch(0, 1, tokens),
+            on_tokens=None if on_progress is None else lambda tokens: on_progress(0, 1, tokens),
         )
         return plain_reply(reply.text), reply.tokens, reply.ended
 

@@ -20,7 +20,7 @@ from precis.data.text.prompts import Message
 from precis.evaluation.rouge import Rouge
 from precis.generation.summary import Summary
 from precis.generation.writers.causal_model import CausalModel
-from precis.generation.writers.chat import Heard, Reply
+from precis.generation.writers.chat import OnTokens, Reply
 from precis.generation.writers.reading import Choose
 from precis.generation.writers.writer import Check, Writer
 from precis.objectives.causal import CausalSummary
@@ -105,9 +105,11 @@ class _Remembering:
         self.control, self.parts, self.tokenizer = chat.control, chat.parts, chat.tokenizer
         self.count, self.size = chat.count, chat.size
 
-    def reply(self, messages: Sequence[Message], answer: str, *, most: int, heard: Heard | None) -> Reply:
+    def reply(
+        self, messages: Sequence[Message], answer: str, *, most: int, on_tokens: OnTokens | None
+    ) -> Reply:
         """Return the reply."""
         key = (*messages, answer, most)
         if key not in self._replies:
-            self._replies[key] = self._chat.reply(messages, answer, most=most, heard=heard)
+            self._replies[key] = self._chat.reply(messages, answer, most=most, on_tokens=on_tokens)
         return self._replies[key]

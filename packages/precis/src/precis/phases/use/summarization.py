@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from precis.extract.extractor import AHEAD, Extractor
 from precis.generation.summary import Long, Summary
-from precis.messages import Hear, Watch
+from precis.messages import OnPartial, OnProgress
 from precis.phases.use.input_documents import CONTINUE, Document
 from precis_text.control_characters import unmarked
 from precis_text.documents.passages import Passages
@@ -121,8 +121,8 @@ def summarize_documents(
     beams: int | None = None,
     batch_size: int = 8,
     keep_going: bool = False,
-    watch: Watch | None = None,
-    hear: Hear | None = None,
+    on_progress: OnProgress | None = None,
+    on_partial: OnPartial | None = None,
 ) -> Iterator[Result]:
     """Yield results in the order of the documents, as they come.
 
@@ -130,7 +130,7 @@ def summarize_documents(
         length, form, instruction, long: see `Summarizer.stream`.
         beams: width of the search; if None, the summarizer's own.
         keep_going: yield a result with the reason for a document without a summary; else raise the error.
-        hear: called with a document's index in its batch window, and the first sentences of its summary; see
+        on_partial: called with a document's index in its batch window, and the first sentences of its summary; see
             `Summarizer.stream`.
 
     Raises:
@@ -147,8 +147,8 @@ def summarize_documents(
         long=long,
         batch_size=batch_size,
         skip_empty=True,
-        watch=watch,
-        hear=hear,
+        on_progress=on_progress,
+        on_partial=on_partial,
     )
     return _results(documents, write, together=_WINDOW * batch_size, keep_going=keep_going)
 
@@ -165,10 +165,10 @@ def extract_documents(
     length: Length = ANY_LENGTH,
     form: Form = PARAGRAPH,
     keep_going: bool = False,
-    watch: Watch | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Iterator[Result]:
     """Yield summaries of chosen sentences; otherwise like `summarize_documents`."""
-    choose = partial(extractor.stream, length=length, form=form, skip_empty=True, watch=watch)
+    choose = partial(extractor.stream, length=length, form=form, skip_empty=True, on_progress=on_progress)
     return _results(documents, choose, characters=AHEAD, keep_going=keep_going)
 
 

@@ -31,7 +31,7 @@ class SummaryMaker:
     """A loaded model.
 
     Attributes:
-        results: yields the results of an iterable of documents, in order; calls `watch` and `hear` with the progress.
+        results: yields the results of documents, in their order; calls `on_progress` and `on_partial`.
         max_source: the longest input in tokens that the model reads at once.
         limit_is_assumed: whether that limit of a writing model is assumed and not declared.
     """
