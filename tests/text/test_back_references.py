@@ -1,8 +1,8 @@
-"""English sentences that begin with a word that points back lean on the one before."""
+"""English sentences that begin with a word that points back refer back to the one before."""
 
 import pytest
 
-from precis_text.back_references import leans
+from precis_text.back_references import has_back_reference
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ from precis_text.back_references import leans
         "This bridge is new.",
     ],
 )
-def test_sentences_that_point_back_lean(sentence: str) -> None:
-    assert leans(sentence)
+def test_sentences_that_point_back_have_a_back_reference(sentence: str) -> None:
+    assert has_back_reference(sentence)
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_sentences_that_point_back_lean(sentence: str) -> None:
     ],
 )
 def test_other_sentences_stand_alone(sentence: str) -> None:
-    assert not leans(sentence)
+    assert not has_back_reference(sentence)

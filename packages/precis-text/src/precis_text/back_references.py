@@ -52,7 +52,7 @@ _LONGEST = 6  # words that decide how a sentence starts
 _WITHIN = re.compile(r", (?:however|though|too|therefore|then)[,.;]", re.IGNORECASE)
 
 
-def leans(sentence: str) -> bool:
+def has_back_reference(sentence: str) -> bool:
     """Check whether a sentence starts with a word that points back, or contains one between commas.
 
     "This paper" and the like point to the document itself, so that they do not count.

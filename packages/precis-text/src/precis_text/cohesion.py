@@ -1,7 +1,7 @@
 """Incomplete units of a document, which a summary cannot quote without their neighbours.
 
 An incomplete unit announces the next one, has one end of a quotation, continues a sentence that a line break split,
-or asks a question. `leaning` finds complete sentences that point back.
+or asks a question. `back_references` finds complete sentences that point back.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 
-from precis_text.back_references import leans
+from precis_text.back_references import has_back_reference
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
@@ -66,7 +66,7 @@ def _asks(message: str) -> bool:
 
 def _depends(answer: str) -> bool:
     words = unicode_words(answer.lower())
-    return len(words) < _FEW or words[0] in _ANSWERS or leans(answer)
+    return len(words) < _FEW or words[0] in _ANSWERS or has_back_reference(answer)
 
 
 def _message(unit: TextUnit) -> str:

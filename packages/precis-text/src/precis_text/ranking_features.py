@@ -21,7 +21,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from precis_text.back_references import leans
+from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
 from precis_text.centrality import WINDOW, Floats, TermCounts, cosines, lex_shares, text_shares
 from precis_text.cohesion import announces, asks, halves
@@ -137,7 +137,7 @@ def _form(units: Sequence[TextUnit], sizes: Floats) -> Table:
         "quotation": _floats('"' in text or "“" in text for text in texts),
         "colon": _floats(":" in text for text in texts),
         "question": _floats(map(asks, units)),
-        "refers_back": _floats(map(leans, texts)),
+        "refers_back": _floats(map(has_back_reference, texts)),
         "half": _floats(halves(units)),
         "announces": _floats(map(announces, units)),
         "speaker": _floats(bool(unit.speaker) for unit in units),

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Protocol
 
-from precis_text.back_references import leans
+from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces, asks, goes_on, halves, is_part
 from precis_text.exchanges import decides, is_courtesy, questions_of_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
@@ -261,21 +261,21 @@ class _Waiting:
 
 def _needed(units: Sequence[TextUnit], place: int, out: Sequence[bool], *, is_written: bool) -> int | None:
     """Return the neighbour without which a unit says nothing, or None. A unit that is out is never chosen."""
-    if _leans_back(units, place, is_written=is_written):
+    if _refers_back(units, place, is_written=is_written):
         return place - 1
     if not announces(units[place]):
         return None
     following = place + 1
     if following == len(units) or out[following]:
         return place  # what it announces is never chosen, so that it is not either
-    return None if _leans_back(units, following, is_written=is_written) else following
+    return None if _refers_back(units, following, is_written=is_written) else following
 
 
-def _leans_back(units: Sequence[TextUnit], place: int, *, is_written: bool) -> bool:
+def _refers_back(units: Sequence[TextUnit], place: int, *, is_written: bool) -> bool:
     if not place:
         return False
     unit = units[place]
-    return leans(unit.text) or (is_written and goes_on(units[place - 1], unit))
+    return has_back_reference(unit.text) or (is_written and goes_on(units[place - 1], unit))
 
 
 def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:

@@ -14,7 +14,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from precis_text.back_references import leans
+from precis_text.back_references import has_back_reference
 from precis_text.cohesion import asks, is_part
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.length import Length
@@ -27,7 +27,7 @@ _APART = 5  # least units of a topic
 _DEEP = 0.5  # standard deviations of a gap's depth above the mean that divide two topics
 _LONGER = 3  # least letters of a word that is compared
 _FEW_WORDS = 4  # fewest words of a sentence that stands for a section
-_TELLING = 0.5  # factor on a sentence that leans on another one
+_TELLING = 0.5  # factor on a sentence that refers back to another one
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _best(source: ScoredText, section: Section) -> int | None:
     """Return the unit of a section that says most; None if there are only headings and asides."""
     worth = {
         place: source.scores[place]
-        * (_TELLING if leans(source.units[place].text) or asks(source.units[place]) else 1.0)
+        * (_TELLING if has_back_reference(source.units[place].text) or asks(source.units[place]) else 1.0)
         for place in range(section.start, section.stop)
         if not (source.units[place].heading or source.units[place].aside or is_part(source.units[place]))
         if len(source.units[place].text.split()) >= _FEW_WORDS

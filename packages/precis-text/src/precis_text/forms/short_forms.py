@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import ClassVar, final
 
-from precis_text.back_references import leans
+from precis_text.back_references import has_back_reference
 from precis_text.cohesion import asks, is_part
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.length import Length, Sentences, Words
@@ -94,8 +94,8 @@ class Tldr(Form):
             return lines
         best, second = sorted(lines, key=lambda line: line.worth, reverse=True)[:2]
         is_weak = second.worth < _SECOND * best.worth and length_in_words(best.shown) >= _ENOUGH
-        leans_on_it = best.start > second.start and leans(best.shown)
-        return [best] if is_weak and not leans_on_it else lines
+        refers_to_it = best.start > second.start and has_back_reference(best.shown)
+        return [best] if is_weak and not refers_to_it else lines
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return running text."""
@@ -179,13 +179,13 @@ def _title(source: ScoredText) -> TextUnit | None:
 
 
 def _headlines(source: ScoredText) -> list[FormLine]:
-    """Return the units that may be a headline: good ones that do not lean on others, or the best one."""
+    """Return the units that may be a headline: good ones that do not refer back to others, or the best one."""
     (best,) = chosen_lines(source, Length(cap=Sentences(count=1)))[:1]
     found = [
         line_of(source, unit, shown=shown_texts([unit])[0], worth=score)
         for unit, score in zip(source.units, source.scores, strict=True)
         if score >= _GOOD * best.worth
-        if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or leans(unit.text))
+        if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or has_back_reference(unit.text))
         if len(unit.text.split()) >= _HEADLINE_WORDS
     ]
     return found or [best]
