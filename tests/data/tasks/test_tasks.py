@@ -12,7 +12,7 @@ from typing import Any
 import datasets
 import pytest
 
-from precis.data.pairs.dataset_adapters import LAYOUTS
+from precis.data.pairs.dataset_adapters import ADAPTERS
 from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import ReadReport, available_splits
 from precis.data.tasks.instructions import KINDS
@@ -272,7 +272,7 @@ READ_FROM_AUTHORS = {
 }
 QUESTIONS = [name for name, task in TASKS.items() if task.kind == "question"]
 PARALLEL = [name for name, task in TASKS.items() if task.folder == "multi30k"]
-SCORED_ON_DEV = [name for name, task in TASKS.items() if task.scheme in LAYOUTS]
+SCORED_ON_DEV = [name for name, task in TASKS.items() if task.scheme in ADAPTERS]
 ON_HUB = [name for name, task in TASKS.items() if task.hub]
 LOCAL_ONLY = [name for name, task in TASKS.items() if not task.hub]
 
@@ -545,7 +545,7 @@ def test_each_task_reads_the_real_files_that_are_at_hand(name: str) -> None:
         pytest.skip(f"no files of {name}")
     found = resolve(task(name), shelf)
     splits = (
-        ("train", "test") if task(name).scheme in LAYOUTS else available_splits(folder, task(name).scheme)
+        ("train", "test") if task(name).scheme in ADAPTERS else available_splits(folder, task(name).scheme)
     )
     for split in splits:
         pairs = list(replace(found, split=split).read(limit=50, skip_bad=True))

@@ -35,8 +35,8 @@ GLUE_FOLDER = "glue"  # a folder with files of several tasks, such as SST-2.trai
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
-    """The functions and names with which a scheme reads its files.
+class DatasetAdapter:
+    """The functions and names with which a scheme reads its data set.
 
     Attributes:
         rows: converts rows to rows of pairs.
@@ -53,9 +53,9 @@ class Layout:
     prefix: str = ""
 
 
-def _glue(name: str, *, held: str = "dev") -> Layout:
+def _glue(name: str, *, held: str = "dev") -> DatasetAdapter:
     task = GLUE[name]
-    return Layout(
+    return DatasetAdapter(
         rows=partial(glue_rows, task=task),
         read=partial(read_glue_file, task=task),
         held=held,
@@ -80,13 +80,13 @@ def _of_categories(split: str, rows: Iterable[Row], *, unseen: bool) -> Iterator
         yield Row(f"all {read:,} rows", problem=f"none has {what} category")
 
 
-def _webnlg(*, unseen: bool) -> Layout:
-    return Layout(rows=iter, held="webnlg_test", part=partial(_of_categories, unseen=unseen))
+def _webnlg(*, unseen: bool) -> DatasetAdapter:
+    return DatasetAdapter(rows=iter, held="webnlg_test", part=partial(_of_categories, unseen=unseen))
 
 
-LAYOUTS: Mapping[str, Layout] = {
-    "squad-qa:": Layout(rows=answer_rows),
-    "persona:": Layout(rows=response_rows),
+ADAPTERS: Mapping[str, DatasetAdapter] = {
+    "squad-qa:": DatasetAdapter(rows=answer_rows),
+    "persona:": DatasetAdapter(rows=response_rows),
     "webnlg-seen:": _webnlg(unseen=False),
     "webnlg-unseen:": _webnlg(unseen=True),
     **{f"glue-{name}:": _glue(name) for name in GLUE},
@@ -97,7 +97,7 @@ LAYOUTS: Mapping[str, Layout] = {
 
 def split_scheme(source: str) -> tuple[str, str]:
     """Split a source into (scheme, place); the scheme is "" if the rows are pairs."""
-    for scheme in (DU, ZHAO, *LAYOUTS):
+    for scheme in (DU, ZHAO, *ADAPTERS):
         if source.startswith(scheme):
             return scheme, source.removeprefix(scheme)
     return "", source
@@ -105,7 +105,7 @@ def split_scheme(source: str) -> tuple[str, str]:
 
 def prefix_of(scheme: str) -> str:
     """Return the prefix of the names of splits in a folder of several tasks, or an empty string."""
-    return LAYOUTS[scheme].prefix if scheme in LAYOUTS else ""
+    return ADAPTERS[scheme].prefix if scheme in ADAPTERS else ""
 
 
 def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
@@ -122,4 +122,4 @@ def splits_cut(scheme: str, place: str, own: Iterable[str]) -> dict[str, Cut]:
     if scheme in (DU, ZHAO):
         return question_generation.splits_cut(scheme, place, own)
     train = {"train": Cut(split="train")} if "train" in own else {}
-    return {**train, "test": Cut(split=LAYOUTS[scheme].held)}
+    return {**train, "test": Cut(split=ADAPTERS[scheme].held)}

@@ -20,7 +20,7 @@ from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
 
-from precis.data.pairs.dataset_adapters import LAYOUTS, Layout, prefix_of, split_scheme, splits_cut
+from precis.data.pairs.dataset_adapters import ADAPTERS, DatasetAdapter, prefix_of, split_scheme, splits_cut
 from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
 from precis.data.pairs.question_generation import TITLES, question_rows
 from precis.data.rows.hub import PREFIX, hub_splits, read_hub
@@ -190,8 +190,8 @@ def _names(split: str) -> tuple[str, ...]:
 def _open_source(source: str | Path, split: str | None, *, stream: bool) -> tuple[str, Iterator[Row]]:
     """Return the name of the source in messages, and its rows."""
     scheme, place = split_scheme(str(source))
-    if scheme in LAYOUTS:
-        return _open_layout(LAYOUTS[scheme], scheme, place, split, stream=stream)
+    if scheme in ADAPTERS:
+        return _open_dataset(ADAPTERS[scheme], scheme, place, split, stream=stream)
     if scheme:
         return _open_questions(scheme, place, split, stream=stream)
     if isinstance(source, str) and source.startswith(PREFIX):
@@ -217,24 +217,24 @@ def _open_questions(scheme: str, place: str, split: str | None, *, stream: bool)
     return where, question_rows(rows, titles=cuts[name].titles, merge=name != "train", where=where)
 
 
-def _open_layout(
-    layout: Layout, scheme: str, place: str, split: str | None, *, stream: bool
+def _open_dataset(
+    adapter: DatasetAdapter, scheme: str, place: str, split: str | None, *, stream: bool
 ) -> tuple[str, Iterator[Row]]:
     path = Path(place)
     if not place.startswith(PREFIX) and not is_folder(path):
-        return place, layout.part("test", layout.rows(layout.read(path)))
+        return place, adapter.part("test", adapter.rows(adapter.read(path)))
     cuts = splits_cut(scheme, place, ["train"])
     if split not in cuts:
         asked = f"no split {split!r}; it" if split else "name the split to read; it"
-        told = "" if "test" in layout.held else " (test is the published dev set)"
+        told = "" if "test" in adapter.held else " (test is the published dev set)"
         raise UserError(f"{place}: {asked} has {', '.join(cuts)}{told}")
     names = _names(cuts[split].split)
     if place.startswith(PREFIX):
-        return place, layout.part(split, layout.rows(read_hub(place, names, stream=stream)))
-    files = _split_files(path, names, layout.prefix)
+        return place, adapter.part(split, adapter.rows(read_hub(place, names, stream=stream)))
+    files = _split_files(path, names, adapter.prefix)
     if not files:
         raise UserError(f"{path}: no {' or '.join(names)} file (extensions: {', '.join(known_endings())})")
-    return str(files[0]), layout.part(split, layout.rows(layout.read(files[0])))
+    return str(files[0]), adapter.part(split, adapter.rows(adapter.read(files[0])))
 
 
 def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
@@ -286,7 +286,7 @@ def _unread(source: str | Path, where: str) -> list[str]:
     """List names in a folder that are read neither from `where` nor as another of its splits."""
     scheme, place = split_scheme(str(source))
     folder = Path(place)
-    if scheme in LAYOUTS or place.startswith(PREFIX) or not is_folder(folder):
+    if scheme in ADAPTERS or place.startswith(PREFIX) or not is_folder(folder):
         return []
     documents = document_files(folder)
     if documents:
