@@ -4,7 +4,7 @@ import pytest
 
 from precis.generation import partial_summaries
 from precis.generation.decoder_batches import Generate, Lean
-from precis.generation.partial_summaries import Beginnings, sure_beginning
+from precis.generation.partial_summaries import PartialSummaries, sure_beginning
 from precis.generation.summarizer import Summarizer
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.length import Length, Sentences, Words, trim
@@ -54,7 +54,7 @@ def test_nothing_is_sure_while_the_document_may_still_be_given_back() -> None:
 
 def test_each_beginning_is_told_once() -> None:
     told = []
-    notify = Beginnings([(7, "a b c", 50)], Length(short="write"), lambda *heard: told.append(heard))
+    notify = PartialSummaries([(7, "a b c", 50)], Length(short="write"), lambda *heard: told.append(heard))
     for text in ("Ann sings.", "Ann sings. Bob goes on", "Ann sings. Bob goes on and"):
         notify(0, text)
     assert told == [(7, "Ann sings.")]

@@ -30,7 +30,7 @@ def sure_beginning(text: str, length: Length, *, more: int, most: int) -> str:
     return found.text if is_kept and found.finished else ""
 
 
-class Beginnings:
+class PartialSummaries:
     """Callback that reports each new sentence once.
 
     Args:

@@ -33,7 +33,7 @@ from precis.generation.input_plan import (
 )
 from precis.generation.model_loader import LoadedModel, load_model
 from precis.generation.model_location import ModelLocation, locate
-from precis.generation.partial_summaries import Beginnings
+from precis.generation.partial_summaries import PartialSummaries
 from precis.generation.summary import NOTHING as NOTHING
 from precis.generation.summary import How, Long, several
 from precis.generation.summary import Summary as Summary
@@ -281,7 +281,7 @@ class Summarizer:
             for document, input_ in zip(documents, inputs, strict=True)
         ]
         asked = [(d.place, d.text, job.settings.max_tokens) for d, job in zip(documents, jobs, strict=True)]
-        on_partial = Beginnings(asked, request.length, request.on_partial) if request.on_partial else None
+        on_partial = request.on_partial and PartialSummaries(asked, request.length, request.on_partial)
         texts = self._decoder.decode(
             jobs, batch_size=request.batch_size, on_progress=request.on_progress, on_partial=on_partial
         )

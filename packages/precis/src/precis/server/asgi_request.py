@@ -122,7 +122,7 @@ class Exchange:
         """Receive the next part of the body, or after its end the client's disconnect.
 
         Raises:
-            Refused: if the body is too large or too slow, or its bytes exceed the room.
+            ApiError: if the body is too large or too slow, or its bytes exceed the room.
         """
         if self._complete:
             return await self._receive()

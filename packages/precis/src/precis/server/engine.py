@@ -182,7 +182,7 @@ class Engine:
             passages: the files that the texts come from, if they do.
 
         Raises:
-            Refused: if the queue is full, or the service is stopping.
+            ApiError: if the queue is full, or the service is stopping.
         """
         loop = asyncio.get_running_loop()
         with self._changed:

@@ -96,7 +96,7 @@ class Limits(Settings):
         """Refuse documents by what is known without their tokens.
 
         Raises:
-            Refused: if there are too many documents, one is empty or no text, or is certainly too long.
+            ApiError: if there are too many documents, one is empty or no text, or is certainly too long.
         """
         if len(texts) > self.documents:
             raise ApiError(
@@ -119,7 +119,7 @@ class Limits(Settings):
         """Refuse documents by their tokens.
 
         Raises:
-            Refused: if one is too long, or all of them exceed the queue.
+            ApiError: if one is too long, or all of them exceed the queue.
         """
         for number, count in enumerate(counts, start=1):
             if count > self.tokens:

@@ -48,7 +48,7 @@ class InputItem(BaseModel):
         """Return the message's text.
 
         Raises:
-            Refused: if a part is not text.
+            ApiError: if a part is not text.
         """
         if self.content is None:
             problem = f"the {self.role} message lacks content"
@@ -187,7 +187,7 @@ async def _stream(
             yield part
         sent = ""
         try:
-            async for beginning in service.beginnings(job):
+            async for beginning in service.partial_summaries(job):
                 yield form.delta(beginning[len(sent) :]) if beginning else WORKING
                 sent = beginning or sent
             summary = await service.result(job)

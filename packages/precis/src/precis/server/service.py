@@ -46,7 +46,7 @@ class Service:
         """Return the name of the model that a request names; if None, the first.
 
         Raises:
-            Refused: if this server does not have it.
+            ApiError: if this server does not have it.
         """
         names = self.models.names
         if name is not None and name not in names:
@@ -67,7 +67,7 @@ class Service:
         """Return the options of a request as a value.
 
         Raises:
-            Refused: if the model is unknown, or an option is invalid.
+            ApiError: if the model is unknown, or an option is invalid.
         """
         named = self.model(model)
         try:
@@ -117,7 +117,7 @@ class Service:
         self.limits.check_tokens(counts, param=param)
         return [max(1, count) for count in counts]
 
-    async def beginnings(self, job: QueuedDocument) -> AsyncIterator[str]:
+    async def partial_summaries(self, job: QueuedDocument) -> AsyncIterator[str]:
         """Yield the first sentences of a summary whenever there are more, and "" after some seconds of silence."""
         while not job.done.done() and (left := job.deadline - time.monotonic()) > 0:
             try:
@@ -133,7 +133,7 @@ class Service:
         """Wait for a summary.
 
         Raises:
-            Refused: if it failed or is late.
+            ApiError: if it failed or is late.
         """
         try:
             left = max(0.0, job.deadline - time.monotonic()) + 1

@@ -149,7 +149,7 @@ async def _events(
         for index, job in enumerate(jobs):
             source, sent = None, 0
             try:
-                async for beginning in service.beginnings(job):
+                async for beginning in service.partial_summaries(job):
                     if not beginning:
                         yield WORKING
                         continue
