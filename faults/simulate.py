@@ -234,7 +234,7 @@ def _summarize_here(batch: Any, out: Path) -> None:
     for half in parts.glob("*.half"):
         half.unlink()
     done = {name for part in parts.glob("*.parquet") for name in parquet.read_table(part)["id"].to_pylist()}
-    worker = Worker(batch.making, out / "attempts", "simulated")
+    worker = Worker(batch.job, out / "attempts", "simulated")
     for task in DocumentSource(batch.files, batch.how).get_read_tasks(1):
         for block in task():
             left = [number for number, name in enumerate(block["id"].to_pylist()) if name not in done]

@@ -17,7 +17,7 @@ from precis.batch.summaries_check import verify
 from precis.messages import silent
 from precis.phases.use.input_documents import Document, Reading, read_documents
 from precis.phases.use.summarization import Result
-from precis.phases.use.summary_job import SummaryJob, SummaryMaker
+from precis.phases.use.summary_job import LoadedJob, SummaryJob
 from precis_text.errors import UserError
 from precis_text.length import make_length
 from tests.document_files import epub
@@ -41,7 +41,7 @@ def shelf(tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def making(tmp_path_factory: pytest.TempPathFactory) -> SummaryJob:
+def job(tmp_path_factory: pytest.TempPathFactory) -> SummaryJob:
     model = save("zcodepp", tmp_path_factory.mktemp("models") / "tiny")
     return SummaryJob(model=str(model), length=make_length(words=5), writing={"beams": 1})
 
@@ -107,9 +107,9 @@ def test_missing_empty_and_repeated_places_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_worker_gives_the_summaries_of_the_command_and_a_status(
-    shelf: list[str], making: SummaryJob, precis_summaries: dict[str, str], tmp_path: Path
+    shelf: list[str], job: SummaryJob, precis_summaries: dict[str, str], tmp_path: Path
 ) -> None:
-    worker = Worker(making, tmp_path, "now")
+    worker = Worker(job, tmp_path, "now")
     rows = [row for block in blocks(shelf) for row in worker(block).to_pylist()]
     assert {row["name"]: row["summary"] for row in rows} == precis_summaries
     assert {row["status"] for row in rows if row["error"]} == {"error"}
@@ -145,7 +145,7 @@ class Deadly:
 
     def load(self, *, keep_going):
         assert keep_going
-        return SummaryMaker(self, 64)
+        return LoadedJob(self, 64)
 
     def __call__(self, documents):
         names = [document.name[-2:] for document in documents]
@@ -198,12 +198,12 @@ def test_workers_that_died_with_earlier_commands_give_no_document_up(
 
 
 @pytest.fixture
-def precis_summaries(shelf: list[str], making: SummaryJob, tmp_path: Path) -> dict[str, str | None]:
+def precis_summaries(shelf: list[str], job: SummaryJob, tmp_path: Path) -> dict[str, str | None]:
     from precis.cli import main
 
     out = tmp_path / "summaries.jsonl"
     length = ["--words", "5", "--beams", "1", "--keep-going"]
-    assert main(["summarize", *shelf, "--model", str(making.model), "--out", str(out), *length]) == 1
+    assert main(["summarize", *shelf, "--model", str(job.model), "--out", str(out), *length]) == 1
     rows = map(json.loads, out.read_text().splitlines())
     return {row["name"]: row.get("summary") for row in rows}
 
@@ -256,10 +256,10 @@ def test_verifying_names_what_is_missing_strange_twice_and_equal(shelf: list[str
 
 
 def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refused(
-    shelf: list[str], making: SummaryJob, tmp_path: Path
+    shelf: list[str], job: SummaryJob, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    batch = BatchRun(files=shelf, out=out, making=making)
+    batch = BatchRun(files=shelf, out=out, job=job)
     out.mkdir()
     (out / "thesis.txt").write_text("mine")
     with pytest.raises(UserError, match=r"contains thesis\.txt"):
@@ -280,10 +280,10 @@ def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refu
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_an_address_where_no_cluster_is_is_refused_at_once(
-    address: str, shelf: list[str], making: SummaryJob, tmp_path: Path
+    address: str, shelf: list[str], job: SummaryJob, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=f"--address {address}: no cluster answers there"):
-        BatchRun(files=shelf, out=tmp_path / "out", making=making, address=address).run()
+        BatchRun(files=shelf, out=tmp_path / "out", job=job, address=address).run()
 
 
 def test_nobody_else_may_read_the_token_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

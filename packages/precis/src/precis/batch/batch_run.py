@@ -60,7 +60,7 @@ class BatchRun:
 
     files: Sequence[str]
     out: Path
-    making: SummaryJob
+    job: SummaryJob
     how: Reading = field(default_factory=Reading)
     summaries: str = SUMMARIES[0]
     workers: int | None = None
@@ -79,7 +79,7 @@ class BatchRun:
         """
         out = self.out.absolute()
         with writing_to(out, doing="summarizing to"):
-            _agree(out / _SETTINGS, json.loads(json.dumps(self.making.located().made_by())))
+            _agree(out / _SETTINGS, json.loads(json.dumps(self.job.located().made_by())))
             done = out / self.summaries
             other = next((name for name in SUMMARIES if name != done.name and stat_or_none(out / name)), None)
             if other is not None:
@@ -173,14 +173,14 @@ def _summarize(batch: BatchRun, out: Path) -> None:
     checkpoint.checkpoint_actor_memory_bytes = 64 << 20
     checkpoint.checkpoint_actor_pool_max_size = 2
     context.checkpoint_config = checkpoint
-    on_gpu = (batch.making.device or "").startswith("cuda")
+    on_gpu = (batch.job.device or "").startswith("cuda")
     pool = ray.data.ActorPoolStrategy(min_size=1, max_size=_most_workers(batch, on_gpu=on_gpu))
     source = DocumentSource(batch.files, batch.how)
     # With fewer tasks than Ray prefers, it would split their blocks into single documents.
     read = ray.data.read_datasource(source, override_num_blocks=len(source.get_read_tasks(1)))
     made = read.repartition(target_num_rows_per_block=batch.rows).map_batches(
         Worker,
-        fn_constructor_args=(batch.making, out / "attempts", uuid.uuid4().hex),
+        fn_constructor_args=(batch.job, out / "attempts", uuid.uuid4().hex),
         batch_size=None,
         batch_format="pyarrow",
         compute=pool,

@@ -92,8 +92,8 @@ class Worker:
         command: see `Attempts`.
     """
 
-    def __init__(self, making: SummaryJob, attempts: Path, command: str) -> None:
-        self._make = making.located().load(keep_going=True).results
+    def __init__(self, job: SummaryJob, attempts: Path, command: str) -> None:
+        self._make = job.located().load(keep_going=True).results
         self._attempts = Attempts(attempts, command)
 
     def __call__(self, block: arrow.Table) -> arrow.Table:

@@ -65,8 +65,8 @@ def summarize(
         text = read_document(text)
     elif isinstance(text, str):
         _refuse_name(text)
-    maker = _maker(DEFAULT if model is None else str(model), mode)
-    (summary,) = maker.summarize([text], length=length, form=form)
+    summarizer = _summarizer_of(DEFAULT if model is None else str(model), mode)
+    (summary,) = summarizer.summarize([text], length=length, form=form)
     return summary.text
 
 
@@ -81,7 +81,7 @@ def _refuse_name(text: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def _maker(model: str, mode: Mode | None) -> Summarizer | Extractor | Writer:
+def _summarizer_of(model: str, mode: Mode | None) -> Summarizer | Extractor | Writer:
     """Load a summarizer; the cache keeps the last one, since loading takes seconds."""
     location = locate(model)
     if location.use.mode_for(mode) == "extract":

@@ -115,11 +115,11 @@ def batch(
     begin()  # after the checks: importing the libraries takes seconds
     from precis.batch.batch_run import BatchRun
 
-    making = _on_every_machine(asked.making(device))
+    job = _on_every_machine(asked.summary_job(device))
     work = BatchRun(
         files=found,
         out=out,
-        making=making,
+        job=job,
         how=how,
         summaries=f"summaries.{format.value}",
         workers=workers,
@@ -137,18 +137,16 @@ def batch(
         _tell(compare(done, found, how), done)
 
 
-def _on_every_machine(making: SummaryJob) -> SummaryJob:
+def _on_every_machine(job: SummaryJob) -> SummaryJob:
     """Return the job with absolute paths, and only the options that were given: the same on every worker."""
     from precis.generation.model_metadata import PACKAGES
 
     def absolute(place: str) -> str:
         return place if place in PACKAGES or not Path(place).exists() else str(Path(place).absolute())
 
-    adapter = None if making.adapter is None else absolute(making.adapter)
-    asked = {
-        name: value for name, value in making.writing.items() if value is not None and value is not False
-    }
-    return replace(making, model=absolute(making.model), adapter=adapter, writing=asked)
+    adapter = None if job.adapter is None else absolute(job.adapter)
+    asked = {name: value for name, value in job.writing.items() if value is not None and value is not False}
+    return replace(job, model=absolute(job.model), adapter=adapter, writing=asked)
 
 
 def _tell(verdict: Verification, place: Path) -> None:

@@ -277,7 +277,7 @@ class MakingOptions(OptionGroup):
             "allow_remote": self.allow_remote,
         }
 
-    def making(self, device: str | None, *, draft: bool = False) -> SummaryJob:
+    def summary_job(self, device: str | None, *, draft: bool = False) -> SummaryJob:
         """Return the summarization job, without loading anything.
 
         Raises:
@@ -365,7 +365,7 @@ def summarize(
     from precis.phases.use.summarization import with_support
     from precis.phases.use.summary_format import renderer
 
-    job = asked.making(device, draft=draft).located()
+    job = asked.summary_job(device, draft=draft).located()
     if not job.is_ranked:
         begin(threads)  # after reading: importing the libraries takes seconds
     if job.options.model == DEFAULT:
@@ -376,20 +376,20 @@ def summarize(
         made_by = {**job.made_by(), "keep_going": keep_going, **({"support": True} if support else {})}
         render = renderer(json_lines=json_lines or out.suffix == ".jsonl", alone=alone)
         file = SummariesFile(out, made_by=made_by, render=render)
-    maker = job.load(keep_going=keep_going, batch_size=batch_size)
-    if maker.limit_is_assumed:
-        limit = f"{maker.max_source:,} tokens at once"
+    loaded = job.load(keep_going=keep_going, batch_size=batch_size)
+    if loaded.limit_is_assumed:
+        limit = f"{loaded.max_source:,} tokens at once"
         note(
             f"this model does not declare an input limit; precis assumes {limit} (change it with --max-source)"
         )
-    screen = Screen(alone=alone, json_lines=json_lines, max_source=maker.max_source)
+    screen = Screen(alone=alone, json_lines=json_lines, max_source=loaded.max_source)
     with ProgressLine() as progress, file or screen as sink:
         if sink.done:
             note(f"{out}: already contains {sink.done:,} summaries")
         callbacks: dict[str, Any] = {"on_progress": _progress_callback(progress, screen, sink)}
         if sink is screen and screen.streams and job.mode == "abstract":
             callbacks["on_partial"] = partial(_show_partial, screen, progress)
-        results = maker.results(sink.left(documents), **callbacks)
+        results = loaded.results(sink.left(documents), **callbacks)
         for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)

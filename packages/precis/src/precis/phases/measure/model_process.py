@@ -105,12 +105,12 @@ def _work(task: ModelTask, answers: Connection) -> None:
 def _write(task: ModelTask, writer: PredictionWriter, answers: Connection) -> None:
     start = time.perf_counter()
     located = task.job.located()
-    maker = located.load(keep_going=True)
+    loaded = located.load(keep_going=True)
     details: dict[str, Any] = {"opening": time.perf_counter() - start}
     for document in task.documents[writer.done :]:
         start = time.perf_counter()
         try:
-            (result,) = maker.results([document])
+            (result,) = loaded.results([document])
         except UserError as error:
             raise UserError(f"{document.name}: {error}") from None
         details |= {"seconds": time.perf_counter() - start, **_memory(located), **_said(result)}

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SummaryMaker:
-    """A loaded model.
+class LoadedJob:
+    """A summarization job with its model in memory.
 
     Attributes:
         results: yields the results of documents, in their order; calls `on_progress` and `on_partial`.
@@ -109,7 +109,7 @@ class LocatedJob:
         prompts = {"prompts": prompts_digest()} if self.mode == "abstract" and self.model.is_writer else {}
         return {**made, **prompts, **self.model.fingerprint}
 
-    def load(self, *, keep_going: bool, batch_size: int = 8) -> SummaryMaker:
+    def load(self, *, keep_going: bool, batch_size: int = 8) -> LoadedJob:
         """Load the model.
 
         Args:
@@ -126,7 +126,7 @@ class LocatedJob:
             choose = partial(
                 extract_documents, extractor, length=job.length, form=job.form, keep_going=keep_going
             )
-            return SummaryMaker(choose, extractor.max_source)
+            return LoadedJob(choose, extractor.max_source)
         asked = {name: value for name, value in job.writing.items() if value is not None}
         summarizer = self._writer(asked, device) if self.model.is_writer else self._summarizer(asked, device)
         write = partial(
@@ -138,7 +138,7 @@ class LocatedJob:
             batch_size=batch_size,
             **asked,
         )
-        return SummaryMaker(write, summarizer.max_source, summarizer.limit_is_assumed)
+        return LoadedJob(write, summarizer.max_source, summarizer.limit_is_assumed)
 
     def _summarizer(self, asked: dict[str, Any], device: torch.device | None) -> Summarizer:
         """Load an encoder-decoder, and take its options out of `asked`."""
