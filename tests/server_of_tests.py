@@ -24,7 +24,7 @@ class Running:
     """A service that listens."""
 
     url: str
-    makers: ServedModel
+    served_model: ServedModel
     server: uvicorn.Server
     thread: threading.Thread
     told: list[str]
@@ -57,13 +57,13 @@ class ByWords:
         return [len(text.split()) for text in texts]
 
 
-def run(makers, **options) -> Running:
-    return run_pool(ModelPool.of(makers), makers, **options)
+def run(served_model, **options) -> Running:
+    return run_pool(ModelPool.of(served_model), served_model, **options)
 
 
 def run_pool(
     pool: ModelPool,
-    makers=None,
+    served_model=None,
     *,
     limits: Limits | None = None,
     keys: Keys | None = None,
@@ -82,4 +82,4 @@ def run_pool(
     until = time.monotonic() + 30
     while not server.started and time.monotonic() < until:
         time.sleep(0.01)
-    return Running(f"http://127.0.0.1:{opened.getsockname()[1]}", makers, server, thread, told)
+    return Running(f"http://127.0.0.1:{opened.getsockname()[1]}", served_model, server, thread, told)

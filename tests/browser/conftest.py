@@ -57,7 +57,7 @@ def page(chromium) -> Iterator:
 
 @pytest.fixture(scope="session")
 def invented() -> SimpleNamespace:
-    """Makers in both modes: the first sentences, or those with a name and a number that the document lacks."""
+    """A model in both modes: the first sentences, or those with a name and a number that the document lacks."""
     from precis.generation.summarizer import Summary
     from precis_text.units import extraction_units
 

@@ -34,7 +34,7 @@ def service(invented) -> Iterator[Running]:
 
 @pytest.fixture
 def slowly(invented) -> Iterator[Running]:
-    """A service that waits with its first summary until `makers.go` is set."""
+    """A service that waits with its first summary until `served_model.go` is set."""
     go = threading.Event()
 
     def make(texts, ask, on_progress, on_partial):
@@ -142,7 +142,7 @@ def test_a_text_that_comes_during_the_work_stays(page, slowly) -> None:
     page.click("#go")
     page.wait_for_selector("#stop:not([hidden])")
     page.fill("#text", "Something else.")
-    slowly.makers.go.set()
+    slowly.served_model.go.set()
     until(page, DONE)
     assert page.input_value("#text") == "Something else."
     assert page.is_visible("#text")
@@ -157,7 +157,7 @@ def test_stopping_leaves_nothing_behind(page, slowly) -> None:
     until(page, "document.querySelector('#status').textContent === 'Stopped.'")
     assert page.locator("article").count() == 0
     assert page.evaluate("document.activeElement.id") == "go"
-    slowly.makers.go.set()
+    slowly.served_model.go.set()
     summarize(page)
     assert page.locator(".sentence").count() > 0
 

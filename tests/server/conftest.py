@@ -13,7 +13,7 @@ from tests.server_of_tests import Running, run
 from tests.tiny_models import tiny
 
 
-def tiny_makers() -> ServedModel:
+def tiny_served_model() -> ServedModel:
     model, tokenizer = tiny("zcodepp")
     return ServedModel("tiny", ("abstract",), Summarizer(model, tokenizer), None, 8)
 
@@ -22,17 +22,17 @@ Serve = Callable[..., Running]
 
 
 @pytest.fixture(scope="session")
-def makers() -> ServedModel:
-    return tiny_makers()
+def served_model() -> ServedModel:
+    return tiny_served_model()
 
 
 @pytest.fixture
-def serve(makers: ServedModel) -> Iterator[Serve]:
+def serve(served_model: ServedModel) -> Iterator[Serve]:
     """Starts services that end with the test."""
     running: list[Running] = []
 
-    def start(with_makers=None, **options) -> Running:
-        running.append(run(with_makers or makers, **options))
+    def start(other=None, **options) -> Running:
+        running.append(run(other or served_model, **options))
         return running[-1]
 
     yield start
@@ -41,16 +41,16 @@ def serve(makers: ServedModel) -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="session")
-def service(makers: ServedModel) -> Iterator[Running]:
+def service(served_model: ServedModel) -> Iterator[Running]:
     """One service that tests share."""
-    one = run(makers)
+    one = run(served_model)
     yield one
     one.stop()
 
 
 @dataclass
-class SlowMakers:
-    """Makers that wait until they are let go; they notice when nobody waits any more."""
+class SlowModel:
+    """A model that waits until it is let go; it notices when nobody waits any more."""
 
     inner: ServedModel
     go: threading.Event
@@ -70,7 +70,7 @@ class SlowMakers:
 
 
 @pytest.fixture
-def slow(makers: ServedModel) -> Iterator[SlowMakers]:
-    one = SlowMakers(makers, threading.Event(), [])
+def slow(served_model: ServedModel) -> Iterator[SlowModel]:
+    one = SlowModel(served_model, threading.Event(), [])
     yield one
     one.go.set()

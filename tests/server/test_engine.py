@@ -25,7 +25,7 @@ class Counting:
 
 
 class Recorder:
-    """A maker that writes down the lengths of its batches; the first batch waits until it is let go."""
+    """A summarizer that writes down the lengths of its batches; the first batch waits until it is let go."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -39,18 +39,18 @@ class Recorder:
 
 def batches_of(lengths: list[int], ask: Ask, limits: Limits, others: Ask | None = None) -> list[list[int]]:
     """The batches of documents that came while another one was in work."""
-    maker = Recorder()
-    engine = Engine(maker, limits, Counting(), lambda error: None)
+    summarizer = Recorder()
+    engine = Engine(summarizer, limits, Counting(), lambda error: None)
 
     async def run() -> None:
         first = engine.submit(["x"], [1], ask)
-        while not maker.batches:
+        while not summarizer.batches:
             await asyncio.sleep(0.001)
         jobs = []
         for place, length in enumerate(lengths):
             asked = others if others is not None and place % 2 else ask
             jobs += engine.submit(["x" * length], [length], asked)
-        maker.go.set()
+        summarizer.go.set()
         await asyncio.gather(*(job.done for job in [*first, *jobs]))
 
     engine.start()
@@ -58,7 +58,7 @@ def batches_of(lengths: list[int], ask: Ask, limits: Limits, others: Ask | None 
         asyncio.run(run())
     finally:
         engine.stop(seconds=10)
-    return maker.batches[1:]
+    return summarizer.batches[1:]
 
 
 def test_documents_of_all_lengths_whose_sentences_are_chosen_share_a_pass_up_to_its_tokens() -> None:
@@ -87,7 +87,7 @@ def test_documents_that_ask_for_something_else_wait_for_their_turn(mode) -> None
 
 
 class Picky:
-    """A maker that no batch with a bad document gets through; its first batch waits until it is let go."""
+    """A summarizer that no batch with a bad document gets through; its first batch waits until it is let go."""
 
     def __init__(self) -> None:
         self.go, self.begun = threading.Event(), threading.Event()
@@ -102,14 +102,14 @@ class Picky:
 
 
 def test_a_fault_is_answered_to_the_document_that_has_it_alone() -> None:
-    maker, faults, listener = Picky(), [], Counting()  # type: ignore[var-annotated]
-    engine = Engine(maker, Limits(), listener, faults.append)
+    summarizer, faults, listener = Picky(), [], Counting()  # type: ignore[var-annotated]
+    engine = Engine(summarizer, Limits(), listener, faults.append)
 
     async def run() -> list:
         first = engine.submit(["x"], [1], Ask(model="m", mode="extract"))
-        await asyncio.to_thread(maker.begun.wait, 10)
+        await asyncio.to_thread(summarizer.begun.wait, 10)
         jobs = engine.submit(["good", "bad", "fine"], [1, 1, 1], Ask(model="m", mode="extract"))  # one batch
-        maker.go.set()
+        summarizer.go.set()
         return await asyncio.gather(*(job.done for job in [*first, *jobs]), return_exceptions=True)
 
     engine.start()
@@ -124,18 +124,20 @@ def test_a_fault_is_answered_to_the_document_that_has_it_alone() -> None:
 
 @pytest.mark.parametrize("reason", ["too_late", "client_left"])
 def test_a_document_without_a_summary_is_counted_once(reason: str) -> None:
-    maker, listener = Picky(), Counting()
-    engine = Engine(maker, Limits(seconds=0.2 if reason == "too_late" else 60), listener, lambda error: None)
+    summarizer, listener = Picky(), Counting()
+    engine = Engine(
+        summarizer, Limits(seconds=0.2 if reason == "too_late" else 60), listener, lambda error: None
+    )
 
     async def run() -> None:
         in_work = engine.submit(["x"], [1], Ask(model="m", mode="extract"))
-        await asyncio.to_thread(maker.begun.wait, 10)
+        await asyncio.to_thread(summarizer.begun.wait, 10)
         waiting = engine.submit(
             ["y", "z"], [1, 1], Ask(model="m", mode="extract", length=make_length(words=9))
         )
         await asyncio.sleep(0.4 if reason == "too_late" else 0)
         engine.forget([*waiting, *in_work])  # as a request does at its end
-        maker.go.set()
+        summarizer.go.set()
 
     engine.start()
     try:
@@ -146,19 +148,19 @@ def test_a_document_without_a_summary_is_counted_once(reason: str) -> None:
 
 
 def test_documents_whose_clients_left_make_room_in_the_queue() -> None:
-    maker = Picky()
-    engine = Engine(maker, Limits(queue=10, tokens=10), Counting(), lambda error: None)
+    summarizer = Picky()
+    engine = Engine(summarizer, Limits(queue=10, tokens=10), Counting(), lambda error: None)
     ask = Ask(model="m", mode="extract")
 
     async def run() -> list:
         in_work = engine.submit(["x"], [1], ask)
-        await asyncio.to_thread(maker.begun.wait, 10)
+        await asyncio.to_thread(summarizer.begun.wait, 10)
         for _ in range(3):
             engine.forget(engine.submit(["y"], [9], ask))
         with pytest.raises(ApiError, match="queue is full"):
             engine.submit(["z"], [10], ask)
         last = engine.submit(["z"], [9], ask)
-        maker.go.set()
+        summarizer.go.set()
         return await asyncio.gather(*(job.done for job in [*in_work, *last]))
 
     engine.start()
@@ -169,7 +171,7 @@ def test_documents_whose_clients_left_make_room_in_the_queue() -> None:
 
 
 class InPieces:
-    """A maker that reads a piece of ten characters at a time; it writes down what it reads."""
+    """A summarizer that reads a piece of ten characters at a time; it writes down what it reads."""
 
     def __init__(self, *, between: bool = True) -> None:
         self.read: list[int] = []
@@ -185,16 +187,16 @@ class InPieces:
         return [NOTHING] * len(texts)
 
 
-def order_of(maker: InPieces, lengths: list[int], ask: Ask, **options) -> list[int]:
+def order_of(summarizer: InPieces, lengths: list[int], ask: Ask, **options) -> list[int]:
     """The lengths of the documents in the order in which their pieces were read; the first one begins alone."""
-    engine = Engine(maker, Limits(), Counting(), lambda error: None, **options)
+    engine = Engine(summarizer, Limits(), Counting(), lambda error: None, **options)
 
     async def run() -> None:
         jobs = engine.submit(["x" * lengths[0]], [lengths[0]], ask)
-        await asyncio.to_thread(maker.begun.wait, 10)
+        await asyncio.to_thread(summarizer.begun.wait, 10)
         for length in lengths[1:]:
             jobs += engine.submit(["x" * length], [length], ask)
-        maker.go.set()
+        summarizer.go.set()
         await asyncio.wait_for(asyncio.gather(*(job.done for job in jobs)), 20)
 
     engine.start()
@@ -202,7 +204,7 @@ def order_of(maker: InPieces, lengths: list[int], ask: Ask, **options) -> list[i
         asyncio.run(run())
     finally:
         assert engine.stop(seconds=10)
-    return maker.read
+    return summarizer.read
 
 
 def test_short_documents_wait_for_one_piece_of_a_long_one() -> None:
@@ -226,7 +228,7 @@ def test_a_turn_loads_no_model() -> None:
 def test_whoever_has_an_answer_may_send_the_next_document_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The place in the queue is free before the answer goes out, so a full queue never refuses its only client."""
     engine = Engine(Recorder(), Limits(tokens=10, queue=10), Counting(), lambda error: None)
-    engine._maker.go.set()  # type: ignore[attr-defined]
+    engine._summarizer.go.set()  # type: ignore[attr-defined]
     counted = []
     finish = QueuedDocument.finish
 

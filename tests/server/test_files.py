@@ -231,7 +231,7 @@ def test_a_wrong_origin_is_refused(origin: str, told: str) -> None:
 def test_what_does_not_matter_for_a_summary_does_not_matter(service, more) -> None:
     body = {"model": "default", "messages": [{"role": "user", "content": TEXT}], **more}
     with service.client() as client:
-        body["model"] = service.makers.name
+        body["model"] = service.served_model.name
         answer = client.post("/v1/chat/completions", json=body)
     assert answer.status_code == 200, answer.text
     assert answer.json()["choices"][0]["message"]["content"]
@@ -245,12 +245,17 @@ def test_calls_of_tools_do_not_matter_for_responses(service) -> None:
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": TEXT}]},
     ]
     with service.client() as client:
-        body = {"model": service.makers.name, "input": items, "max_output_tokens": 32_768, "stream": None}
+        body = {
+            "model": service.served_model.name,
+            "input": items,
+            "max_output_tokens": 32_768,
+            "stream": None,
+        }
         assert client.post("/v1/responses", json=body).status_code == 200
 
 
 def test_a_user_message_without_content_is_refused(service) -> None:
-    body = {"model": service.makers.name, "messages": [{"role": "user", "content": None}]}
+    body = {"model": service.served_model.name, "messages": [{"role": "user", "content": None}]}
     with service.client() as client:
         answer = client.post("/v1/chat/completions", json=body)
     assert answer.status_code == 400

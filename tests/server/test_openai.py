@@ -14,30 +14,30 @@ def client(service):
         yield client
 
 
-def alone(makers, **options):
-    return makers.writer.summarize([TEXT], **options)[0]
+def alone(served_model, **options):
+    return served_model.writer.summarize([TEXT], **options)[0]
 
 
-def test_a_chat_summarizes_its_last_user_message(client, makers) -> None:
+def test_a_chat_summarizes_its_last_user_message(client, served_model) -> None:
     messages = [
         {"role": "user", "content": "Something else."},
         {"role": "assistant", "content": "Yes."},
         {"role": "user", "content": [{"type": "text", "text": TEXT}]},
     ]
     made = client.chat.completions.create(model="tiny", messages=messages, extra_body={"words": 12})
-    expected = alone(makers, words=12)
+    expected = alone(served_model, words=12)
     assert made.choices[0].message.content == expected.text
     assert made.usage.prompt_tokens == expected.tokens_read
     assert made.usage.total_tokens == expected.tokens_read + expected.summary_tokens
 
 
-def test_a_system_message_is_the_instruction(client, makers) -> None:
+def test_a_system_message_is_the_instruction(client, served_model) -> None:
     messages = [{"role": "system", "content": "shorten:"}, {"role": "user", "content": TEXT}]
     made = client.chat.completions.create(model="tiny", messages=messages, max_tokens=9)
-    assert made.choices[0].message.content == alone(makers, instruction="shorten:", tokens=9).text
+    assert made.choices[0].message.content == alone(served_model, instruction="shorten:", tokens=9).text
 
 
-def test_a_chat_streams(client, makers) -> None:
+def test_a_chat_streams(client, served_model) -> None:
     messages = [{"role": "user", "content": TEXT}]
     chunks = list(
         client.chat.completions.create(
@@ -45,20 +45,20 @@ def test_a_chat_streams(client, makers) -> None:
         )
     )
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-    assert text == alone(makers).text
-    assert chunks[-1].usage.prompt_tokens == alone(makers).tokens_read
+    assert text == alone(served_model).text
+    assert chunks[-1].usage.prompt_tokens == alone(served_model).tokens_read
 
 
-def test_responses_summarize_their_input(client, makers) -> None:
+def test_responses_summarize_their_input(client, served_model) -> None:
     made = client.responses.create(model="tiny", input=TEXT)
-    assert made.output_text == alone(makers).text
-    assert made.usage.input_tokens == alone(makers).tokens_read
+    assert made.output_text == alone(served_model).text
+    assert made.usage.input_tokens == alone(served_model).tokens_read
 
 
-def test_responses_stream(client, makers) -> None:
+def test_responses_stream(client, served_model) -> None:
     events = list(client.responses.create(model="tiny", input=TEXT, stream=True))
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
-    assert text == alone(makers).text
+    assert text == alone(served_model).text
     assert events[-1].response.output_text == text
     assert [event.sequence_number for event in events] == list(range(len(events)))
 

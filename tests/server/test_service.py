@@ -22,10 +22,10 @@ def post(service, value, path="/v1/summarize", **options):
         return client.post(path, json=value)
 
 
-def test_summaries_of_a_loaded_service_equal_those_made_alone(serve, makers) -> None:
+def test_summaries_of_a_loaded_service_equal_those_made_alone(serve, served_model) -> None:
     service = serve(limits=Limits(batch=6))
     texts = [text[: random.Random(n).randint(40, len(text))] for n, text in enumerate(documents(24))]
-    alone = [makers.writer.summarize([text], words=12)[0] for text in texts]
+    alone = [served_model.writer.summarize([text], words=12)[0] for text in texts]
 
     def one(text: str) -> dict:
         return post(service, {"text": text, "words": 12}).json()["summaries"][0]

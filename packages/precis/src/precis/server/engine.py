@@ -41,7 +41,7 @@ class Ask:
     instruction: str | None = None
 
 
-class Maker(Protocol):
+class TextSummarizer(Protocol):
     """A summarizer: `precis.server.model_pool.ModelPool`, or a fake in tests."""
 
     def make(
@@ -141,7 +141,7 @@ class Engine:
     """The queue and its thread.
 
     Args:
-        maker: the summarizer; only the engine's thread calls it.
+        summarizer: makes the summaries; only the engine's thread calls it.
         listener: receives events, from that thread and from the event loop.
         fault: logs an exception that is a bug of the service.
         loaded: whether a model is in memory, so that a turn between two pieces never loads one.
@@ -149,7 +149,7 @@ class Engine:
 
     def __init__(
         self,
-        maker: Maker,
+        summarizer: TextSummarizer,
         limits: Limits,
         listener: Listener,
         fault: Callable[[BaseException], None],
@@ -157,7 +157,7 @@ class Engine:
         loaded: Callable[[str], bool] = lambda _: True,
     ) -> None:
         self._loaded, self._in_turn = loaded, False
-        self._maker, self._limits, self._listener, self._fault = maker, limits, listener, fault
+        self._summarizer, self._limits, self._listener, self._fault = summarizer, limits, listener, fault
         self._queue: list[QueuedDocument] = []
         self._changed = threading.Condition()
         self._tokens = self._documents = 0  # of queued and running jobs
@@ -330,7 +330,9 @@ class Engine:
             batch[place].report_partial(beginning)
 
         try:
-            made = self._maker.make([job.document for job in batch], batch[0].ask, on_progress, on_partial)
+            made = self._summarizer.make(
+                [job.document for job in batch], batch[0].ask, on_progress, on_partial
+            )
         except _NobodyWaitsError:
             for job in batch:
                 self._give_up(job)
