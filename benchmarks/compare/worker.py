@@ -61,7 +61,7 @@ def peak_memory(one_pass: Pass, *, tensors: bool = True) -> dict[str, Any]:
     Args:
         tensors: False: they are not torch's, which then has nothing to say of them.
     """
-    _give_back_memory()
+    _trim_memory()
     before = resident_mb("VmRSS")
     reset_peak()
     one_pass()
@@ -91,7 +91,7 @@ def _tensor_peak(one_pass: Pass) -> float:
     return highest / 2**20
 
 
-def _give_back_memory() -> None:
+def _trim_memory() -> None:
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
     if trim is not None:
@@ -110,7 +110,7 @@ def _answer(request: dict[str, Any], current: list[Pass]) -> dict[str, Any]:
             return peak_memory(current[0], tensors=request["tensors"])
         case "release":
             current.clear()
-            _give_back_memory()
+            _trim_memory()
             return {}
         case other:
             raise ValueError(f"a worker cannot {other!r}")

@@ -35,7 +35,7 @@ from precis_experiments.experiment import (
     training_of,
     write_texts,
 )
-from precis_experiments.initial_model import GIVEN, STARTS, beginning
+from precis_experiments.initial_model import GIVEN, STARTS, starting_model
 from precis_experiments.resumable_steps import Interrupted, Result, Step
 from precis_experiments.scales import GLUE_SCALES, GlueScale
 from precis_experiments.verdicts import Claim, between
@@ -84,7 +84,7 @@ def _cell(
     changes = training_of(steps=steps, rate=scale.rate(way), tokens=scale.batch_tokens, seed=seed)
     changes |= {"train.validate_every": max(1, steps // scale.validations)}
     changes |= {} if way == "head" else {"generated_rows": scale.dev_rows}
-    base = beginning(scale, start, place / "start", seed=seed)
+    base = starting_model(scale, start, place / "start", seed=seed)
     done = finetune(
         resolve_run(scale.recipe, pretrained=True, task_name=name, changes=changes, answer=way),
         sources=find_sources(task_name=name, data=str(runner.data), skip_bad=True),

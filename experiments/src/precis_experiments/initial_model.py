@@ -11,12 +11,12 @@ import torch
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.phases.run_folder import export_folder, save_model
-from precis_experiments.scales import GivenModelScale
+from precis_experiments.scales import InitialModelScale
 
 GIVEN, NOTHING = "given", "nothing"
 #: The starting points of a training run.
 STARTS = (GIVEN, NOTHING)
-S = TypeVar("S", bound=GivenModelScale)
+S = TypeVar("S", bound=InitialModelScale)
 
 
 def begin_with(scale: S, model: str) -> S:
@@ -29,7 +29,7 @@ def begin_with(scale: S, model: str) -> S:
     return replace(scale, start=made["model"], weights=made["weights"])
 
 
-def beginning(scale: GivenModelScale, start: str, folder: Path, *, seed: int) -> Path:
+def starting_model(scale: InitialModelScale, start: str, folder: Path, *, seed: int) -> Path:
     """Return the model to start from: the given one, or an untrained one that is written to `folder`."""
     return Path(scale.start) if start == GIVEN else untrained(scale.start, folder, seed=seed)
 

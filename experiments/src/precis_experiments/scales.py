@@ -124,7 +124,7 @@ class ProphetScale(PreTrainedScale):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenModelScale(Settings):
+class InitialModelScale(Settings):
     """The settings of every study that starts from a given model.
 
     Attributes:
@@ -138,7 +138,7 @@ class GivenModelScale(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactsScale(GivenModelScale):
+class FactsScale(InitialModelScale):
     """The size of the structure-to-text comparison.
 
     Attributes:
@@ -267,7 +267,7 @@ def with_seeds(scale: S, count: int) -> S:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlueScale(GivenModelScale):
+class GlueScale(InitialModelScale):
     """The size of the comparison of two ways to do GLUE.
 
     Attributes:

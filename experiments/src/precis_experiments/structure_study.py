@@ -29,7 +29,7 @@ from precis_experiments.experiment import (
     training_of,
     write_texts,
 )
-from precis_experiments.initial_model import GIVEN, NOTHING, STARTS, beginning
+from precis_experiments.initial_model import GIVEN, NOTHING, STARTS, starting_model
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import FACTS_SCALES, FactsScale
 from precis_experiments.verdicts import Claim
@@ -109,7 +109,7 @@ def _train(
     seed: int,
 ) -> float:
     """Train on a task; return the best dev loss."""
-    begin = beginning(scale, start, place / "start", seed=seed)
+    begin = starting_model(scale, start, place / "start", seed=seed)
     changes = {
         **training_of(steps=steps, rate=rate, tokens=scale.batch_tokens, seed=seed),
         "train.validate_every": max(1, steps // 4),
