@@ -4,7 +4,7 @@ Threads wait for each other at the end of a region. A library between torch and 
 its one region our C++ step meets three times a layer more, by its own barrier (`barrier.h`). The models and searches
 are those of `benchmarks.compare.decode` at batch 1, with 2 threads. A step's number is the difference between 64 and
 32 new tokens, divided by 32; it does not depend on what else the machine does. Then all decoders take turns with 64
-tokens. "operators" is the lean loop without C++ kernels. CTranslate2 always writes 64 tokens, so its regions are not
+tokens. "operators" is the fast loop without C++ kernels. CTranslate2 always writes 64 tokens, so its regions are not
 counted. It needs Linux and a C compiler.
 """
 

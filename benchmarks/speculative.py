@@ -1,4 +1,4 @@
-"""What drafting saves: the lean loop's greedy search, one token a step, against drafts by the model's own streams.
+"""What drafting saves: the fast loop's greedy search, one token a step, against drafts by the model's own streams.
 
     python benchmarks/speculative.py --train 3000 --documents 1000 --out runs/speculative
     python benchmarks/speculative.py --task e2e --data DIR --train 600 --batch-tokens 2048 --out runs/speculative-e2e

@@ -1,4 +1,4 @@
-"""The lean loop against `generate`, transformers' BART and T5, and CTranslate2, all of one size
+"""The fast loop against `generate`, transformers' BART and T5, and CTranslate2, all of one size
 with random weights.
 
 512 wide, 8 heads, 6 decoder layers, feed-forward 2048, vocabulary 32,000; 256 source tokens, exactly 64 new ones, no
@@ -109,7 +109,7 @@ def _ours() -> list[Contender]:
     return [
         Contender(
             name=f"precis {bits}",
-            make=f"{_HERE}:lean",
+            make=f"{_HERE}:fast",
             arguments={"bits": bits},
             missing=no_bf16 if bits == "bf16" else None,
         )
@@ -144,7 +144,7 @@ def _by_ctranslate2(kinds: Sequence[str], whole_cells: Sequence[str]) -> list[Co
     ]
 
 
-def lean(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
+def fast(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
     """Ours, as the `Summarizer` calls it: the check that the weights are still the packed ones is timed too.
 
     Raises:

@@ -1,8 +1,8 @@
-"""The same ProphetNet, random weights, decoded by the lean loop and by transformers.
+"""The same ProphetNet, random weights, decoded by the fast loop and by transformers.
 
 512 wide, 8 heads, 6+6 layers, feed-forward 2048, vocabulary 30,522, n = 2; 256 source tokens, exactly 64 new ones, no
 trigram twice. transformers' model is made first and its weights are read into ours, so that both write the same text
-(`tests/parity/test_prophetnet.py`): transformers computes all streams at every step, the lean loop the first one.
+(`tests/parity/test_prophetnet.py`): transformers computes all streams at every step, the fast loop the first one.
 
 The encoder runs on both sides. Its time alone bounds the ratio: the rest of ours could be nothing, and no more is won.
 """
@@ -37,7 +37,7 @@ _GOAL, _FURTHER_GOAL = (
 )  # transformers' seconds over ours: of the model itself, of the comparison of all peers
 _HERE = "benchmarks.compare.prophetnet"
 _PEER, _GENERATE = "transformers ProphetNet", "precis generate"
-_NAMES = {"precis": "lean", _GENERATE: "by_generate", _PEER: "transformers"}
+_NAMES = {"precis": "fast", _GENERATE: "by_generate", _PEER: "transformers"}
 _ENCODER = Cell(name="encoder alone, batch 8", arguments={"batch": 8, "beams": 1, "encoder_alone": True})
 
 
@@ -48,7 +48,7 @@ def bench(*, quick: bool = False) -> Bench:
         Cell(name=_name(batch, beams), arguments={"batch": batch, "beams": beams}) for batch, beams in sizes
     ]
     bound = [] if quick else [_ENCODER]
-    same = {cell.name: "its encoder is that of the lean loop" for cell in bound}
+    same = {cell.name: "its encoder is that of the fast loop" for cell in bound}
     return Bench(
         name="prophetnet",
         contenders=[
@@ -75,7 +75,7 @@ def _name(batch: int, beams: int) -> str:
     return f"batch {batch}, {'greedy' if beams == 1 else f'beam {beams}'}"
 
 
-def lean(*, batch: int, beams: int, encoder_alone: bool = False) -> Callable[[], Any]:
+def fast(*, batch: int, beams: int, encoder_alone: bool = False) -> Callable[[], Any]:
     """Ours, as the `Summarizer` calls it: the check that the weights are still the packed ones is timed too."""
     if encoder_alone:
         return _encoder(_ours(), batch)

@@ -1,4 +1,4 @@
-"""Stage "decoding": our lean loop, our `generate` and BART's, 512 wide, 6 + 6 layers, in bf16 and fp32.
+"""Stage "decoding": our fast loop, our `generate` and BART's, 512 wide, 6 + 6 layers, in bf16 and fp32.
 
 400 tokens in, exactly 64 out, no trigram twice, random weights: the models of `compare decode`, longer documents.
 Weights and states are in the number format named; nothing is under autocast.
@@ -15,7 +15,7 @@ from benchmarks.gpu.race import Build, StageRun, race
 from precis.generation.fast.fast_decoder import FastDecoder
 from precis.generation.fast.packed_linear import AsGiven
 
-LEAN, GENERATE, BART = "precis, lean loop", "precis, generate", "BART, generate"
+FAST, GENERATE, BART = "precis, fast loop", "precis, generate", "BART, generate"
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 SIZES, TOY_SIZES = ((1, 1), (1, 5), (32, 5)), ((1, 1), (2, 2))  # documents, beams
 _SOURCE, _TOKENS, _LAYERS = 400, 64, 6
@@ -62,8 +62,8 @@ class _Models:
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         config = exact_config(beams, tokens=self.tokens)
 
-        def lean() -> Callable[[], object]:
-            loop = self._lean()
+        def fast() -> Callable[[], object]:
+            loop = self._fast()
 
             def one_pass() -> object:
                 loop.check()  # as the `Summarizer` does
@@ -75,9 +75,9 @@ class _Models:
             model = self._model(kind)
             return lambda: model.generate(**inputs, generation_config=config).tolist()
 
-        return {LEAN: lean, GENERATE: lambda: by_generate("zcodepp"), BART: lambda: by_generate("bart")}
+        return {FAST: fast, GENERATE: lambda: by_generate("zcodepp"), BART: lambda: by_generate("bart")}
 
-    def _lean(self) -> FastDecoder:
+    def _fast(self) -> FastDecoder:
         if self._loop is None:
             self._loop = FastDecoder(self._model("zcodepp"), AsGiven())
         return self._loop

@@ -351,7 +351,7 @@ def test_a_goal_without_a_figure_waits_and_says_why() -> None:
 )
 def test_goals_wait_for_the_card_that_they_are_for(card: str | None, dry: bool, why: str) -> None:
     cell = decoding.cell("bf16", 1, 1)
-    rows = [timed(cell, decoding.LEAN, [1.0]), timed(cell, decoding.BART, [4.0])]
+    rows = [timed(cell, decoding.FAST, [1.0]), timed(cell, decoding.BART, [4.0])]
     found = verdicts({"decoding": rows}, card=card, dry=dry)
     outcome = found[f"decoding {cell}: time of {decoding.BART} / ours"]
     assert (outcome.verdict, outcome.ratio.value) == ("waiting", 4.0)
@@ -569,6 +569,6 @@ def test_the_dry_walk_goes_through_every_stage(tmp_path: Path) -> None:
     assert (training.PAIRS, training.EAGER) in kinds["training"]
     for dtype in decoding.DTYPES:
         cell = decoding.cell(dtype, 1, 1)
-        assert {(cell, who) for who in (decoding.LEAN, decoding.GENERATE, decoding.BART)} <= kinds["decoding"]
+        assert {(cell, who) for who in (decoding.FAST, decoding.GENERATE, decoding.BART)} <= kinds["decoding"]
     shares = [goal["value_low_high"] for goal in whole["goals"] if "share" in goal["goal"]]
     assert shares[0][0] > 0

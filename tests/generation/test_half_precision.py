@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 from precis.generation.fast.fast_decoder import FastDecoder
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Weights
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
-from tests.lean_cases import (
+from tests.fast_cases import (
     Called,
     Uncaptured,
     config,

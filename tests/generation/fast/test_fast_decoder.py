@@ -1,4 +1,4 @@
-"""The lean loop writes what `generate` writes, is chosen where it can be, and never decodes with stale weights."""
+"""The fast loop writes what `generate` writes, is chosen where it can be, and never decodes with stale weights."""
 
 from collections.abc import Callable
 
@@ -6,14 +6,14 @@ import pytest
 import torch
 from transformers import GenerationConfig, PreTrainedModel
 
-from precis.generation.decoder_batches import AUTOMATIC, Generate, Lean, Loop
+from precis.generation.decoder_batches import AUTOMATIC, Fast, Generate, Loop
 from precis.generation.fast.fast_decoder import FastDecoder, why_not
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, PackedEncoder, Weights, has_int8
 from precis.generation.summarizer import Summarizer
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
-from tests.lean_cases import (
+from tests.fast_cases import (
     BEAMS,
     DOCUMENTS,
     GREEDY,
@@ -32,7 +32,7 @@ FP32 = AsGiven()
 Written = Callable[..., list[list[int]]]
 
 
-def by_lean(
+def by_fast(
     given: dict[str, torch.Tensor],
     config: GenerationConfig,
     *processors: SentenceFloor,
@@ -43,7 +43,7 @@ def by_lean(
 
 
 WAYS = pytest.mark.parametrize(
-    "written", [by_lean, static], ids=["caches that grow", "steps of a fixed shape"]
+    "written", [by_fast, static], ids=["caches that grow", "steps of a fixed shape"]
 )
 
 
@@ -57,7 +57,7 @@ def test_tokens_are_those_of_generate(written: Written, documents: int, options:
 
 def test_the_documents_of_these_tests_end_at_different_places() -> None:
     lengths = {
-        len(row) for row in by_lean(inputs(8), config(eos_token_id=end_marks(1)[0], no_repeat_ngram_size=2))
+        len(row) for row in by_fast(inputs(8), config(eos_token_id=end_marks(1)[0], no_repeat_ngram_size=2))
     }
     assert len(lengths) > 2
 
@@ -102,9 +102,9 @@ def test_the_sentence_floor_holds_the_end_mark_back_as_in_generate(beams: int) -
     end, stop = end_marks(2)
     asked = config(eos_token_id=end, num_beams=beams)
     floor = SentenceFloor(2, ends=frozenset({stop}), end_marks=[end], max_tokens=STEPS)
-    rows = by_lean(inputs(8), asked, floor)
+    rows = by_fast(inputs(8), asked, floor)
     assert rows == by_generate(inputs(8), asked, floor)
-    assert rows != by_lean(inputs(8), asked)
+    assert rows != by_fast(inputs(8), asked)
 
 
 @WAYS
@@ -122,10 +122,10 @@ def test_other_decoders_of_the_family_are_decoded_too(written: Written, part: di
 def test_company_in_a_batch_changes_no_tokens() -> None:
     asked = config(eos_token_id=end_marks(1)[0], num_beams=3, no_repeat_ngram_size=2)
     alone = [
-        by_lean({name: value[row : row + 1] for name, value in inputs(8).items()}, asked)[0]
+        by_fast({name: value[row : row + 1] for name, value in inputs(8).items()}, asked)[0]
         for row in range(8)
     ]
-    assert by_lean(inputs(8), asked) == alone
+    assert by_fast(inputs(8), asked) == alone
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_fewer_bits_write_nearly_what_fp32_does(weights: Weights) -> None:
     if isinstance(weights, Int8) and not has_int8():
         pytest.skip("this build of torch has no int8 product")
     asked = config(eos_token_id=None)
-    rows, exact = by_lean(inputs(8), asked, weights=weights), by_lean(inputs(8), asked)
+    rows, exact = by_fast(inputs(8), asked, weights=weights), by_fast(inputs(8), asked)
     first = [row[1] == other[1] for row, other in zip(rows, exact, strict=True)]
     assert sum(first) >= 7
     assert model().lm_head.weight.dtype is torch.float32
@@ -173,7 +173,7 @@ def test_the_encoder_is_left_as_it_was(weights: Weights) -> None:
     if isinstance(weights, Int8) and not has_int8():
         pytest.skip("this build of torch has no int8 product")
     before = {name: type(module) for name, module in model().named_modules()}
-    by_lean(inputs(2), config(), weights=weights)
+    by_fast(inputs(2), config(), weights=weights)
     assert {name: type(module) for name, module in model().named_modules()} == before
 
 
@@ -241,19 +241,19 @@ def _summaries(loop: Loop, kind: str = "zcodepp") -> list[str]:
     return [summary.text for summary in summarizer.summarize(DOCUMENTS, batch_size=3)]
 
 
-def test_the_summarizer_uses_the_lean_loop_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summarizer_uses_the_fast_loop_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = _summaries(Generate())
-    assert _summaries(Lean()) == expected
+    assert _summaries(Fast()) == expected
     monkeypatch.setattr(ZCodePPForConditionalGeneration, "generate", None)
     assert _summaries(AUTOMATIC) == expected
 
 
-def test_other_models_are_left_to_generate_and_refused_where_lean_was_asked_for() -> None:
+def test_other_models_are_left_to_generate_and_refused_where_fast_was_asked_for() -> None:
     assert _summaries(AUTOMATIC, "bart") == _summaries(Generate(), "bart")
     with pytest.raises(UserError, match="BartForConditionalGeneration"):
-        _summaries(Lean(), "bart")
+        _summaries(Fast(), "bart")
 
 
 def test_a_loop_survives_the_trip_through_json() -> None:
-    for loop in (Lean(weights=Int8()), Lean(weights=BFloat16()), Lean()):
-        assert Lean.from_dict(loop.to_dict()) == loop
+    for loop in (Fast(weights=Int8()), Fast(weights=BFloat16()), Fast()):
+        assert Fast.from_dict(loop.to_dict()) == loop

@@ -4,11 +4,11 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from precis.generation.fast import key_value_cache as lean_cache
+from precis.generation.fast import key_value_cache as fast_cache
 from precis.generation.fast.fast_decoder import FastDecoder
 from precis.generation.fast.key_value_cache import SourceCache, TargetCache, mix
 from precis.generation.fast.packed_linear import BFloat16
-from tests.lean_cases import config, inputs, model, prophet, prophet_documents, prophet_settings
+from tests.fast_cases import config, inputs, model, prophet, prophet_documents, prophet_settings
 
 LAYERS, DOCUMENTS, HEADS, WIDTH, BEAMS = 2, 3, 2, 4, 3
 
@@ -90,7 +90,7 @@ def test_scores_given_to_a_fused_kernel_begin_at_whole_pieces_of_16_bytes(
             given.append(mask)
         return plain(*parts, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(lean_cache.F, "scaled_dot_product_attention", watched)  # type: ignore[attr-defined]
+    monkeypatch.setattr(fast_cache.F, "scaled_dot_product_attention", watched)  # type: ignore[attr-defined]
     options = {"max_new_tokens": 83, "min_new_tokens": 83, "no_repeat_ngram_size": 0, "num_beams": beams}
     of: PreTrainedModel
     if kind == "zcodepp":

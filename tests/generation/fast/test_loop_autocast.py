@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from precis.generation.decoder_batches import AUTOMATIC, Drafting, Generate, Lean, Loop
+from precis.generation.decoder_batches import AUTOMATIC, Drafting, Fast, Generate, Loop
 from precis.generation.fast.packed_linear import BFloat16, Int8, Weights, has_int8
 from precis.generation.summarizer import Summarizer
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
@@ -65,7 +65,7 @@ def written(
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("loop", [AUTOMATIC, Lean(), Lean(weights=BFloat16()), Generate()])
+@pytest.mark.parametrize("loop", [AUTOMATIC, Fast(), Fast(weights=BFloat16()), Generate()])
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
 def test_autocast_changes_no_summary(kind: str, loop: Loop, beams: int) -> None:
     model = drafting(kind)
@@ -75,11 +75,11 @@ def test_autocast_changes_no_summary(kind: str, loop: Loop, beams: int) -> None:
 @pytest.mark.skipif(not has_int8(), reason="this build of torch has no int8 product")
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
 def test_autocast_changes_no_summary_of_int8_weights(kind: str) -> None:
-    model, loop = drafting(kind), Lean(weights=Int8())
+    model, loop = drafting(kind), Fast(weights=Int8())
     assert written(model, loop, bf16(), beams=2) == written(model, loop, nullcontext(), beams=2)
 
 
-@pytest.mark.parametrize("weights", [Lean().weights, BFloat16()])
+@pytest.mark.parametrize("weights", [Fast().weights, BFloat16()])
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
 def test_autocast_changes_no_draft(kind: str, weights: Weights) -> None:
     model, loop = drafting(kind), Drafting(weights=weights)
@@ -98,7 +98,7 @@ def test_autocast_changes_no_summary_of_a_prefix(kind: str, loop: Loop) -> None:
         assert [one.text for one in summarizer.summarize(DOCUMENTS, settings=settings)] == plain
 
 
-@pytest.mark.parametrize("loop", [Lean(), Generate()])
+@pytest.mark.parametrize("loop", [Fast(), Generate()])
 def test_a_model_held_in_bf16_is_decoded_inside_autocast_and_outside(loop: Loop) -> None:
     model = drafting("zcodepp").bfloat16()
     assert written(model, loop, bf16(), beams=2) == written(model, loop, nullcontext(), beams=2)

@@ -9,7 +9,7 @@ from precis.generation.fast.packed_linear import AsGiven
 from precis.generation.fast.packed_prophetnet import PackedProphetNet
 from precis.generation.fast.packed_zcodepp import PackedZCodePP
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
-from tests.lean_cases import model, prophet
+from tests.fast_cases import model, prophet
 
 TOKENS = 9
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from precis.generation.fast import packed_linear as lean_linear
+from precis.generation.fast import packed_linear as fast_linear
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, has_int8, pack
 from precis_text.errors import UserError
 
@@ -34,14 +34,14 @@ def test_fewer_bits_err_by_their_rounding(weights: BFloat16 | Int8, error: float
 
 
 def test_without_onednn_the_plain_product_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean_linear, "has_onednn", lambda dtype: False)
+    monkeypatch.setattr(fast_linear, "has_onednn", lambda dtype: False)
     weight, states = torch.randn(8, 4), torch.randn(3, 4)
     packed = pack(weight, None, rows=3, weights=AsGiven())
     assert torch.equal(packed(states), F.linear(states, weight))
 
 
 def test_int8_says_what_it_needs_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean_linear, "has_int8", lambda: False)
+    monkeypatch.setattr(fast_linear, "has_int8", lambda: False)
     with pytest.raises(UserError, match="BFloat16"):
         pack(torch.randn(8, 4), None, rows=3, weights=Int8())
 

@@ -1,13 +1,13 @@
-"""The lean loop writes what `generate` writes with a ProphetNet, and computes no stream but the first."""
+"""The fast loop writes what `generate` writes with a ProphetNet, and computes no stream but the first."""
 
 import pytest
 import torch
 
 from precis.generation.fast.fast_decoder import FastDecoder, why_not
 from precis.generation.fast.packed_linear import AsGiven, BFloat16
-from tests.lean_cases import prophet
-from tests.lean_cases import prophet_documents as documents
-from tests.lean_cases import prophet_settings as settings
+from tests.fast_cases import prophet
+from tests.fast_cases import prophet_documents as documents
+from tests.fast_cases import prophet_settings as settings
 
 
 @pytest.mark.parametrize(

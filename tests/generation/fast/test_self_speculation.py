@@ -100,11 +100,11 @@ MODELS = {
 def test_greedy_drafting_writes_what_generate_writes(make, options):
     model = make()
     config = settings(model, **options)
-    lean = FastDecoder(model, AsGiven())
+    fast = FastDecoder(model, AsGiven())
     kept = 0
     for document in documents(12):
         expected = model.generate(document, generation_config=config)[0].tolist()
-        drafted = lean.draft(document, config)
+        drafted = fast.draft(document, config)
         assert drafted.tokens == expected
         assert by_modules(model, document, config) == drafted
         assert drafted.written <= drafted.passes + drafted.kept
@@ -137,9 +137,9 @@ def test_more_tokens_than_positions_are_refused_by_both_loops():
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
 def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make):
     model = make()
-    config, lean = settings(model), FastDecoder(model, AsGiven())
+    config, fast = settings(model), FastDecoder(model, AsGiven())
     for document in documents(4):
-        whole, one, none = (lean.draft(document, config, drafts=drafts) for drafts in (None, 1, 0))
+        whole, one, none = (fast.draft(document, config, drafts=drafts) for drafts in (None, 1, 0))
         assert whole.tokens == one.tokens == none.tokens
         assert (none.passes, none.drafted, none.kept) == (none.written, 0, 0)
         assert one.drafted <= one.passes - 1

@@ -13,7 +13,7 @@ from precis.generation.fast.static_shapes import Shape, StaticBatch
 from precis.generation.fast.token_rules import TokenRules
 from precis.generation.fast.token_search import BeamSettings
 from tests.capturable import Trace
-from tests.lean_cases import prophet, prophet_settings
+from tests.fast_cases import prophet, prophet_settings
 from tests.tiny_models import tiny
 
 ALL_RULES = {

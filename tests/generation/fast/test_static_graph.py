@@ -1,4 +1,4 @@
-"""How a step is captured, with a device that only takes notes; on a real one: `test_lean_graphs.py`."""
+"""How a step is captured, with a device that only takes notes; on a real one: `test_static_graph_gpu.py`."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -13,7 +13,7 @@ from precis.generation.fast.static_shapes import Replayed
 from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
-from tests.lean_cases import Uncaptured
+from tests.fast_cases import Uncaptured
 
 pytestmark = [
     pytest.mark.gpu,

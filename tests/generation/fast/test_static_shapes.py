@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
-from precis.generation.fast import static_shapes as lean_static
+from precis.generation.fast import static_shapes as fast_static
 from precis.generation.fast.fast_decoder import FastDecoder
 from precis.generation.fast.key_value_cache import source_keys
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, has_int8
@@ -15,7 +15,7 @@ from precis.generation.fast.packed_zcodepp import PackedZCodePP
 from precis.generation.fast.static_shapes import Capture, Shape, StaticBatch
 from precis.generation.fast.token_rules import TokenRules
 from precis.models import ProphetNetForConditionalGeneration
-from tests.lean_cases import (
+from tests.fast_cases import (
     BEAMS,
     STEPS,
     Called,
@@ -172,19 +172,19 @@ def test_the_host_stops_soon_after_the_last_row_is_over() -> None:
     counted = Counted()
     rows = FastDecoder(model(), AsGiven(), capture=counted)(inputs(1), asked)
     assert len(rows[0]) < 40
-    assert len(rows[0]) - 1 <= counted.steps < len(rows[0]) - 1 + lean_static._LOOK_EVERY
+    assert len(rows[0]) - 1 <= counted.steps < len(rows[0]) - 1 + fast_static._LOOK_EVERY
 
 
 def test_the_least_used_shape_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted()
     loop = FastDecoder(model(), AsGiven(), capture=counted)
-    monkeypatch.setattr(lean_static, "_MOST_SHAPES", 2)
+    monkeypatch.setattr(fast_static, "_MOST_SHAPES", 2)
     for documents in (2, 4, 2, 8, 2):
         loop(batch(documents), config())
     assert counted.captured == 3
     loop(batch(4), config())
     assert counted.captured == 4
-    monkeypatch.setattr(lean_static, "_MOST_BYTES_KEPT", 1)
+    monkeypatch.setattr(fast_static, "_MOST_BYTES_KEPT", 1)
     loop(batch(8), config())
     assert len(loop._static._kept) == 1
 
@@ -197,7 +197,7 @@ def test_caches_beyond_the_limit_are_decoded_in_the_other_way(monkeypatch: pytes
     made = StaticBatch(packed, shape, rules, None, keys)
     assert made._source._kept.nbytes + made._target._kept.nbytes == shape.bytes(packed)
     for limit, captured in ((shape.bytes(packed), 1), (shape.bytes(packed) - 1, 0)):
-        monkeypatch.setattr(lean_static, "_MOST_BYTES", limit)
+        monkeypatch.setattr(fast_static, "_MOST_BYTES", limit)
         counted = Counted()
         rows = FastDecoder(model(), AsGiven(), capture=counted)(batch(2), config())
         assert counted.captured == captured

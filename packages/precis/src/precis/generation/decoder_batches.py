@@ -42,13 +42,13 @@ _POSITIONS = 32_768  # source tokens of a batch, padding included, so that fewer
 @final
 @dataclass(frozen=True, kw_only=True)
 class Automatic(Settings):
-    """The lean loop where it supports the model and the settings, `generate` otherwise."""
+    """The fast loop where it supports the model and the settings, `generate` otherwise."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Lean(Settings):
-    """The lean loop, or an error where it does not support the model or the settings."""
+class Fast(Settings):
+    """The fast loop, or an error where it does not support the model or the settings."""
 
     weights: Weights = field(default_factory=AsGiven)
 
@@ -70,7 +70,7 @@ class Generate(Settings):
     """transformers' `generate`."""
 
 
-Loop = Automatic | Lean | Drafting | Generate
+Loop = Automatic | Fast | Drafting | Generate
 AUTOMATIC = Automatic()
 
 
@@ -104,8 +104,8 @@ class BatchDecoder:
     ) -> None:
         self._model, self._tokenizer = model, tokenizer
         self._loop = loop
-        weights = loop.weights if isinstance(loop, Lean | Drafting) else AsGiven()
-        self._lean = FastDecoder(model, weights)
+        weights = loop.weights if isinstance(loop, Fast | Drafting) else AsGiven()
+        self._fast = FastDecoder(model, weights)
         self._special = set(tokenizer.all_special_ids)
 
     def decode(
@@ -121,10 +121,10 @@ class BatchDecoder:
         `on_partial` receives the text so far, if chosen tokens are final: in greedy search on a CPU.
 
         Raises:
-            UserError: if the requested lean loop does not support the model or the settings, or an input needs
+            UserError: if the requested fast loop does not support the model or the settings, or an input needs
                 more memory than is available.
         """
-        self._lean.check()  # the model may have been trained since
+        self._fast.check()  # the model may have been trained since
         results: dict[int, Written] = {}
         for rows in _batches(jobs, 1 if isinstance(self._loop, Drafting) else batch_size):
             if on_progress is not None:
@@ -178,10 +178,10 @@ class BatchDecoder:
         on_cpu = self._model.device.type == "cpu"  # other devices replay a step without Python
         processors: list[LogitsProcessor] = [reporter] if reporter is not None and on_cpu else []
         if isinstance(self._loop, Drafting):
-            return [self._lean.draft(inputs["input_ids"], config, processors).tokens]
-        lean = isinstance(self._loop, Lean) or why_not(self._model, config) is None
-        if lean and not isinstance(self._loop, Generate):
-            return self._lean(inputs, config, processors, on_tokens=on_tokens)
+            return [self._fast.draft(inputs["input_ids"], config, processors).tokens]
+        fast = isinstance(self._loop, Fast) or why_not(self._model, config) is None
+        if fast and not isinstance(self._loop, Generate):
+            return self._fast(inputs, config, processors, on_tokens=on_tokens)
         if on_tokens is not None and (config.num_beams or 1) == 1:
             processors.append(_TokenReporter(on_tokens))
         rows: Tensor = cast(Any, self._model).generate(

@@ -1,14 +1,14 @@
-"""The lean decoding loop: the tokens of `generate`, in less time.
+"""The fast decoding loop: the tokens of `generate`, in less time.
 
     source once   ->   packed decoder, one read of all rows   ->   rules   ->   greedy or beam search, or drafting
-    (encoder)          (zcodepp, prophetnet; linear, cache)        (rules)      (search, drafting)
+    (encoder)          (packed_decoder)                            (token_rules) (token_search, self_speculation)
 
 On a CPU, a step of Z-Code++ in fp32 is one call of a C++ kernel (`compiled_step`). On CUDA, each step is one graph,
-replayed (`static`). Caches and graphs of the last shapes, at most 4 GiB of caches,
+replayed (`static_shapes`). Caches and graphs of the last shapes, at most 4 GiB of caches,
 stay for the next batch, as long as the packed weights.
 
 In fp32 the tokens equal those of `generate` (`tests/generation/fast/test_fast_decoder.py`,
-`benchmarks/lean_parity.py`); bf16 and int8 behave like a slightly different model.
+`benchmarks/fast_parity.py`); bf16 and int8 behave like a slightly different model.
 
 Packed weights are copies of the matrices of encoder, decoder and head, not of the embeddings or the matrices for the
 source's keys and values. They take 4 bytes per number in fp32, 2 in bf16 (not for the encoder) and 1 in int8. On CUDA
@@ -127,7 +127,7 @@ class FastDecoder:
         """
         reason = why_not(self._model, config)
         if reason is not None:
-            raise UserError(f"the lean loop cannot be used: {reason}; use Generate() or Automatic()")
+            raise UserError(f"the fast loop cannot be used: {reason}; use Generate() or Automatic()")
         documents, beams = inputs["input_ids"].shape[0], config.num_beams or 1
         valid = inputs["attention_mask"].bool()
         with without_autocast(self._model.device):

@@ -1,4 +1,4 @@
-"""The model interface of lean decoding: packed matrices, and a read of some tokens over given caches.
+"""The model interface of fast decoding: packed matrices, and a read of some tokens over given caches.
 
 Each supported model has one file that implements its decoder's read (`zcodepp.py`, `prophetnet.py`). A decoding step
 reads one token of each beam; drafting reads several tokens of one document, and the streams predict ahead from each.

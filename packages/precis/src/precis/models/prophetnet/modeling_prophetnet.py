@@ -2,7 +2,7 @@
 
 The main stream reads the target, and n predicting streams guess ahead of it (`precis.nn.streams`). As in the released
 code, only the predicting streams yield logits. Generation needs the main stream and stream 0, and the
-others are not computed. Training uses all n (section 2.2), and `generation.lean.drafting` drafts with them.
+others are not computed. Training uses all n (section 2.2), and `generation.fast.self_speculation` drafts with them.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""For tests of the lean loop: small models whose summaries end at different places, and what `generate` writes."""
+"""For tests of the fast loop: small models whose summaries end at different places, and what `generate` writes."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
