@@ -3,18 +3,18 @@
 import pytest
 import torch
 
-from precis.models.unit_scorer import UNIT_FACTS, UnitScorer, UnitScorerShape, sines
+from precis.models.unit_scorer import UNIT_FEATURES, UnitScorer, UnitScorerShape, sines
 from precis_text.errors import UserError
 
 
 def test_units_of_other_documents_and_padding_change_no_score() -> None:
     torch.manual_seed(0)
     scorer = UnitScorer(UnitScorerShape(states=8, width=16, layers=2, heads=2)).eval()
-    vectors, facts = torch.randn(1, 3, 16), torch.randn(1, 3, UNIT_FACTS)
-    alone, words = scorer(vectors, facts, torch.ones(1, 3, dtype=torch.bool))
+    vectors, features = torch.randn(1, 3, 16), torch.randn(1, 3, UNIT_FEATURES)
+    alone, words = scorer(vectors, features, torch.ones(1, 3, dtype=torch.bool))
     padded = (
         torch.cat([vectors, torch.randn(1, 4, 16)], dim=1),
-        torch.cat([facts, torch.randn(1, 4, UNIT_FACTS)], dim=1),
+        torch.cat([features, torch.randn(1, 4, UNIT_FEATURES)], dim=1),
     )
     valid = torch.tensor([[True] * 3 + [False] * 4])
     both, words_too = scorer(
@@ -27,14 +27,14 @@ def test_units_of_other_documents_and_padding_change_no_score() -> None:
 def test_a_unit_is_scored_beside_the_others() -> None:
     torch.manual_seed(0)
     scorer = UnitScorer(UnitScorerShape(states=8, width=16, layers=1, heads=2)).eval()
-    vectors, facts, valid = (
+    vectors, features, valid = (
         torch.randn(1, 2, 16),
-        torch.randn(1, 2, UNIT_FACTS),
+        torch.randn(1, 2, UNIT_FEATURES),
         torch.ones(1, 2, dtype=torch.bool),
     )
     changed = vectors.clone()
     changed[0, 1] = -vectors[0, 1]  # another content: a number added to all of it would be normalized away
-    before, after = (scorer(each, facts, valid)[0][0, 0] for each in (vectors, changed))
+    before, after = (scorer(each, features, valid)[0][0, 0] for each in (vectors, changed))
     assert (before - after).abs() > 1e-3
 
 

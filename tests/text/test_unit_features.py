@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from precis.models.unit_scorer import UNIT_FACTS
-from precis_text.unit_features import unit_facts
+from precis.models.unit_scorer import UNIT_FEATURES
+from precis_text.unit_features import unit_features
 
 
 def test_there_are_as_many_facts_as_the_scorer_reads() -> None:
-    assert unit_facts(["Ann: Hello?", "- bread", ""], [3, 2, 1]).shape == (3, UNIT_FACTS)
+    assert unit_features(["Ann: Hello?", "- bread", ""], [3, 2, 1]).shape == (3, UNIT_FEATURES)
 
 
 def test_facts_tell_place_form_and_shared_words() -> None:
-    first, second, third = unit_facts(
+    first, second, third = unit_features(
         ["Ann: Where is the committee?", "The committee met 12 times.", "Nobody came."], [7, 6, 3]
     )
     assert first[3] == 1
@@ -26,4 +26,4 @@ def test_facts_tell_place_form_and_shared_words() -> None:
 
 
 def test_one_unit_alone_has_finite_facts() -> None:
-    assert np.isfinite(unit_facts(["?"], [1])).all()
+    assert np.isfinite(unit_features(["?"], [1])).all()

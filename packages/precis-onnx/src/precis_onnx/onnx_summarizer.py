@@ -30,7 +30,7 @@ from precis_text.length import (
     trim,
 )
 from precis_text.selection import WINDOW, choose, expected_words, inputs_of, joined
-from precis_text.unit_features import unit_facts
+from precis_text.unit_features import unit_features
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words, word_ends
 
@@ -281,13 +281,13 @@ class Summarizer:
             return scores_in_language(read.units, ranked, languages), expects
         if self._exported.scorer is None:
             raise UserError("this folder lacks scorer_model.onnx; export the model again")
-        facts = unit_facts([unit.text for unit in read.units], read.tokens)
+        features = unit_features([unit.text for unit in read.units], read.tokens)
         found: list[float] = []
         expected = []
-        for start in range(0, len(facts), WINDOW):
+        for start in range(0, len(features), WINDOW):
             part = slice(start, start + WINDOW)
-            feeds = {"vectors": read.vectors[None, part], "facts": facts[None, part]}
-            there = np.ones((1, len(facts[part])), dtype=bool)
+            feeds = {"vectors": read.vectors[None, part], "facts": features[None, part]}
+            there = np.ones((1, len(features[part])), dtype=bool)
             logits, words = self._exported.scorer.run(None, {**feeds, "valid": there})
             found += (1 / (1 + np.exp(-logits[0]))).tolist()
             expected.append(float(words[0]))

@@ -19,7 +19,7 @@ _ASKS = ("?", "？", "؟")
 _COMMON = 0.6  # words in a larger share of the units are ignored
 
 
-def unit_facts(units: Sequence[str], tokens: Sequence[int]) -> NDArray[np.float32]:
+def unit_features(units: Sequence[str], tokens: Sequence[int]) -> NDArray[np.float32]:
     """Return one row of features for each unit of a document.
 
     Position: share of the document before it, logs of the units before and after, first, last. Size: log of its tokens,
@@ -33,10 +33,10 @@ def unit_facts(units: Sequence[str], tokens: Sequence[int]) -> NDArray[np.float3
     count, total = len(units), sum(tokens)
     words = [_content(unicode_words(unit)) for unit in units]
     shared = Counter(word for found in words for word in set(found))
-    telling = [[word for word in found if shared[word] <= max(2, _COMMON * count)] for found in words]
+    informative = [[word for word in found if shared[word] <= max(2, _COMMON * count)] for found in words]
     seen: set[str] = set()
     rows = []
-    for place, (unit, found, length) in enumerate(zip(units, telling, tokens, strict=True)):
+    for place, (unit, found, length) in enumerate(zip(units, informative, tokens, strict=True)):
         rows.append(
             [
                 place / max(count - 1, 1),

@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
-from precis.models.unit_scorer import UNIT_FACTS, UnitScorer
+from precis.models.unit_scorer import UNIT_FEATURES, UnitScorer
 
 _OPEN = torch.export.Dim.DYNAMIC
 _ROWS, _TARGET = 2, 3  # sizes of the example; a size of 1 would make the axis static
@@ -179,7 +179,7 @@ def unit_scorer(scorer: UnitScorer) -> Program:
     open_rows = {0: _OPEN, 1: _OPEN}
     examples = (
         torch.randn(_ROWS, 5, 2 * scorer.shape.states),
-        torch.randn(_ROWS, 5, UNIT_FACTS),
+        torch.randn(_ROWS, 5, UNIT_FEATURES),
         torch.ones(_ROWS, 5, dtype=torch.bool),
     )
     names = ("vectors", "facts", "valid")

@@ -25,7 +25,7 @@ from precis.models.unit_scorer import UnitScorer
 from precis_text.errors import UserError
 from precis_text.length import Cap
 from precis_text.selection import WINDOW, expected_words
-from precis_text.unit_features import unit_facts
+from precis_text.unit_features import unit_features
 
 _UNITS = 4 * WINDOW  # units in a pass of the scorer, padding included
 
@@ -87,9 +87,9 @@ class EncoderExtractor(Extractor):
     def scored(self, read: Sequence[ReadUnits], cap: Cap | None) -> list[UnitScores]:
         """Score the units of each document independently, many documents in one pass."""
         encoded = [each for each in read if isinstance(each, EncodedUnits)]
-        facts = [torch.from_numpy(unit_facts([u.text for u in r.units], r.tokens)) for r in encoded]
+        features = [torch.from_numpy(unit_features([u.text for u in r.units], r.tokens)) for r in encoded]
         windows = [
-            (facts[number][start : start + WINDOW], each.vectors[start : start + WINDOW])
+            (features[number][start : start + WINDOW], each.vectors[start : start + WINDOW])
             for number, each in enumerate(encoded)
             for start in range(0, len(each.units), WINDOW)
         ]

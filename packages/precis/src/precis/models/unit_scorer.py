@@ -1,7 +1,7 @@
 """A scorer of a document's units: from an encoder's hidden states, how well each suits an extract.
 
     states of a unit's tokens -> their mean and the last of them    } sum -> Transformer over units -> one logit a unit
-    features of the unit's words (`UNIT_FACTS` numbers)             }                              -> log of the words
+    features of the unit's words (`UNIT_FEATURES` numbers)          }                              -> log of the words
 
 The encoder is frozen. All units of a document are read together, so a better unit can lower another's score.
 Sines encode the positions of units; the features contain them too.
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from precis_text.config import Settings
 from precis_text.errors import UserError
 
-UNIT_FACTS = 18
+UNIT_FEATURES = 18
 """Number of features that `precis_text.unit_features` computes for a unit."""
 
 
@@ -63,7 +63,7 @@ class UnitScorer(nn.Module):
         self.norm = nn.LayerNorm(2 * shape.states)
         self.dropout = nn.Dropout(shape.dropout)
         self.states = nn.Linear(2 * shape.states, width)
-        self.facts = nn.Sequential(nn.Linear(UNIT_FACTS, width), nn.GELU(), nn.Linear(width, width))
+        self.facts = nn.Sequential(nn.Linear(UNIT_FEATURES, width), nn.GELU(), nn.Linear(width, width))
         layer = nn.TransformerEncoderLayer(
             width, shape.heads, 2 * width, shape.dropout, activation="gelu", batch_first=True, norm_first=True
         )
@@ -74,17 +74,17 @@ class UnitScorer(nn.Module):
     def forward(
         self,
         vectors: Float[Tensor, "b u dd"],
-        facts: Float[Tensor, "b u f"],
+        features: Float[Tensor, "b u f"],
         valid: Bool[Tensor, "b u"],
     ) -> tuple[Float[Tensor, "b u"], Float[Tensor, " b"]]:
         """Return a logit for each unit, and the log of the predicted word count of a summary.
 
         Args:
             vectors: the mean of each unit's token states and the state of its last token.
-            facts: see `precis_text.unit_features`.
+            features: see `precis_text.unit_features`.
             valid: False at padding.
         """
-        hidden = self.states(self.dropout(self.norm(vectors))) + self.facts(facts)
+        hidden = self.states(self.dropout(self.norm(vectors))) + self.facts(features)
         hidden = hidden + sines(hidden.shape[1], self.shape.width).to(hidden)
         hidden = self.layers(hidden, src_key_padding_mask=~valid)
         mean = (hidden * valid[..., None]).sum(1) / valid.sum(1, keepdim=True).clamp(min=1)

@@ -47,7 +47,7 @@ from precis.training.callbacks import Callback
 from precis_text.control_characters import main_part, unmarked
 from precis_text.errors import UserError
 from precis_text.support.language import language_of
-from precis_text.unit_features import unit_facts
+from precis_text.unit_features import unit_features
 
 UNITS_FOLDER = "units"
 _VALIDATIONS = 10
@@ -196,7 +196,7 @@ def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, notify: 
             wanted = np.zeros(len(texts), dtype=np.uint8)
             wanted[best_units(texts, pair.all_references, rouge=rouge)] = 1
             words = np.mean([len(reference.split()) for reference in pair.all_references])
-            rows.append((read.vectors.half().numpy(), unit_facts(texts, read.tokens), wanted, words))
+            rows.append((read.vectors.half().numpy(), unit_features(texts, read.tokens), wanted, words))
             cut += read.read < read.document_tokens
         done += len(some)
         if done // _TOLD_EVERY > (done - len(some)) // _TOLD_EVERY:
@@ -205,10 +205,10 @@ def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, notify: 
         raise UserError("no document has a sentence that the model can read")
     if cut:
         notify(f"{cut:,} documents are longer than {run.max_source:,} tokens and are truncated")
-    vectors, facts, wanted_units, lengths = zip(*rows, strict=True)
+    vectors, features, wanted_units, lengths = zip(*rows, strict=True)
     return UnitDocuments(
         vectors=np.concatenate(vectors),
-        facts=np.concatenate(facts),
+        facts=np.concatenate(features),
         wanted=np.concatenate(wanted_units),
         bounds=np.cumsum([0, *map(len, wanted_units)], dtype=np.int64),
         words=np.array(lengths, dtype=np.float32),
