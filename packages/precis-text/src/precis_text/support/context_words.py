@@ -17,11 +17,11 @@ from precis_text.support.language import Language
 from precis_text.support.numbers import Number, agrees
 from precis_text.support.placed_words import Word
 
-_AROUND = 6  # words on each side of a number to search for its companion
+_AROUND = 6  # words on each side of a number to search for its context word
 _BETWEEN = 4  # most words between two names of the source, "Mayor Dr. Ann Smith"
 _SYMBOLS = 25  # characters on each side of a number in which a symbol may apply to several numbers
 _GAPS = (" ", "\n", "-", "\u00a0")
-_SHORTEST = 3  # fewest letters of a companion
+_SHORTEST = 3  # fewest letters of a context word
 _PERCENT = re.compile(r"\s?(?:%|percent\b|per cent\b|Prozent\b|pour cent\b|por ciento\b)")
 # a word before "15 through 25" may precede only other numbers between them
 _RANGE = re.compile(r"\s*(?:[-–/]|(?:to|through|and|or|bis|und|oder|à|et|ou|a|y|o)\s)\s*\d")
@@ -29,10 +29,10 @@ _CURRENCIES = "$€£¥"
 _FOLD = "fold"  # "three-fold": the counted word is elsewhere
 
 
-class NumberCompanions:
+class NumberContext:
     """The words and symbols next to the numbers of a source.
 
-    A companion is the content word right after a number, the one right before a number in digits ("version 3"), a
+    A context word is the content word right after a number, the one right before a number in digits ("version 3"), a
     percent sign or a currency.
     """
 
@@ -46,8 +46,8 @@ class NumberCompanions:
         for number in numbers:
             first, behind = bisect_left(starts, number.start), bisect_left(starts, number.end)
             if not number.idle:
-                for companion in self._companions(text, words, first, behind, number):
-                    self._beside[companion].append(number)
+                for context in self._context(text, words, first, behind, number):
+                    self._beside[context].append(number)
             for word in [*words[max(0, first - _AROUND) : first], *words[behind : behind + _AROUND]]:
                 self._around[self._stem(word)].append(number)
             near = text[max(0, number.start - _SYMBOLS) : number.end + _SYMBOLS]
@@ -56,7 +56,7 @@ class NumberCompanions:
                     self._around[symbol].append(number)
 
     def contradict(self, number: Number, text: str, words: Sequence[Word]) -> bool:
-        """Check whether the source has a companion of a number next to other numbers, but not near this one.
+        """Check whether the source has a context word of a number next to other numbers, but not near this one.
 
         Args:
             text, words: the sentence with the number, and its words.
@@ -64,12 +64,12 @@ class NumberCompanions:
         starts = [word.start for word in words]
         first, behind = bisect_left(starts, number.start), bisect_left(starts, number.end)
         return any(
-            companion in self._beside
-            and not agrees(number, self._around.get(companion.removeprefix("<"), ()), rounded=False)
-            for companion in self._companions(text, words, first, behind, number)
+            context in self._beside
+            and not agrees(number, self._around.get(context.removeprefix("<"), ()), rounded=False)
+            for context in self._context(text, words, first, behind, number)
         )
 
-    def _companions(
+    def _context(
         self, text: str, words: Sequence[Word], first: int, behind: int, number: Number
     ) -> Iterator[str]:
         """Yield the stems next to a number, with "<" for the one before it, and symbols.
@@ -80,15 +80,15 @@ class NumberCompanions:
         if number.text.endswith("%") or _PERCENT.match(text, number.end):
             yield "%"
         elif behind < len(words) and text[number.end : words[behind].start] in _GAPS:
-            yield from self._companion(words[behind])
+            yield from self._context_word(words[behind])
         if not number.spelled and not _RANGE.match(text, number.end):
             if first and text[words[first - 1].end : number.start] in _GAPS:
-                yield from (f"<{stem}" for stem in self._companion(words[first - 1]))
+                yield from (f"<{stem}" for stem in self._context_word(words[first - 1]))
             if number.start and text[number.start - 1] in _CURRENCIES:
                 yield text[number.start - 1]
 
-    def _companion(self, word: Word) -> Iterator[str]:
-        """Yield the stem of a word if it can be a companion."""
+    def _context_word(self, word: Word) -> Iterator[str]:
+        """Yield the stem of a word if it can be a context word."""
         known, lower = self._language, word.lower
         if len(lower) < _SHORTEST or not lower.isalpha() or lower == _FOLD:
             return
@@ -104,7 +104,7 @@ class NumberCompanions:
         return word.lower if self._language is None else self._language.stem(word.lower)
 
 
-class NameCompanions:
+class NameContext:
     """The capitalized words that are next to each other in a source."""
 
     def __init__(self, text: str, words: Sequence[Word], language: Language | None) -> None:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from precis_text.support.context_words import NameCompanions, NumberCompanions
+from precis_text.support.context_words import NameContext, NumberContext
 from precis_text.support.language import Language, has_case, language_of, languages, script_of
 from precis_text.support.names import Names, name_runs, opens_sentence
 from precis_text.support.negation import Said, Turned, added, left_out
@@ -257,14 +257,14 @@ class _Facts:
         return numbers_of(self.source.text, self.language, words=self.source.words)
 
     @cached_property
-    def number_companions(self) -> NumberCompanions:
-        """The companions of the numbers."""
-        return NumberCompanions(self.source.text, self.source.words, self.numbers, self.language)
+    def number_context(self) -> NumberContext:
+        """The context words of the numbers."""
+        return NumberContext(self.source.text, self.source.words, self.numbers, self.language)
 
     @cached_property
-    def name_companions(self) -> NameCompanions:
+    def name_context(self) -> NameContext:
         """The names that are next to each other."""
-        return NameCompanions(self.source.text, self.source.words, self.language)
+        return NameContext(self.source.text, self.source.words, self.language)
 
     @cached_property
     def months(self) -> set[int]:
@@ -312,7 +312,7 @@ class _Checks:
         """Return why the source does not support a number of a sentence, or None if it does."""
         if not agrees(number, self.facts.numbers, rounded=self._is_rounded(words, number.start)):
             return "not a number in the source"
-        if self.facts.number_companions.contradict(number, text, words):
+        if self.facts.number_context.contradict(number, text, words):
             return "the source has other numbers with these words"
         return None
 
@@ -331,7 +331,7 @@ class _Checks:
                 dates.add(word)
                 if month not in self.facts.months:
                     yield self._mark(unit, word, "number", "not a date in the source")
-        together = self.facts.name_companions
+        together = self.facts.name_context
         for run in name_runs(text, words, self.language):
             if self.names.has_acronym_of(run):
                 continue
