@@ -1,6 +1,6 @@
 """Principal sentences share most with the rest of their passage, and stay in it."""
 
-from precis_experiments.gap_sentence_pairs import SENTENCES, principal_pairs, principal_sentences
+from precis_experiments.gap_sentence_pairs import SENTENCES, gap_sentence_pairs, principal_sentences
 
 RIVER = [
     "It rained on Monday and nobody went out at all.",
@@ -23,7 +23,7 @@ def test_sentences_of_few_words_are_never_principal() -> None:
 
 def test_a_pair_is_a_passage_with_sentences_of_it_and_does_not_depend_on_its_company() -> None:
     text = " ".join(f"{sentence[:-1]} in year {n}." for n in range(20) for sentence in RIVER)
-    pairs = list(principal_pairs([text] * 30, seed=4))
+    pairs = list(gap_sentence_pairs([text] * 30, seed=4))
     assert len({pair["document"] for pair in pairs}) > 20
     assert {pair["summaries"][0].count(" year ") for pair in pairs} == {1, 2}
     for pair in pairs:
@@ -31,8 +31,8 @@ def test_a_pair_is_a_passage_with_sentences_of_it_and_does_not_depend_on_its_com
         assert pair["document"] in text
         first = pair["summaries"][0].split(" year ")[0]
         assert first in pair["document"]
-    assert list(principal_pairs(["", text], seed=4)) == pairs[1:2]
+    assert list(gap_sentence_pairs(["", text], seed=4)) == pairs[1:2]
 
 
 def test_a_text_of_few_sentences_gives_no_pair() -> None:
-    assert list(principal_pairs([" ".join(RIVER[:5])])) == []
+    assert list(gap_sentence_pairs([" ".join(RIVER[:5])])) == []

@@ -19,7 +19,7 @@ _WORDS = (6, 60)  # of a sentence that may be principal
 _TWO = 0.4  # share of the pairs with two sentences
 
 
-def principal_pairs(texts: Iterable[str], *, seed: int = 0) -> Iterator[dict[str, Any]]:
+def gap_sentence_pairs(texts: Iterable[str], *, seed: int = 0) -> Iterator[dict[str, Any]]:
     """Yield one pair per text with enough sentences: `document`, a passage of it, and `summaries`.
 
     Args:

@@ -37,7 +37,7 @@ from precis.storage.seal import write_folder
 from precis.training import Trained
 from precis.training.schedule import StableThenDecay
 from precis_experiments.experiment import pretraining_of
-from precis_experiments.gap_sentence_pairs import principal_pairs
+from precis_experiments.gap_sentence_pairs import gap_sentence_pairs
 from precis_experiments.open_sets import SETS, TEXTS, OpenSet, Row, check_rows, pairs_of, texts_of
 from precis_text.errors import UserError
 
@@ -219,7 +219,7 @@ def _write_made(folder: Path, data: Path) -> list[str]:
             made = (
                 {**pair, "source": each.name, "licence": each.licence}
                 for each in sources
-                for pair in islice(principal_pairs(texts_of(each, data / each.place, split)), count)
+                for pair in islice(gap_sentence_pairs(texts_of(each, data / each.place, split)), count)
             )
             _write_lines(place / f"{split}.jsonl", made)
 

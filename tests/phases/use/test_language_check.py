@@ -7,8 +7,8 @@ from precis.phases.use.input_documents import Document
 from precis.phases.use.language_check import (
     are_english,
     in_other_language,
-    telling_others,
     trained_on,
+    warn_of_other_languages,
 )
 
 ENGLISH = (
@@ -54,7 +54,7 @@ def test_a_text_in_another_language_is_told_where_words_enough_show_it(text: str
 def test_it_is_said_of_each_document_with_the_reason_once_and_none_is_lost() -> None:
     documents = [Document(f"{n}.txt", text) for n, text in enumerate([ENGLISH, GERMAN, ENGLISH, TABLE])]
     told: list[str] = []
-    assert list(telling_others(documents, ["en"], told.append)) == documents
+    assert list(warn_of_other_languages(documents, ["en"], told.append)) == documents
     assert told == [
         f"1.txt seems to be German: {trained_on(['en'])}",
         "3.txt does not seem to be prose in one of its languages",

@@ -361,7 +361,7 @@ def summarize(
             opening(f"opening {sources[0]}", 0, 0)
         documents = with_first(read_documents(sources, how, notify=opening.note), keep_going=keep_going)
     from precis.generation.model_metadata import DEFAULT
-    from precis.phases.use.language_check import telling_others
+    from precis.phases.use.language_check import warn_of_other_languages
     from precis.phases.use.summarization import with_support
     from precis.phases.use.summary_format import renderer
 
@@ -369,7 +369,7 @@ def summarize(
     if not job.is_ranked:
         begin(threads)  # after reading: importing the libraries takes seconds
     if job.options.model == DEFAULT:
-        documents = telling_others(documents, job.model.use.languages, note)
+        documents = warn_of_other_languages(documents, job.model.use.languages, note)
     alone = len(sources) == 1 and not holds_many(sources[0], how)
     file = None
     if out is not None:

@@ -55,7 +55,7 @@ def trained_on(languages: Collection[str]) -> str:
     return f"the model that comes with precis was trained on {listed} only, so its choice may be poorer"
 
 
-def telling_others(
+def warn_of_other_languages(
     documents: Iterable[Document], languages: Collection[str], notify: Notify
 ) -> Iterator[Document]:
     """Yield the documents; warn of each that is in another language, with the reason at the first."""
