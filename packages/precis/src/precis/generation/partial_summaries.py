@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from precis.messages import OnPartial
 from precis_text.length import Length, beginning_of, trim
 from precis_text.sentences import split_sentences
@@ -38,9 +36,7 @@ class PartialSummaries:
         on_partial: called with a document's index and the first sentences of its summary.
     """
 
-    def __init__(
-        self, documents: Sequence[tuple[int, str, int]], length: Length, on_partial: OnPartial
-    ) -> None:
+    def __init__(self, documents: list[tuple[int, str, int]], length: Length, on_partial: OnPartial) -> None:
         self._documents, self._length, self._on_partial = documents, length, on_partial
         self._words = [length_in_words(text) for _, text, _ in documents]
         self._told = [""] * len(documents)

@@ -76,9 +76,7 @@ class CausalModel:
         """Return the tokens of a prompt."""
         return len(self.ids(messages, answer))
 
-    def reply(
-        self, messages: Sequence[Message], answer: str, *, most: int, on_tokens: OnTokens | None
-    ) -> Reply:
+    def reply(self, messages: list[Message], answer: str, *, most: int, on_tokens: OnTokens | None) -> Reply:
         """Return the reply of greedy search, of at most `most` tokens."""
         ids = torch.tensor([self.ids(messages, answer)], device=self.model.device)
         ends = self._ends()

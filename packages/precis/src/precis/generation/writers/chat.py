@@ -65,9 +65,7 @@ class ChatModel(Protocol):
         """Return the tokens of a prompt."""
         ...
 
-    def reply(
-        self, messages: Sequence[Message], answer: str, *, most: int, on_tokens: OnTokens | None
-    ) -> Reply:
+    def reply(self, messages: list[Message], answer: str, *, most: int, on_tokens: OnTokens | None) -> Reply:
         """Return the reply, of at most `most` tokens.
 
         Raises:

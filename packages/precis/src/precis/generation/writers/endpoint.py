@@ -101,9 +101,7 @@ class Endpoint:
         del answer
         return sum(self.count(message.content) + _AROUND for message in messages)
 
-    def reply(
-        self, messages: Sequence[Message], answer: str, *, most: int, on_tokens: OnTokens | None
-    ) -> Reply:
+    def reply(self, messages: list[Message], answer: str, *, most: int, on_tokens: OnTokens | None) -> Reply:
         """Return the reply; it repeats the request once after a broken stream.
 
         Raises:

@@ -125,9 +125,8 @@ class Writer:
         given = get("instruction")
         instruction = self.instruction if given is None else given
         prompt = Prompt(form=wanted.name, question=wanted.about, instruction=instruction)
-        asked = _Asked(
-            prompt, get("settings") or self.settings, get("long") or "passages", get("on_progress")
-        )
+        settings = get("settings") or self.settings
+        asked = _Asked(prompt, settings, get("long") or "passages", get("on_progress"))
         on_partial = get("on_partial")
         if wanted.is_plain:
             made = self._plain(documents, asked, own, skip_empty=skip_empty)

@@ -105,9 +105,7 @@ class _Remembering:
         self.control, self.parts, self.tokenizer = chat.control, chat.parts, chat.tokenizer
         self.count, self.size = chat.count, chat.size
 
-    def reply(
-        self, messages: Sequence[Message], answer: str, *, most: int, on_tokens: OnTokens | None
-    ) -> Reply:
+    def reply(self, messages: list[Message], answer: str, *, most: int, on_tokens: OnTokens | None) -> Reply:
         """Return the reply."""
         key = (*messages, answer, most)
         if key not in self._replies:
