@@ -30,7 +30,8 @@ from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
 from precis_text.exchanges import questions_of_answers
 from precis_text.length import make_length, trim
-from precis_text.selection import _named, _Waiting, _with_questions, _worths, choose, joined
+from precis_text.selection import _named, _Waiting, _with_questions, choose, joined
+from precis_text.unit_worth import worths
 from precis_text.words import length_in_words, unicode_words
 
 Floats = NDArray[np.float64]
@@ -130,7 +131,7 @@ class Known:
 
     @cached_property
     def worth(self) -> list[float]:
-        return _worths(self.row.units, self.row.scores, self.sizes, self.questions)
+        return worths(self.row.units, self.row.scores, self.sizes, self.questions)
 
     @cached_property
     def logits(self) -> Floats:

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from benchmarks.choice_rules import Floats, Known, domain_of, known_sets
 from benchmarks.equal_words import ROUGE
 from benchmarks.scored_units import load
+from precis_text.language import languages
 from precis_text.length import make_length
 from precis_text.selection import choose
 from precis_text.sentences import split_sentences
-from precis_text.support.language import languages
 
 MISSING = 0.25  # share of the words of the main point below which it is missing
 RIDGE = 3.0

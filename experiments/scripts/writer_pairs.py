@@ -2,10 +2,11 @@
 
     python -m experiments.scripts.writer_pairs --data DIR --out PAIRS [--train 32] [--dev 20] [--seed 0]
 
-DIR holds the sets of `SETS`. From each one, rows with a document of 50 to 220 words and a summary of 8 to 60 words
-are drawn at random. PAIRS/train.jsonl and PAIRS/dev.jsonl mix the sets for `precis tune`; each PAIRS/NAME.jsonl has
-`--dev` documents of one set's dev split for `precis evaluate`, of any length, which training never sees. The dev pairs
-of a run are train rows that are held out, a fifteenth of them.
+DIR holds the sets of `SETS`. From each one, rows with a summary of 8 to 60 words are drawn at random. Of a document
+with more than 220 words, a pair has the passages that the model in the box chooses for a writer.
+PAIRS/pairs/train.jsonl and dev.jsonl mix the sets for `precis tune`; each PAIRS/NAME.jsonl has `--dev` documents of one
+set's dev split for `precis evaluate`, of any length, which training never sees. The dev pairs of a run are train rows
+that are held out, a fifteenth of them.
 """
 
 from __future__ import annotations
@@ -17,20 +18,36 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from precis.extract.passage_choice import passage_choice
+from precis.generation.writers.reading import Readable
 from precis_experiments.open_sets import EXTENSIONS, SETS, pairs_of
+from precis_text.units import extraction_units
 from precis_text.words import length_in_words
 
-NAMES = ("usgov_posts", "proposals", "optech_talk", "web_posts")
-_DOCUMENT, _SUMMARY = range(50, 221), range(8, 61)
+NAMES = (
+    "usgov_posts", "proposals", "optech_talk", "web_posts", "opensuse_news", "science_abstract", "science_lay",
+    "scitldr", "ccby_docs", "crs_reports", "openstax", "govulndb", "gum",
+)  # fmt: skip
+_SHORTEST, _LONGEST, _SUMMARY = 50, 220, range(8, 61)  # words of a document, of its passages, of a summary
 _DEV_SHARE = 15
 
 
 def short(pairs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """Pairs of these lengths, with the first summary."""
+    """Yield the pairs of these lengths, with the first summary."""
     for pair in pairs:
         document, summary = str(pair["document"]), str(pair["summaries"][0])
-        if length_in_words(document) in _DOCUMENT and length_in_words(summary) in _SUMMARY:
+        if length_in_words(document) >= _SHORTEST and length_in_words(summary) in _SUMMARY:
             yield {"document": document, "summary": summary}
+
+
+def in_passages(pair: dict[str, str]) -> dict[str, str]:
+    """Return a pair with what a writer would read of its document."""
+    text = pair["document"]
+    if length_in_words(text) <= _LONGEST:
+        return pair
+    readable = Readable(text, extraction_units(text))
+    read = readable.passages(passage_choice(), lambda part: length_in_words(part) <= _LONGEST, words=_LONGEST)
+    return {**pair, "document": read}
 
 
 def drawn(pairs: Iterable[dict[str, str]], count: int, *, seed: int) -> list[dict[str, str]]:
@@ -58,7 +75,8 @@ def main() -> None:
     train: list[dict[str, str]] = []
     for chosen in (each for each in (*SETS, *EXTENSIONS) if each.name in NAMES):
         place = asked.data / chosen.place
-        found = drawn(short(pairs_of(chosen, place, "train")), asked.train, seed=asked.seed)
+        pairs = drawn(short(pairs_of(chosen, place, "train")), asked.train, seed=asked.seed)
+        found = [in_passages(pair) for pair in pairs]
         scored = drawn(
             (
                 {"document": p["document"], "summary": p["summaries"][0]}

@@ -42,6 +42,8 @@ def chosen(*lines: str) -> list[str]:
         "def start(pump): pump.run(level=3)",
         "Smith, J. A pump for a village. Journal of Wells 12, 8 (1969).",
         "[2] Ode, A. Pumps that last. Harbour Press, 2011.",
+        "Produced by Ann Ode and the Online Distributed Proofreading Team at https://pump.example",
+        "Transcriber's Note: the pump was printed as pomp.",
         "Open it in your browser.",
         "You get this letter as a member of the club.",
         "You can unsubscribe at any time.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis_text.back_references import has_back_reference
+from precis_text.back_references import has_back_reference, has_inner_reference
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,20 @@ def test_sentences_that_point_back_have_a_back_reference(sentence: str) -> None:
 )
 def test_other_sentences_stand_alone(sentence: str) -> None:
     assert not has_back_reference(sentence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "points"),
+    [
+        ("Treatment lowered both of these genes.", True),
+        ("In rice, such plants are rare.", True),
+        ("Ann prefers the latter method.", True),
+        ("Rice plants grow, and these plants are rare.", False),
+        ("As in this study, rice grows.", False),
+        ("Plants such as rice grow.", False),
+        ("These plants are rare.", False),
+        ("Ann grows those that last.", False),
+    ],
+)
+def test_a_noun_that_nothing_named_points_to_another_sentence(sentence: str, points: bool) -> None:
+    assert has_inner_reference(sentence) is points

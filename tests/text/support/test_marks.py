@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precis_text.support.language import language_of
+from precis_text.language import language_of
 from precis_text.support.marks import Mark, SourceText, marks
 from precis_text.units import extraction_units
 

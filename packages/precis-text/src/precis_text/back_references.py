@@ -49,6 +49,21 @@ _EXPLETIVE = re.compile(
 """A sentence that starts with it points to what comes after: "It is important that", "It is with mixed emotions"."""
 _STARTS = tuple(f"{phrase} " for phrase in _PHRASES)
 _LONGEST = 6  # words that decide how a sentence starts
+_INNER = re.compile(
+    r"\b(?:this|these|those|such(?! as\b| (?:an?|that)\b)|both of (?:these|those|the)|the (?:former|latter|above|same))"
+    r" (?:two |three |four |new |(?:kinds?|types?)\sof\s)?([a-z]{3,})",
+    re.IGNORECASE,
+)
+_FAR = 12  # words before a noun: a later one mostly points to the beginning of its own sentence
+_STEM = 5  # letters that two forms of a noun share
+_OWN = {
+    "study", "studies", "paper", "article", "report", "review", "work", "manuscript", "thesis", "chapter",
+    "section", "page", "document", "guide", "tutorial", "lesson", "book", "post", "series", "survey", "analysis",
+    "research", "experiment", "trial", "year", "month", "week", "day", "morning", "afternoon", "evening", "time",
+    "season", "century", "decade", "are", "was", "were", "has", "have", "will", "can", "could", "may", "might",
+    "would", "should", "being", "who", "that", "which",
+}  # fmt: skip
+"""Words that point to the document or to today, and verbs: "those who", "this was"."""
 _WITHIN = re.compile(r", (?:however|though|too|therefore|then)[,.;]", re.IGNORECASE)
 
 
@@ -64,3 +79,13 @@ def has_back_reference(sentence: str) -> bool:
     points = words[0] in _WORDS or f"{start} ".startswith(_STARTS)
     begins = points and not (_DOCUMENT.match(start) or _EXPLETIVE.match(start))
     return begins or _WITHIN.search(sentence) is not None
+
+
+def has_inner_reference(sentence: str) -> bool:
+    """Check whether a sentence speaks of "these samples" that it has not named, anywhere but in its first word."""
+    for found in _INNER.finditer(sentence):
+        before, noun = sentence[: found.start()].lower(), found[1].lower()
+        is_near = before.strip() and len(before.split()) < _FAR
+        if is_near and noun not in _OWN and noun[:_STEM] not in before:
+            return True
+    return False

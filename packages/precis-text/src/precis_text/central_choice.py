@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from precis_text.centrality import in_windows, lex_rank
-from precis_text.support.language import language_of, languages, script_of
+from precis_text.language import language_of, languages, script_of
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
 

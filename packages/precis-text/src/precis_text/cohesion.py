@@ -9,12 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from precis_text.pauses import UNHEARD
 from precis_text.quoted_spans import straight_quotes, without_smileys
 from precis_text.units import ENDED, TextUnit
 
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
+_ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
+_BREAKS_OFF = re.compile(
+    r"(?:[-–—,]|\b(?:and|but|or|so|because|the|an?|to|of|with|for|if))[\s.…]*$", re.IGNORECASE
+)
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
+_ITEMS = ("-", "*", "•", "–")
 _QUOTES = "\"'”’»)]"
 
 
@@ -51,6 +57,20 @@ def goes_on(before: TextUnit, unit: TextUnit) -> bool:
 def asks(unit: TextUnit) -> bool:
     """Check whether a unit is a question outside of a dialogue: its answer is elsewhere."""
     return _ASKS.search(unit.text.rstrip(_QUOTES)) is not None and not unit.speaker
+
+
+def is_broken_off(unit: TextUnit) -> bool:
+    """Check whether a message breaks off ("So we thought that the"), or has words that were not heard."""
+    return bool(unit.speaker) and (_BREAKS_OFF.search(unit.text) or UNHEARD.search(unit.text)) is not None
+
+
+def unended(units: Sequence[TextUnit]) -> list[bool]:
+    """Mark the written units without an end mark, in a text whose sentences have one; items of a list need none."""
+    told = [unit for unit in units if not (unit.heading or unit.aside)]
+    ended = sum(ENDED.search(unit.text) is not None for unit in told)
+    if ended < _ENDED * len(told):
+        return [False] * len(units)
+    return [not (unit.speaker or unit.text.startswith(_ITEMS) or ENDED.search(unit.text)) for unit in units]
 
 
 def halves(units: Sequence[TextUnit]) -> list[bool]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from precis_text.back_references import has_back_reference
+from precis_text.central_choice import content_words
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
@@ -19,6 +20,8 @@ from precis_text.words import unicode_words
 _TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
 _ANSWERS = frozenset(_TABLE["answers"].split())
 _COURTESIES = frozenset(_TABLE["courtesies"].replace("'", " ").split())
+_FILLERS = _COURTESIES.union(_TABLE["fillers"].replace("'", " ").split())
+_MODERATES = re.compile(_TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
 _DECISIONS = re.compile(_TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
 _MARKS = ("?", "？", "؟", "\u037e")
 _FEW = 8  # words of an answer that is taken with its question, whatever its first word
@@ -51,12 +54,18 @@ def is_courtesy(unit: TextUnit) -> bool:
     return bool(words) and len(words) <= _LONGEST_COURTESY and _COURTESIES.issuperset(words)
 
 
+def contents(units: Sequence[TextUnit]) -> list[int]:
+    """Return the number of different content words in each unit, without those that fill a conversation."""
+    return [len(set(words) - _FILLERS) for words in content_words(units)]
+
+
 def decides(unit: TextUnit, question: TextUnit | None = None) -> bool:
     """Check whether a message, or its answer to `question`, says what was decided; a question does not."""
     said = " ".join(
         each for each in split_sentences(_message(unit)) if not each.rstrip().endswith(("?", "？"))
     )
     asked = _message(question) if question else ""
+    said = _MODERATES.sub(" ", said)
     return bool(said) and _DECISIONS.search(f"{asked} {said}") is not None
 
 

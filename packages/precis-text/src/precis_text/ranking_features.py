@@ -21,10 +21,11 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from precis_text.back_references import has_back_reference
+from precis_text.back_references import has_back_reference, has_inner_reference
 from precis_text.central_choice import content_words
 from precis_text.centrality import WINDOW, Floats, TermCounts, cosines, lex_shares, text_shares
-from precis_text.cohesion import announces, asks, halves
+from precis_text.cohesion import announces, asks, halves, is_broken_off, unended
+from precis_text.exchanges import contents, decides, is_courtesy
 from precis_text.units import TextUnit
 from precis_text.words import length_in_words
 
@@ -45,8 +46,8 @@ _FEWEST = 4  # words of a summary; a shorter one needs the same units
 _PLACE = "place log_before log_after told_place log_told heading_place log_since_heading after_heading before_heading"
 _DOCUMENT = "log_units log_words log_headings dialogue mean_words"
 _FORM = (
-    "log_size digits capitals stop mark bracket quotation colon question refers_back half announces speaker "
-    "speaker_share"
+    "log_size digits capitals stop mark bracket quotation colon question refers_back inner_reference half unended "
+    "announces speaker speaker_share log_content broken_off courtesy decision"
 )
 _WORDS = (
     "centroid centroid_root centroid_rank frequency rarity lex lex_share lex_rank text text_rank like_before "
@@ -138,10 +139,16 @@ def _form(units: Sequence[TextUnit], sizes: Floats) -> Table:
         "colon": _floats(":" in text for text in texts),
         "question": _floats(map(asks, units)),
         "refers_back": _floats(map(has_back_reference, texts)),
+        "inner_reference": _floats(map(has_inner_reference, texts)),
         "half": _floats(halves(units)),
+        "unended": _floats(unended(units)),
         "announces": _floats(map(announces, units)),
         "speaker": _floats(bool(unit.speaker) for unit in units),
         "speaker_share": _floats(spoken[unit.speaker] / total if unit.speaker else 0.0 for unit in units),
+        "log_content": np.log1p(_floats(contents(units))),
+        "broken_off": _floats(map(is_broken_off, units)),
+        "courtesy": _floats(map(is_courtesy, units)),
+        "decision": _floats(map(decides, units)),
     }
 
 

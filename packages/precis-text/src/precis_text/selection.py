@@ -9,26 +9,23 @@ from itertools import pairwise
 from typing import Protocol
 
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import announces, asks, goes_on, halves, is_part
-from precis_text.exchanges import decides, is_courtesy, questions_of_answers
+from precis_text.cohesion import announces, goes_on, halves, is_part
+from precis_text.exchanges import questions_of_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
+from precis_text.unit_worth import worths
 from precis_text.units import ENDED, TextUnit
 from precis_text.words import length_in_words, unicode_words
 
-_SAME = 0.5  # largest share of a unit's word pairs that chosen units may contain
+_SAME = 0.3  # largest share of a unit's word pairs that chosen units may contain
 _HALF = 0.5  # least worth that may fill the remaining room, relative to the unit that did not fit or the best
 _USED = 0.85  # least share of a cap in words or tokens that is used, if the document has it
 _SMALL = 40  # words of a cap below which a poor unit costs more than room that stays unused
 _SMALL_TOKENS = 56
 _NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
 _FEWEST = 3  # fewest words of a unit that is not the only one
-_FEW = 5  # fewest words of a unit that keeps its full score
-_SHORT = 0.3  # factor on the score of a shorter unit
-_QUESTION = 0.5  # factor on the score of a question without its answer
+_IN_TURN = 1.5  # factor on the score of a unit next to a chosen one of the same speaker
 _PAIRED = 0.8  # factor on the score of a sentence that is chosen together with the one that it points to
-_COURTESY = 0.1  # factor on the score of a message that only greets, thanks or agrees
-_DECISION = 1.5  # factor on the score of a message that says what was decided
 TOGETHER = 8192  # maximum tokens of an input; more would cost too much memory for the scores of global layers
 WINDOW = 1024  # units scored together
 # Factor on the expected words: a mean of logs is below the log of the mean, and too long costs less than too short.
@@ -70,7 +67,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     to the one before it is chosen after that one or together with it, and one that ends in a colon after the next one.
     A decision that
     answers is chosen together with its question (`exchanges`). A unit is skipped if
-    most of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
+    many of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
     least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
     the worth of the best fill a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others
     until 85% of it are used, if the document has that many. If no unit fits, the best one is chosen and the caller
@@ -82,7 +79,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     """
     questions = questions_of_answers(read.units)
     sizes = [length_in_words(_named(unit)) for unit in read.units]
-    worth = _worths(read.units, scores, sizes, questions)
+    worth = worths(read.units, scores, sizes, questions)
     costs = _with_questions(_costs(read, sizes, length.cap), questions)
     limit = words if length.cap is None else length.cap.count
     waiting = _Waiting(read.units, worth, out=questions.values())
@@ -176,23 +173,6 @@ def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
     return written >= max(words, length.min_words) and 2 * spent >= length.cap.count
 
 
-def _worths(
-    units: Sequence[TextUnit], scores: Sequence[float], sizes: Sequence[int], questions: Mapping[int, int]
-) -> list[float]:
-    """Return the worth of each unit in a summary: its score, higher for decisions in a dialogue.
-
-    It is lower for questions, for very short units, and for messages that only greet, thank or agree.
-    """
-    worths = []
-    for place, (unit, score, size) in enumerate(zip(units, scores, sizes, strict=True)):
-        question = units[questions[place]] if place in questions else None
-        worth = score * (_DECISION if decides(unit, question) else 1.0)
-        worth *= _QUESTION if asks(unit) else 1.0
-        worth *= _SHORT if size < _FEW and question is None else 1.0
-        worths.append(worth * (_COURTESY if is_courtesy(unit) else 1.0))
-    return worths
-
-
 def _with_questions(counts: Sequence[int], questions: Mapping[int, int]) -> list[int]:
     """Add the counts of questions to those of the answers that are chosen with them."""
     return [
@@ -210,7 +190,7 @@ class _Waiting:
     def __init__(
         self, units: Sequence[TextUnit], worth: Sequence[float], *, out: Collection[int] = ()
     ) -> None:
-        self._worth = worth
+        self._worth, self._speakers = worth, [unit.speaker for unit in units]
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
         is_out = [
             place in out or unit.heading or unit.aside or is_part(unit) or (half and not on)
@@ -230,13 +210,13 @@ class _Waiting:
                 [*range(len(units))],
             )
             free = next(group for group in groups if group)
-        alone = set(free)
+        self._alone = set(free)
         self._heap: list[tuple[float, tuple[int, ...]]] = [(-worth[place], (place,)) for place in free]
         self.best = min(self._heap)[1][0]
         self._heap += [
             (-_PAIRED * worth[place], (place - 1, place))
             for place, needed in enumerate(self._needs)
-            if needed == place - 1 and needed in alone
+            if needed == place - 1 and needed in self._alone
         ]
         heapify(self._heap)
 
@@ -252,11 +232,18 @@ class _Waiting:
             heappush(self._heap, (-self._worth[place], (place,)))
 
     def choose(self, group: Sequence[int]) -> None:
-        """Record that units were chosen, and release their neighbours that depend on them."""
+        """Record that units were chosen, and release their neighbours that depend on them.
+
+        A neighbour that the same speaker says waits with a higher worth: a turn says more than its pieces.
+        """
         for place in group:
             for neighbour in (place - 1, place + 1):
-                if 0 <= neighbour < len(self._needs) and self._needs[neighbour] == place:
+                if not 0 <= neighbour < len(self._needs):
+                    continue
+                if self._needs[neighbour] == place:
                     heappush(self._heap, (-self._worth[neighbour], (neighbour,)))
+                elif neighbour in self._alone and self._speakers[neighbour] == self._speakers[place] != "":
+                    heappush(self._heap, (-_IN_TURN * self._worth[neighbour], (neighbour,)))
 
 
 def _needed(units: Sequence[TextUnit], place: int, out: Sequence[bool], *, is_written: bool) -> int | None:

@@ -5,7 +5,10 @@ The rules of `sentences` split a line of text into sentences. Three cases differ
 - a turn of a dialogue ("Ann: Hello. Where are you?") is one unit, so that words keep their speaker; a long one is
   split. Chats and transcripts are read without their stamps (`precis_text.turns`);
 - a line about as wide as the widest around it was wrapped, so its line break ends nothing;
-- a blank line always ends a unit.
+- a blank line always ends a unit;
+- a citation mark behind a full stop ("in Dulwich. [17]") belongs to the sentence before it.
+
+The text of a turn is without pauses and sounds (`precis_text.pauses`).
 
 Headings, titles and signatures are units too, but are marked: a summary does not use them. So are asides, which
 are not statements: table rows, captions, lines of a menu (`precis_text.asides`).
@@ -20,6 +23,7 @@ from itertools import pairwise
 
 from precis_text.asides import Asides
 from precis_text.control_characters import unit_starts
+from precis_text.pauses import Pauses
 from precis_text.sentences import split_sentences
 from precis_text.turns import NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
 
@@ -31,7 +35,10 @@ _FULL = 0.75  # least share of the widest line that a wrapped line fills
 _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 
-ENDED = re.compile(r"""[.!?…:;,。！？؟।][\])}"'”’»]*\s*$""")
+_CITATION = r"(?:\[(?:\d{1,3}|note \d+|[a-z]|citation needed)\])"
+ENDED = re.compile(rf"""[.!?…:;,。！？؟।][\])}}"'”’»]*(?:\s?{_CITATION})*\s*$""")
+_CITED_LATER = re.compile(rf"(?:{_CITATION}\s*)+(?=[^\W\d_a-z]|$)")
+_CITED_AT_ONCE = re.compile(rf"(?<=[.!?]){_CITATION}+\s+(?=[^\W\d_a-z])")
 _IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
 _CLOSED = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
 _SPOKEN = (
@@ -49,7 +56,7 @@ class TextUnit:
     """A unit: `document[start:stop]`.
 
     Attributes:
-        text: on one line, without stamps and invisible characters. The first unit of a turn names its speaker.
+        text: on one line, without stamps, pauses and invisible characters. The first unit of a turn names its speaker.
         heading: whether it is a heading, a title or a signature.
         aside: whether it is not a statement, such as a table row.
         speaker: who says it in a dialogue, or "".
@@ -64,14 +71,34 @@ class TextUnit:
 
 
 def extraction_units(document: str) -> list[TextUnit]:
-    """Split a document into non-empty units, in order; together they contain all of its words except stamps."""
+    """Split a document into non-empty units, in order.
+
+    Together they contain all of its words, except stamps and what speakers said while they paused.
+    """
     turns = turns_of(document)
     if not turns:
-        return _units_of_lines(document)
+        return _without_pauses(_units_of_lines(document), document)
     if not any(turn.speaker for turn in turns):
         return _units_of_lines(without_stamps(document, turns))
     before = _units_of_lines(document[: turns[0].start])
-    return before + [unit for turn in turns for unit in _units_of_turn(turn, document)]
+    said = [unit for turn in turns for unit in _units_of_turn(turn, document)]
+    return before + _without_pauses(said, document)
+
+
+def _without_pauses(units: list[TextUnit], document: str) -> list[TextUnit]:
+    """Leave pauses and sounds out of what speakers say."""
+    if not any(unit.speaker for unit in units):
+        return units
+    pauses = Pauses.of(document)
+    return [replace(unit, text=_without(pauses, unit)) if unit.speaker else unit for unit in units]
+
+
+def _without(pauses: Pauses, unit: TextUnit) -> str:
+    named = f"{unit.speaker}:"
+    if not unit.text.startswith(named):
+        return pauses.left_out(unit.text)
+    said = unit.text.removeprefix(named).strip()
+    return f"{named} {pauses.left_out(said)}" if said else unit.text
 
 
 def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:
@@ -163,6 +190,22 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
     return not (NAMED.match(following) or _ITEM.match(following))
 
 
+def _cited(sentences: list[str]) -> list[str]:
+    """Return sentences with the citation marks that follow them: "In Dulwich. [17] He" and "In Dulwich.[17] He"."""
+    cited: list[str] = []
+    for sentence in sentences:
+        later = _CITED_LATER.match(sentence) if cited else None
+        start = 0
+        if later is not None:
+            cited[-1] += f" {later.group().rstrip()}"
+            start = later.end()
+        for mark in _CITED_AT_ONCE.finditer(sentence, start):
+            cited.append(sentence[start : mark.end()].rstrip())
+            start = mark.end()
+        cited += [sentence[start:]] if start < len(sentence) else []
+    return cited
+
+
 def _was_cut(line: str, following: str) -> bool:
     """Check whether a line break is inside a sentence, whatever the width of the line."""
     return (
@@ -186,7 +229,7 @@ def _cut(text: str, start: int, speakers: frozenset[str], asides: Asides) -> Ite
     named = speaker_of(text)
     speaker = named if named in speakers else ""
     is_turn = speaker and len(words) <= _LONG_TURN
-    sentences = [" ".join(words)] if is_turn else split_sentences(text)
+    sentences = [" ".join(words)] if is_turn else _cited(split_sentences(text))
     begins = unit_starts(text, sentences)
     is_aside = not speaker and asides.has(text)
     for sentence, begin, end in zip(sentences, begins, (*begins[1:], len(text)), strict=True):

@@ -15,8 +15,8 @@ from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.meeting_cues import Cues, cues
 from precis_text.forms.outline import section_line, sections_of
 from precis_text.forms.statements import Statement, plain, reply_to, statements_of
+from precis_text.language import language_of
 from precis_text.length import Length
-from precis_text.support.language import language_of
 
 PARTS = ("topics", "decisions", "actions", "questions")
 _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "topics": 1.0}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from precis_text.forms.form import ScoredText
-from precis_text.support.language import Language, language_of, languages
+from precis_text.language import Language, language_of, languages
 from precis_text.words import unicode_words
 
 _SATURATION, _BY_LENGTH = 1.2, 0.75  # k1 and b of BM25

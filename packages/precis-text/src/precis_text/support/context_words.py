@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from precis_text.support.language import Language
+from precis_text.language import Language
 from precis_text.support.numbers import Number, agrees
 from precis_text.support.placed_words import Word
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from precis_text.language import Language, has_case, language_of, languages, script_of
 from precis_text.support.context_words import NameContext, NumberContext
-from precis_text.support.language import Language, has_case, language_of, languages, script_of
 from precis_text.support.names import Names, name_runs, opens_sentence
 from precis_text.support.negation import Said, Turned, added, left_out
 from precis_text.support.numbers import Number, agrees, month_of, months_in_dates, numbers_of

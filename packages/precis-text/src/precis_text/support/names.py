@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from precis_text.support.language import Language
+from precis_text.language import Language
 from precis_text.support.placed_words import Word
 
 _STARTS = re.compile(r"(?:^|[:!?…•*|>\"“„«‘(\[]|[-–—]\s)\s*[\"“„«‘(\[*_`]*$")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from precis_text.support.language import Language
+from precis_text.language import Language
 from precis_text.support.placed_words import Word
 
 _NEAR = 5  # words on each side of a negation to compare

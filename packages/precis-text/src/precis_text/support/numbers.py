@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from precis_text.support.language import Language
+from precis_text.language import Language
 from precis_text.support.placed_words import Word, words_of
 
 _DIGITS = re.compile(r"\d+(?:[.,'’\u00a0\u202f\u2009٫٬]\d+)*")

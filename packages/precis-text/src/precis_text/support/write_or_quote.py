@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
 
-from precis_text.support.language import language_of
+from precis_text.language import language_of
 from precis_text.support.marks import Mark, SentenceSupport, SourceText
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words

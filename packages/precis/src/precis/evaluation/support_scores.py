@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precis_text.control_characters import unmarked
-from precis_text.support.language import language_of
+from precis_text.language import language_of
 from precis_text.support.marks import KINDS, SourceText, Support
 
 Column = NDArray[np.float64]

@@ -10,7 +10,7 @@ from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_location import has_default_model
 from precis.generation.model_metadata import DEFAULT
 from precis.generation.writers.reading import Choose, by_centrality
-from precis_text.support.language import language_of
+from precis_text.language import language_of
 
 
 def passage_choice() -> Choose:

@@ -13,7 +13,7 @@ from precis.generation.writers.endpoint import Endpoint
 from precis.generation.writers.reading import Choose, by_centrality
 from precis.generation.writers.writer import Check, Writer
 from precis_text.errors import UserError
-from precis_text.support.language import languages
+from precis_text.language import languages
 
 
 def open_writer(

@@ -23,6 +23,7 @@ from precis_text.documents.passages import Passages, text_of
 from precis_text.errors import UserError
 from precis_text.forms.form import Count
 from precis_text.forms.form_choice import chosen_form
+from precis_text.language import language_of
 from precis_text.length import (
     ANY_LENGTH,
     LENGTH_OPTIONS,
@@ -38,7 +39,6 @@ from precis_text.length import (
 )
 from precis_text.sentences import split_sentences
 from precis_text.support.addressed import for_readers
-from precis_text.support.language import language_of
 from precis_text.support.marks import SourceText
 from precis_text.support.write_or_quote import SummarySentence, as_written, quotations, write_or_quote
 from precis_text.units import extraction_units

@@ -46,7 +46,7 @@ from precis.training import Trained, mean_loss
 from precis.training.callbacks import Callback
 from precis_text.control_characters import main_part, unmarked
 from precis_text.errors import UserError
-from precis_text.support.language import language_of
+from precis_text.language import language_of
 from precis_text.unit_features import unit_features
 
 UNITS_FOLDER = "units"

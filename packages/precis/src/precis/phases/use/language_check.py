@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from precis.data.pairs.pair import Pair
 from precis.messages import Notify
 from precis.phases.use.input_documents import Document
-from precis_text.support.language import language_of
+from precis_text.language import language_of
 from precis_text.words import length_in_words
 
 _NAMES = {

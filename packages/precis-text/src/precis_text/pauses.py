@@ -1,0 +1,97 @@
+"""Speech without what only a transcript shows: pauses ("um"), repeated words ("the the") and sounds ("[laughter]").
+
+An extract quotes what people said, and newspapers leave the same out of quotations. Words that were not heard
+("[inaudible]") keep their mark. `pauses.toml` has the words; some are pauses in one language only: "um" is a German
+word.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from precis_text.language import language_of
+
+_TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
+_SOUNDS = re.compile(
+    rf"[\[({{<](?:{'|'.join(filter(None, _TABLE['sounds'].splitlines()))})[\])}}>]|[♪♫]", re.IGNORECASE
+)
+_BROKEN_OFF = re.compile(_TABLE["broken_off"], re.IGNORECASE)
+UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
+"""What a transcript writes for words that were not heard."""
+_MARKS = ".,!?…-–"
+_ENDS = (".", "!", "?", "…", ":")
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """The pauses of a transcript.
+
+    Attributes:
+        language: ISO 639-1, or None if it is not known.
+    """
+
+    language: str | None
+
+    @classmethod
+    def of(cls, document: str) -> Pauses:
+        """Return the pauses of a document's language."""
+        return cls(language_of(document))
+
+    def left_out(self, text: str) -> str:
+        """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.
+
+        If a pause opened a sentence, its next word gets the capital letter.
+        """
+        words = _table("words", self.language)
+        shown = _BROKEN_OFF.sub(" – ", _SOUNDS.sub(" ", text)).split()
+        kept: list[str] = []
+        is_after, capital = False, False  # whether the last word was a pause, and whether it had a capital
+        for word in shown:
+            opens = not kept or kept[-1].endswith(_ENDS)
+            if _is_pause(word, words):
+                capital = capital or (opens and word[0].isupper())
+                _close(kept, word, opens=opens)
+                is_after = True
+            elif is_after and not word.strip(_MARKS) and (opens or word == ","):
+                continue
+            else:
+                kept.append(word[0].upper() + word[1:] if capital and opens else word)
+                is_after = capital = False
+        return " ".join(_once(kept, self.language)) if any(map(str.isalnum, "".join(kept))) else text
+
+
+def _once(words: Sequence[str], language: str | None) -> list[str]:
+    """Leave out words that a speaker repeated at once, of those that are never doubled on purpose: "the the boat"."""
+    doubled = _table("repeated", language)
+    kept = list(words[:1])
+    for word in words[1:]:
+        if word.lower() == kept[-1].lower() and word.lower() in doubled:
+            continue
+        kept.append(word)
+    return kept
+
+
+def _is_pause(word: str, words: frozenset[str]) -> bool:
+    core = word.strip(_MARKS)
+    return core.lower() in words and not (core.isupper() and len(core) > 1)
+
+
+def _close(kept: list[str], pause: str, *, opens: bool) -> None:
+    """Give the mark behind a pause to the word before it: "the boat, um." -> "the boat."; two commas are none."""
+    if opens:
+        return
+    if pause.endswith(_ENDS):
+        kept[-1] = kept[-1].rstrip(",") + pause[len(pause.rstrip(_MARKS)) :]
+    elif pause.endswith(",") and kept[-1].endswith(","):
+        kept[-1] = kept[-1].rstrip(",")
+
+
+@cache
+def _table(name: str, language: str | None) -> frozenset[str]:
+    """Return the words of all languages and those of one, in small letters."""
+    return frozenset(f"{_TABLE[name].get('all', '')} {_TABLE[name].get(language or '', '')}".split())

@@ -1,0 +1,46 @@
+"""What speakers say is quoted without pauses and sounds; what nobody said is never added."""
+
+import pytest
+
+from precis_text.pauses import Pauses
+from precis_text.units import extraction_units
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("Um, so we met on, uh, Monday.", "So we met on Monday."),
+        ("We sold the boat, um.", "We sold the boat."),
+        ("Um . So we sold the uh boat .", "So we sold the boat ."),
+        ("{vocalsound} It costs , uh , twelve euros .", "It costs , twelve euros ."),
+        ("So, um we sold it. [laughter] Good. (clears throat) Uh... maybe.", "So, we sold it. Good. Maybe."),
+        ("What {disfmarker} the boat is sold.", "What – the boat is sold."),
+        ("We sold the [inaudible] boat.", "We sold the [inaudible] boat."),
+        ("We flew to the UM campus; 5 mm of rain fell.", "We flew to the UM campus; 5 mm of rain fell."),
+        ("The [red] boat (ours) is sold.", "The [red] boat (ours) is sold."),
+        ("And the the boat is is ours.", "And the boat is ours."),
+        ("It is a very very long way, and that that works is no no.",) * 2,
+        ("Uh.", "Uh."),
+        ("[laughter]", "[laughter]"),
+    ],
+)
+def test_pauses_repetitions_and_sounds_are_left_out(said: str, left: str) -> None:
+    assert Pauses("en").left_out(said) == left
+
+
+def test_a_pause_of_one_language_is_a_word_of_another() -> None:
+    assert Pauses("de").left_out("Wir gehen um drei, äh, los.") == "Wir gehen um drei los."
+    assert Pauses(None).left_out("Um três barco.") == "Um três barco."
+
+
+def test_turns_lose_their_pauses_and_prose_keeps_its_words() -> None:
+    document = "Ann: Um, so the boat is uh sold.\nBen: {laugh} Good. And the old one?\nAnn: Uh, the same."
+    units = extraction_units(document)
+    assert [unit.text for unit in units] == [
+        "Ann: So the boat is sold.",
+        "Ben: Good. And the old one?",
+        "Ann: The same.",
+    ]
+    assert [document[unit.start : unit.stop] for unit in units] == document.split("\n")
+    prose = "He wrote uh and um on the wall of the house. [laughter] is a tag of the film."
+    assert " ".join(unit.text for unit in extraction_units(prose)) == prose
