@@ -2,10 +2,10 @@
 
     python -m experiments.scripts.writer_pairs --data DIR --out PAIRS [--train 32] [--dev 20] [--seed 0]
 
-DIR holds the sets of `SETS`. From each one, rows with a document of 50 to 220 words and a summary of 8 to 60 words
-are drawn at random. PAIRS/train.jsonl and PAIRS/dev.jsonl mix the sets for `precis tune`; each PAIRS/NAME.jsonl has
-`--dev` documents of one set's dev split for `precis evaluate`, of any length, which training never sees. The dev pairs
-of a run are train rows that are held out, a fifteenth of them.
+DIR holds the sets of `NAMES`. From each one, rows with a document of 50 to 220 words and a summary of 8 to 60 words
+are drawn at random. PAIRS/pairs, with train.jsonl and dev.jsonl, mixes the sets for `precis tune`; each
+PAIRS/NAME.jsonl has `--dev` documents of one set's dev split for `precis evaluate`, of any length, which training never
+sees. The dev pairs of a run are train rows that are held out, a fifteenth of them.
 """
 
 from __future__ import annotations
