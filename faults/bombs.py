@@ -1,4 +1,4 @@
-"""50 bombs: files that are small to send and endless to read, each through the command line in a process of its own.
+"""Bombs: files that are small to send and endless to read, each through the command line in a process of its own.
 
     python -m faults.bombs [--quick]
 

@@ -1,4 +1,4 @@
-"""What a seal costs when a model is loaded: the same model of 60 million weights, sealed and not, by turns.
+"""What a seal costs when a model is loaded: the same model of 68 million weights, sealed and not, by turns.
 
     python -m faults.load_time [--rounds N]
 
@@ -30,7 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
     rounds = parser.parse_args().rounds
-    header("loading a model of 60 million weights, sealed and unsealed", seed=0)
+    header("loading a model of 68 million weights, sealed and unsealed", seed=0)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         sealed, plain = Path(scratch) / "sealed", Path(scratch) / "plain"

@@ -1,4 +1,4 @@
-"""A hundred folders that somebody made to harm whoever summarizes with them.
+"""Folders that somebody made to harm whoever summarizes with them.
 
     python -m faults.malicious [--only NAME]
 

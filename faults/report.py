@@ -1,4 +1,4 @@
-"""The head and the last line of every command in `benchmarks/faults`."""
+"""The head and the last line of every command in `faults`."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""The model in the box: from a pre-trained model and openly licensed pairs to a folder that may be released.
+"""The model in the box before its trees: from a pre-trained model and openly licensed pairs to a folder to release.
 
     data sets with a suitable licence -> pairs, each with its source and licence
     -> if the model also writes: grounded on them, on principal sentences of open text and on the synthetic corpus
@@ -42,7 +42,7 @@ from precis_experiments.open_sets import SETS, TEXTS, OpenSet, Row, check_rows, 
 from precis_text.errors import UserError
 
 RELEASE = ExtractPlan(max_source=1536, train=replace(ExtractPlan().train, epochs=14, patience=5))
-"""The training settings of the model in the box."""
+"""The training settings of the former model in the box."""
 RELEASE_FOLDER = "release"
 
 

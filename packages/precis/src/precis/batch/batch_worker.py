@@ -97,7 +97,7 @@ class Worker:
         self._attempts = Attempts(attempts, command)
 
     def __call__(self, block: arrow.Table) -> arrow.Table:
-        """Summarize documents in the form of `source.SCHEMA`; return rows in the same order."""
+        """Summarize documents in the form of `document_source.SCHEMA`; return rows in the same order."""
         documents = dict(
             zip(block["id"].to_pylist(), map(unpacked, block["document"].to_pylist()), strict=True)
         )

@@ -1,9 +1,9 @@
 """The model interface of fast decoding: packed matrices, and a read of some tokens over given caches.
 
-Each supported model has one file that implements its decoder's read (`zcodepp.py`, `prophetnet.py`). A decoding step
-reads one token of each beam; drafting reads several tokens of one document, and the streams predict ahead from each.
-Caches grow (`Steps`) or have a fixed shape (`static.py`); a `PackedDecoder` works with both. Search, blocking and
-stopping are independent of the model.
+Each supported model has one file that implements its decoder's read (`packed_zcodepp.py`, `packed_prophetnet.py`). A
+decoding step reads one token of each beam; drafting reads several tokens of one document, and the streams predict ahead
+from each. Caches grow (`Steps`) or have a fixed shape (`static_shapes.py`); a `PackedDecoder` works with both. Search,
+blocking and stopping are independent of the model.
 """
 
 from __future__ import annotations
