@@ -2,6 +2,7 @@
 
     python -m benchmarks.default_model --data DIR [--model FOLDER] [--limit 300] [--out FILE] [--write N]
     python -m benchmarks.default_model --equal-words --data DIR [--model FOLDER] [--limit 80] [--sets NAME ...]
+        [--cache FOLDER]
 
 DIR holds the sets as `precis_experiments.open_sets` reads them, and samsum and dialogsum, on which nothing was trained.
 Printed is for each set: ROUGE-1 and ROUGE-L of each system, the difference to the better baseline with a 95% interval
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.equal_words import difference, statements, tables
+from benchmarks.equal_words import cached, difference, statements, systems, tables
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.support_scores import faithful_scores
@@ -118,13 +119,17 @@ def main() -> int:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--equal-words", action="store_true")
     parser.add_argument("--sets", nargs="*", default=(), metavar="NAME")
+    parser.add_argument("--cache", type=Path, help="folder for the texts of the other systems")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--write", type=int, default=0, metavar="N")
     asked = parser.parse_args()
     extractor = open_extractor(asked.model or default_model())
     if asked.equal_words:
         try:
-            text = tables(extractor, asked.data, limit=asked.limit or 80, only=asked.sets)
+            others = systems()
+            if asked.cache is not None:
+                others = {name: cached(name, system, asked.cache) for name, system in others.items()}
+            text = tables(extractor, asked.data, limit=asked.limit or 80, only=asked.sets, others=others)
         except UserError as error:
             parser.error(str(error))
         print(text)

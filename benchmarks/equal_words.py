@@ -1,6 +1,7 @@
 """A model that chooses sentences, compared with other extractive systems at the same number of words.
 
     python -m benchmarks.default_model --equal-words --data DIR [--model FOLDER] [--limit 80] [--sets NAME ...]
+        [--cache FOLDER]
 
 The words of a set are the mean of its references, times 1.15. Every system gets the same units without headings, and
 takes them in its own order as long as they fit; lede reads the text itself. LEAD takes the first units. LexRank,
@@ -8,9 +9,12 @@ TextRank, Luhn, LSA and SumBasic are sumy's, with its English stop words and ste
 `pip install --group benchmarks`. Printed are for each set ROUGE-1, ROUGE-2 and ROUGE-Lsum of each system, and the
 difference to the best other one of that measure, with a 95% interval: paired bootstrap over documents, 1,000 samples,
 seed 0. Then: the share of the words that were used, and in which tenth of its document each chosen sentence is, for
-documents of 2,000 words or more.
+documents of 2,000 words or more. With --cache the texts of the other systems are kept, since they do not depend on the
+model.
 """
 
+import hashlib
+import json
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -142,6 +146,25 @@ def systems() -> dict[str, System]:
         return {"LEAD": lead, **{kind: of_sumy(kind) for kind in SUMY}, "lede": of_lede}
     except ImportError as error:
         raise UserError(f"{error.name} is not installed: run `pip install --group benchmarks`") from error
+
+
+def cached(name: str, system: System, folder: Path) -> System:
+    """Return a system whose texts are kept in a file, by a digest of the document, its units and the words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    known: dict[str, str] = dict(map(json.loads, lines))
+
+    def summarize(document: str, words: int) -> str:
+        read = json.dumps([document, [unit.text for unit in statements(document)], words])
+        key = hashlib.sha256(read.encode()).hexdigest()
+        if key not in known:
+            known[key] = system(document, words)
+            with file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps([key, known[key]]) + "\n")
+        return known[key]
+
+    return summarize
 
 
 def tenths(documents: Sequence[str], summaries: Sequence[Summary]) -> list[float]:

@@ -1,8 +1,10 @@
 """Systems at equal words: what fits, and where it comes from."""
 
+from pathlib import Path
+
 import pytest
 
-from benchmarks.equal_words import fitting, lead, of_lede, of_sumy, statements, tenths
+from benchmarks.equal_words import cached, fitting, lead, of_lede, of_sumy, statements, tenths
 from precis.generation.summarizer import NOTHING, Summary
 from precis_text.words import length_in_words
 
@@ -51,3 +53,22 @@ def test_tenths_count_where_units_of_long_documents_begin() -> None:
     )
     summary = Summary(**{**vars(NOTHING), "places": places})
     assert tenths([document, "short"], [summary, summary]) == [50, 0, 0, 0, 0, 25, 0, 0, 0, 25]
+
+
+def test_a_kept_text_is_not_made_again(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def system(document: str, words: int) -> str:
+        made.append(words)
+        return f"{document} {words}"
+
+    first = cached("LEAD", system, tmp_path)
+    assert [first("A quay.", 3), first("A quay.", 3), first("A quay.", 4)] == [
+        "A quay. 3",
+        "A quay. 3",
+        "A quay. 4",
+    ]
+    assert made == [3, 4]
+    assert cached("LEAD", system, tmp_path)("A quay.", 4) == "A quay. 4"
+    assert cached("Luhn", system, tmp_path)("A quay.", 4) == "A quay. 4"
+    assert made == [3, 4, 4]
