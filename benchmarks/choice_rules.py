@@ -30,8 +30,9 @@ from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
 from precis_text.exchanges import questions_of_answers
 from precis_text.length import make_length, trim
-from precis_text.selection import _named, _Waiting, _with_questions, choose, joined
+from precis_text.selection import _Waiting, _with_questions, choose, joined
 from precis_text.unit_worth import worths
+from precis_text.units import named_text
 from precis_text.words import length_in_words, unicode_words
 
 Floats = NDArray[np.float64]
@@ -123,7 +124,7 @@ class Known:
 
     @cached_property
     def sizes(self) -> list[int]:
-        return [length_in_words(_named(unit)) for unit in self.row.units]
+        return [length_in_words(named_text(unit)) for unit in self.row.units]
 
     @cached_property
     def costs(self) -> Floats:

@@ -189,3 +189,12 @@ def test_any_two_texts_can_be_compared_and_marks_lie_in_the_summary(source: str,
     for mark in marks(source, summary):
         assert isinstance(mark, Mark)
         assert summary[mark.start : mark.end] == mark.text != ""
+
+
+def test_a_sentence_from_a_long_turn_is_a_copy_with_its_speaker() -> None:
+    said = " ".join(f"Sentence {number} of hers is here." for number in range(14))
+    source = SourceText(f"Ann: {said}\nBen: Um, the uh harbour is closed.\nAnn: Good.\nBen: So we go.")
+    found = source.support(
+        "Ann: Sentence 4 of hers is here.\nBen: The harbour is closed.\nBen: Sentence 4 of hers is here."
+    )
+    assert [sentence.copied for sentence in found.sentences] == [True, True, False]

@@ -14,7 +14,7 @@ from precis_text.exchanges import questions_of_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
 from precis_text.unit_worth import worths
-from precis_text.units import ENDED, TextUnit
+from precis_text.units import ENDED, TextUnit, named_text
 from precis_text.words import length_in_words, unicode_words
 
 _SAME = 0.3  # largest share of a unit's word pairs that chosen units may contain
@@ -78,7 +78,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         words: the length of the extract without a cap.
     """
     questions = questions_of_answers(read.units)
-    sizes = [length_in_words(_named(unit)) for unit in read.units]
+    sizes = [length_in_words(named_text(unit)) for unit in read.units]
     worth = worths(read.units, scores, sizes, questions)
     costs = _with_questions(_costs(read, sizes, length.cap), questions)
     limit = words if length.cap is None else length.cap.count
@@ -294,12 +294,6 @@ def shown_texts(units: Sequence[TextUnit]) -> list[str]:
     """Return the text of each unit as a summary shows it: with the speaker, if the unit before it has another one."""
     speakers = ["", *(unit.speaker for unit in units)]
     return [
-        unit.text if unit.speaker == speaker else _named(unit)
+        unit.text if unit.speaker == speaker else named_text(unit)
         for unit, speaker in zip(units, speakers, strict=False)
     ]
-
-
-def _named(unit: TextUnit) -> str:
-    """Return a unit's text with its speaker."""
-    is_named = not unit.speaker or unit.text.startswith(f"{unit.speaker}:")
-    return unit.text if is_named else f"{unit.speaker}: {unit.text}"

@@ -70,6 +70,12 @@ class TextUnit:
     speaker: str = ""
 
 
+def named_text(unit: TextUnit) -> str:
+    """Return a unit's text with its speaker, also if it is not the first one of its turn."""
+    is_named = not unit.speaker or unit.text.startswith(f"{unit.speaker}:")
+    return unit.text if is_named else f"{unit.speaker}: {unit.text}"
+
+
 def extraction_units(document: str) -> list[TextUnit]:
     """Split a document into non-empty units, in order.
 

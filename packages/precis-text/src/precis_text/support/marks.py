@@ -19,7 +19,7 @@ from precis_text.support.names import Names, name_runs, opens_sentence
 from precis_text.support.negation import Said, Turned, added, left_out
 from precis_text.support.numbers import Number, agrees, month_of, months_in_dates, numbers_of
 from precis_text.support.placed_words import Word, words_of
-from precis_text.units import TextUnit, extraction_units
+from precis_text.units import TextUnit, extraction_units, named_text
 from precis_text.words import unicode_words
 
 MarkKind = Literal["name", "number", "negation"]
@@ -186,13 +186,18 @@ class SourceText:
         """Check whether a sentence is one or several sentences of the source, or the start of one."""
         rest = sentence
         while rest:
-            if any(unit.text.startswith(rest) for unit in self.units):
+            if any(text.startswith(rest) for text in self._quotable):
                 return True
-            begins = [unit.text for unit in self.units if rest.startswith(unit.text)]
+            begins = [text for text in self._quotable if rest.startswith(text)]
             if not begins:
                 return False
             rest = rest[len(max(begins, key=len)) :].lstrip()
         return True
+
+    @cached_property
+    def _quotable(self) -> list[str]:
+        """The texts of the units, also with the speakers that a quotation names."""
+        return [*dict.fromkeys(text for unit in self.units for text in (unit.text, named_text(unit)))]
 
     @cached_property
     def _ngrams(self) -> dict[int, frozenset[tuple[str, ...]]]:
