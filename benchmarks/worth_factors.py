@@ -68,13 +68,28 @@ def without(name: str | None) -> Iterator[None]:
         yield
 
 
-def extract(document: str, words: int, ranker: UnitRanker) -> str:
-    """Return the summary of a document, as the product chooses it."""
-    text = unmarked(main_part(document))
-    units, length = extraction_units(text), make_length(words=words, short="write")
-    scores, _ = ranker.scores(units, length.cap)
-    chosen = [units[place] for place in choose(_Read(units), scores, length, words=words)]
-    return first_words(joined(text, chosen), words)
+@dataclass(frozen=True)
+class Scored:
+    """A document, and the scores of its units for a summary of some words."""
+
+    text: str
+    units: list[TextUnit]
+    scores: list[float]
+    words: int
+
+    @classmethod
+    def of(cls, document: str, words: int, ranker: UnitRanker) -> "Scored":
+        """Read a document, and score its units."""
+        text = unmarked(main_part(document))
+        units = extraction_units(text)
+        scores, _ = ranker.scores(units, make_length(words=words).cap)
+        return cls(text, units, scores, words)
+
+    def extract(self) -> str:
+        """Return the summary, as the product chooses it."""
+        length = make_length(words=self.words, short="write")
+        chosen = choose(_Read(self.units), self.scores, length, words=self.words)
+        return first_words(joined(self.text, [self.units[place] for place in chosen]), self.words)
 
 
 def measured(chosen: OpenSet, data: Path, limit: int, ranker: UnitRanker) -> dict[str | None, Any]:
@@ -84,11 +99,15 @@ def measured(chosen: OpenSet, data: Path, limit: int, ranker: UnitRanker) -> dic
     rows = rows[:limit]
     lengths = [length_in_words(text) for row in rows for text in row["summaries"]]
     words = round(GENEROUS * float(np.mean(lengths)))
+    documents, references = [str(row["document"]) for row in rows], [list(row["summaries"]) for row in rows]
+    scored = [Scored.of(document, words, ranker) for document in documents]
     found: dict[str | None, Any] = {}
     for name in (None, *OFF):
         with without(name):
-            texts = [extract(str(row["document"]), words, ranker) for row in rows]
-        scores = ROUGE.score(texts, [list(row["summaries"]) for row in rows])
+            is_read_anew = name is not None and OFF[name][0] is Pauses
+            read = [Scored.of(each, words, ranker) for each in documents] if is_read_anew else scored
+            texts = [each.extract() for each in read]
+        scores = ROUGE.score(texts, references)
         found[name] = texts, np.mean([scores[kind] for kind in MEASURES], axis=0)
     return found
 

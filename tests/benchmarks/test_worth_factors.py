@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.worth_factors import OFF, extract, table, without
+from benchmarks.worth_factors import OFF, Scored, table, without
 from precis.generation.model_location import default_model
 from precis_text.unit_ranker import UnitRanker
 
@@ -32,9 +32,9 @@ def test_a_factor_is_off_inside_and_back_outside(name: str) -> None:
 
 
 def test_pauses_are_in_the_extract_if_they_are_not_left_out(ranker: UnitRanker) -> None:
-    assert "Um" not in extract(DOCUMENT, 30, ranker)
+    assert "Um" not in Scored.of(DOCUMENT, 30, ranker).extract()
     with without("pauses are left out"):
-        assert "Um, so the uh pump" in extract(DOCUMENT, 30, ranker)
+        assert "Um, so the uh pump" in Scored.of(DOCUMENT, 30, ranker).extract()
 
 
 def test_the_table_compares_with_the_present_choice() -> None:
