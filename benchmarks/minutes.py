@@ -20,6 +20,7 @@ from precis_text.documents.reader import read_content
 from precis_text.forms.form import FormLine, ScoredText
 from precis_text.forms.minutes import Minutes
 from precis_text.length import ANY_LENGTH
+from precis_text.pauses import Pauses
 from precis_text.units import extraction_units
 
 PARTS = {"D": "decisions", "A": "actions", "Q": "questions"}
@@ -130,7 +131,9 @@ def _turn(line: FormLine, turns: list[LabelledTurn]) -> int:
     said = re.sub(r"^\[[^\]]*\] | \((?:owner|due|agreed): [^()]*\)$", "", line.shown).removeprefix(
         f"{line.speaker}: "
     )
-    places = (place for place, turn in enumerate(turns) if said in turn.line and line.speaker in turn.line)
+    heard = Pauses.of(" ".join(turn.line for turn in turns)).left_out
+    lines = ((place, turn.line) for place, turn in enumerate(turns) if line.speaker in turn.line)
+    places = (place for place, text in lines if said in text or said in heard(text))
     return next(places, -1)
 
 

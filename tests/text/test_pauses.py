@@ -44,3 +44,11 @@ def test_turns_lose_their_pauses_and_prose_keeps_its_words() -> None:
     assert [document[unit.start : unit.stop] for unit in units] == document.split("\n")
     prose = "He wrote uh and um on the wall of the house. [laughter] is a tag of the film."
     assert " ".join(unit.text for unit in extraction_units(prose)) == prose
+
+
+def test_a_sound_between_sentences_of_a_long_turn_parts_them() -> None:
+    said = " ".join(f"Sentence {number} of hers is here." for number in range(14))
+    units = extraction_units(
+        f"Ann: {said} [laughter] The boat is sold.\nBen: Good.\nAnn: So it is.\nBen: Yes."
+    )
+    assert [unit.text for unit in units][13:15] == ["Sentence 13 of hers is here.", "The boat is sold."]

@@ -170,3 +170,20 @@ def test_bad_options_are_named():
         make_form(about=" ? ")
     with pytest.raises(UserError, match=r"2,001 characters, more than 2,000"):
         make_form(about="x" * 2001)
+
+
+def test_minutes_leave_pauses_out_and_an_opening_is_no_decision():
+    document = (
+        "Ann: Um, okay, let's get started. [laughter] The the bridge is, uh, two weeks late.\n"
+        "Ann: Bob, you write to the council by Friday.\nBob: Uh, will do.\nAnn: Then we postpone it.\n"
+    )
+    lines = [line for line in made(document, "minutes").text.splitlines() if line.startswith("- ")]
+    said = "\n".join(lines)
+    assert "laughter" not in said
+    assert "uh" not in said.lower().split()
+    assert any(
+        "Bob, you write to the council by Friday. (owner: Bob; due: by Friday)" in line for line in lines
+    )
+    decisions = made(document, "minutes").text.split("Decisions\n")[1].split("\n\n")[0]
+    assert "get started" not in decisions
+    assert "Then we postpone it." in decisions

@@ -27,6 +27,11 @@ _MARKS = ".,!?…-–"
 _ENDS = (".", "!", "?", "…", ":")
 
 
+def blank_sounds(text: str) -> str:
+    """Return a text with spaces in place of sounds, so that places stay and sentences part: "Good. [laughter] The"."""
+    return _SOUNDS.sub(lambda sound: " " * len(sound.group()), text)
+
+
 @dataclass(frozen=True)
 class Pauses:
     """The pauses of a transcript.

@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from precis_text.asides import Asides
 from precis_text.control_characters import unit_starts
-from precis_text.pauses import Pauses
+from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
 
@@ -114,7 +114,7 @@ def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:
     whole = TextUnit(visible(turn.line), turn.start, turn.stop, aside=turn.is_notice, speaker=turn.speaker)
     if len(turn.text.split()) <= _LONG_TURN:
         return [whole]
-    body = document[turn.body : turn.stop]
+    body = blank_sounds(document[turn.body : turn.stop])
     sentences = split_sentences(body)
     begins = [turn.body + begin for begin in unit_starts(body, sentences)]
     stops = [*(begin + len(document[begin:end].rstrip()) for begin, end in pairwise(begins)), turn.stop]
@@ -235,6 +235,7 @@ def _cut(text: str, start: int, speakers: frozenset[str], asides: Asides) -> Ite
     named = speaker_of(text)
     speaker = named if named in speakers else ""
     is_turn = speaker and len(words) <= _LONG_TURN
+    text = blank_sounds(text) if speaker and not is_turn else text
     sentences = [" ".join(words)] if is_turn else _cited(split_sentences(text))
     begins = unit_starts(text, sentences)
     is_aside = not speaker and asides.has(text)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from precis_text.control_characters import unit_starts
 from precis_text.forms.form import ScoredText
+from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import turns_of
 from precis_text.units import TextUnit, visible
@@ -18,7 +19,7 @@ class Statement:
     """A sentence: `document[start:stop]`.
 
     Attributes:
-        text: on one line, without its speaker.
+        text: on one line, without its speaker and without pauses.
         unit: the index of its unit.
         speaker: who says it, or "".
         time: its time as the document writes it, or "".
@@ -37,6 +38,7 @@ class Statement:
 def statements_of(source: ScoredText) -> list[Statement]:
     """Return the sentences of a document in order, without headings and asides."""
     times = {turn.start: (turn.body, turn.time) for turn in turns_of(source.document)}
+    pauses = Pauses.of(source.document)
     found: list[Statement] = []
     turn, last, time = 0, "", ""
     for place, unit in enumerate(source.units):
@@ -54,7 +56,9 @@ def statements_of(source: ScoredText) -> list[Statement]:
             continue
         if body == unit.start and unit.speaker and _is_named(source.document, unit.start, unit.speaker):
             body += source.document[unit.start :].index(":") + 1
-        for text, start, stop in _sentences(source.document, body, unit.stop):
+        for text, start, stop in _sentences(
+            source.document, body, unit.stop, pauses if unit.speaker else None
+        ):
             when = time or source.passages.at(start).time
             found.append(Statement(text, start, stop, place, unit.speaker, when, turn if unit.speaker else 0))
     return found
@@ -70,13 +74,14 @@ def _is_named(document: str, start: int, speaker: str) -> bool:
     return document.startswith(f"{speaker}:", start)
 
 
-def _sentences(document: str, start: int, stop: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the sentences between two offsets, with their own."""
-    body = document[start:stop]
+def _sentences(document: str, start: int, stop: int, pauses: Pauses | None) -> Iterator[tuple[str, int, int]]:
+    """Yield the sentences between two offsets, with their own; those of a speaker without `pauses`."""
+    body = document[start:stop] if pauses is None else blank_sounds(document[start:stop])
     sentences = split_sentences(body)
     begins = [*unit_starts(body, sentences), len(body)]
     for sentence, (begin, end) in zip(sentences, pairwise(begins), strict=True):
         text = visible(" ".join(sentence.split()))
+        text = text if pauses is None else pauses.left_out(text)
         if text:
             yield text, start + begin, start + begin + len(body[begin:end].rstrip())
 
