@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from precis.storage import atomic
-from precis.storage.atomic import appending, naming, write_file, write_whole
+from precis.storage.atomic import (
+    appending,
+    leftovers,
+    naming,
+    remove_leftovers,
+    temporary_name,
+    write_file,
+    write_whole,
+)
 from precis.storage.seal import check_seal, write_folder
 from precis_text.errors import UserError
 
@@ -117,3 +125,16 @@ def test_an_interruption_between_the_two_renames_puts_a_folder_back(tmp_path: Pa
     with pytest.raises(KeyboardInterrupt):
         write_folder(folder, lambda place: (place / "a").write_text("new"))
     assert (folder / "a").read_text() in ("old", "new")
+
+
+def test_only_the_temporary_files_of_a_name_are_its_leftovers(tmp_path: Path) -> None:
+    mine, other = tmp_path / "model.json", tmp_path / "other.json"
+    left = temporary_name(mine)
+    left.write_text("left by a killed writer")
+    kept = [temporary_name(other), tmp_path / "model.json.tmp-notes.txt", tmp_path / "model.json.old"]
+    for file in kept:
+        file.write_text("not of this writer")
+    assert leftovers(mine) == [left]
+    remove_leftovers(mine)
+    assert sorted(tmp_path.iterdir()) == sorted(kept)
+    assert leftovers(tmp_path / "absent" / "model.json") == []

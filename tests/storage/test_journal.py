@@ -263,3 +263,14 @@ def test_a_journal_that_was_closed_or_removed_inside_its_block_is_not_checked_ag
         journal.append({"id": 1})
         journal.close()
         _replaced(tmp_path / "a.jsonl")
+
+
+def test_a_journal_is_known_by_how_it_starts_also_torn_and_not_as_a_folder_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    assert not is_journal(path, KIND)
+    path.mkdir()
+    assert not is_journal(path, KIND)
+    path.rmdir()
+    for content, ours in ((b"", True), (KIND.beginning[:3], True), (KIND.beginning, True), (b"no", False)):
+        path.write_bytes(content)
+        assert is_journal(path, KIND) is ours

@@ -212,3 +212,28 @@ def test_an_index_without_places_is_one_line(places: Any, tmp_path: Path) -> Non
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
     with pytest.raises(UserError, match="lacks a weight_map, which gives the place of each weight"):
         read_headers(tmp_path)
+
+
+def test_a_header_may_fill_its_file_and_not_a_byte_more(tmp_path: Path) -> None:
+    file, header = tmp_path / "x.safetensors", b'{"__metadata__":{}}'
+    file.write_bytes(struct.pack("<Q", len(header)) + header)
+    assert read_header(file) == {}
+    file.write_bytes(struct.pack("<Q", len(header) + 1) + header)
+    with pytest.raises(
+        UserError, match=f"declares {len(header) + 1} bytes, but the file has {len(header) + 8}"
+    ):
+        read_header(file)
+
+
+def test_shards_have_at_most_as_many_tensors_as_the_limit_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        save_file({name: torch.zeros(1)}, tmp_path / f"{name}.safetensors")
+    index = {"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    monkeypatch.setattr(model_files, "MAX_TENSORS", 2)
+    assert len(read_headers(tmp_path)) == 2
+    monkeypatch.setattr(model_files, "MAX_TENSORS", 1)
+    with pytest.raises(UserError, match="has more than 1 tensors"):
+        read_headers(tmp_path)

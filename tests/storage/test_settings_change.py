@@ -19,3 +19,8 @@ def test_none_counts_as_absent(before: dict[str, None]) -> None:
     refuse_change("runs/a", before, {"seed": None}, remedy="")
     assert first_change(before, {"seed": 3}) == ("seed", None, 3)
     assert first_change({"seed": 3}, before) == ("seed", 3, None)
+
+
+def test_a_table_that_becomes_a_value_is_a_change_of_the_whole_table() -> None:
+    assert first_change({"lora": {"rank": 8}}, {"lora": "none"}) == ("lora", {"rank": 8}, "none")
+    assert first_change({"lora": None}, {"lora": {"rank": 8}}) == ("lora", None, {"rank": 8})
