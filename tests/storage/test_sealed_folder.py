@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from precis.storage.atomic import write_file
-from precis.storage.seal import DamagedError, check_seal, finish_or_remove, remove_folder, replace_folder
+from precis.storage.seal import (
+    DamagedError,
+    check_seal,
+    finish_or_remove,
+    refuse_foreign,
+    remove_folder,
+    replace_folder,
+    write_folder,
+)
+from precis_text.errors import UserError
 
 FILES = {"weights.bin": bytes(range(256)) * 4, "state.json": b'{"step": 3}\n'}
 
@@ -149,3 +158,43 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
 
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["best.json"]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(["a.txt"], "contains a.txt, which"), (["c", "a.txt", "b"], "contains a.txt and 2 more, which")],
+)
+def test_a_folder_with_files_of_others_is_not_replaced(folder: Path, names: list[str], said: str) -> None:
+    refuse_foreign(folder)
+    for name in names:
+        (folder / name).write_text("mine")
+    with pytest.raises(UserError, match=said):
+        write_folder(folder, _write)
+    assert {path.name for path in folder.iterdir()} == {*FILES, "seal.json", *names}
+    refuse_foreign(folder, declared=names)
+
+
+def test_a_link_and_a_file_are_not_replaced_by_a_folder(folder: Path) -> None:
+    link, file = folder.parent / "link", folder.parent / "file"
+    link.symlink_to(folder)
+    file.write_text("mine")
+    with pytest.raises(UserError, match="is a link, which would be replaced"):
+        refuse_foreign(link)
+    with pytest.raises(UserError, match="is a file; name a folder"):
+        refuse_foreign(file)
+    refuse_foreign(folder.parent / "absent")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes of files")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_files_of_a_sealed_folder_have_the_mode_of_new_files(tmp_path: Path, umask: int, mode: int) -> None:
+    def write(place: Path) -> None:
+        (place / "weights.bin").write_bytes(b"x")
+        (place / "weights.bin").chmod(0o400)
+
+    before = os.umask(umask)
+    try:
+        write_folder(tmp_path / "model", write)
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()} == {mode}
