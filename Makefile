@@ -17,7 +17,7 @@ install: $(VENV)/.installed
 
 # Every package of the workspace, in editable mode, with its extras and the tools of pyproject.toml's group dev
 PACKAGES := packages/precis-text packages/precis packages/precis-judge packages/precis-onnx packages/precis-model-small
-EXTRAS   := documents,serve,batch,search,export,onnx,peft,cuda
+EXTRAS   := documents,serve,batch,search,export,onnx,peft,gguf,cuda
 
 $(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml) experiments/pyproject.toml
 	@tools/step '[1/6] the virtual environment $(VENV) (a few seconds)' python3 -m venv $(VENV)

@@ -66,10 +66,3 @@ def test_evaluate_scores_a_writer_beside_a_model(tmp_path):
     predictions = [file.read_text() for file in (tmp_path / "out" / "predictions").glob("*.jsonl")]
     assert sum("Ann sold Bob 3 boats." in text.partition("\n")[2] for text in predictions) >= 1
     assert len(predictions) == 2
-
-
-def test_a_gguf_file_names_the_way(tmp_path):
-    file = tmp_path / "model.gguf"
-    file.write_bytes(b"GGUF")
-    with pytest.raises(UserError, match=r"serve it with a server of llama\.cpp"):
-        SummaryJob(model=str(file)).located()

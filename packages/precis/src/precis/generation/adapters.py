@@ -61,10 +61,10 @@ def base_of(folder: Path) -> str:
         raise UserError(f"{file}: cannot be used: {error}") from error
     if not place.beside:
         return _known_base(place.model, folder)
-    if Path(place.model).is_dir():
+    if Path(place.model).exists():
         return place.model
     moved = folder / place.beside
-    if not moved.is_dir():
+    if not moved.exists():
         raise UserError(
             f"{folder}: its base model {place.model} no longer exists; use --model BASE --adapter {folder}"
         )
@@ -76,7 +76,7 @@ def _known_base(name: str, folder: Path) -> str:
 
     The caller checks that folder like any other, and the adapter recognizes its base by a digest of the weights.
     """
-    if name in PACKAGES or Path(name).is_dir():
+    if name in PACKAGES or Path(name).exists():
         return name
     plain = name.removeprefix(PREFIX)
     with suppress(HFValidationError):
@@ -96,7 +96,7 @@ def place_of_base(base: str, adapter: Path) -> BasePlace:
         adapter: the adapter's final folder.
     """
     path = Path(base).expanduser()
-    if base in PACKAGES or not path.is_dir():
+    if base in PACKAGES or not path.exists():
         return BasePlace(model=base)
     beside = os.path.relpath(path.resolve(), adapter.resolve())
     return BasePlace(model=str(path.resolve()), beside=Path(beside).as_posix())

@@ -1,7 +1,7 @@
-"""Loads a model that writes, with or without an adapter, from a run folder, a Hugging Face folder or the hub.
+"""Loads a model that writes, with or without an adapter: from a run folder, a Hugging Face folder, GGUF, or the hub.
 
-It reads weights only from safetensors, since a pickle (`pytorch_model.bin`) can run any code of its author. It refuses
-a checkpoint with missing weights, which transformers would replace by random numbers.
+It reads weights only from safetensors and GGUF, since a pickle (`pytorch_model.bin`) can run any code of its author. It
+refuses a checkpoint with missing weights, which transformers would replace by random numbers.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from precis.data.rows.hub import PREFIX as HUB
 from precis.data.text.unigram_tokenizer import load_tokenizer
 from precis.generation.early_checks import unknown_device
 from precis.generation.generation_settings import limit_decoding
+from precis.generation.gguf_file import read_gguf_model, read_gguf_tokenizer
 from precis.generation.model_folder import (
     ModelFolder,
     check_finite,
@@ -152,9 +153,11 @@ def _load_base(
 def _read_base(
     location: ModelLocation, *, device: str | torch.device | None, dtype: torch.dtype | None, kind: Kind
 ) -> LoadedModel:
-    """Load from a folder without links that leave it, or from the hub."""
+    """Load from a folder without links that leave it, from a GGUF file, or from the hub."""
     config, place = copy.deepcopy(location.configuration), location.place
     _check_architecture(config, location.base, kind)
+    if location.gguf is not None:
+        return _read_gguf(location, location.gguf, device=device, dtype=dtype or torch.float32)
     found = None
     if isinstance(place, Path):
         _check_weight_files(place)
@@ -171,6 +174,20 @@ def _read_base(
     cast(Any, model).to(usual_device() if device is None else device)
     model.eval()
     return LoadedModel(model, tokenizer, location.use, location.base, location.folder)
+
+
+def _read_gguf(
+    location: ModelLocation, file: Path, *, device: str | torch.device | None, dtype: torch.dtype
+) -> LoadedModel:
+    with without_bars():
+        model, info = read_gguf_model(file, location.configuration, dtype)
+    _check_complete(model, info, location.base)
+    check_finite(model, location.base)
+    _limit_decoding(model, location.base)
+    tokenizer = read_gguf_tokenizer(file)
+    _check_vocabulary(model, tokenizer, location.base)
+    cast(Any, model).to(usual_device() if device is None else device)
+    return LoadedModel(model.eval(), tokenizer, location.use, location.base)
 
 
 def usual_device() -> torch.device:
@@ -277,18 +294,22 @@ def _load_weights(
         raise
     except Exception as error:
         raise UserError(f"{source}: the weights cannot be loaded: {first_line(error)}") from error
-    missing = sorted(info["missing_keys"])
-    if missing:
-        raise UserError(
-            f"{source}: the weights do not belong to this {model.config.model_type!r} model: "
-            f"{len(missing)} parameters are missing, {missing[0]!r} first"
-        )
+    _check_complete(model, info, source)
     if found is not None:
         check_left_over(found, sorted(info["unexpected_keys"]), source)
     check_finite(model, source)
     if found is None or found.read is None:
         _copy_weights(model)
     return model
+
+
+def _check_complete(model: PreTrainedModel, info: dict[str, Any], source: str) -> None:
+    missing = sorted(info["missing_keys"])
+    if missing:
+        raise UserError(
+            f"{source}: the weights do not belong to this {model.config.model_type!r} model: "
+            f"{len(missing)} parameters are missing, {missing[0]!r} first"
+        )
 
 
 def _copy_weights(model: PreTrainedModel) -> None:

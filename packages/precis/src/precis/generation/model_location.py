@@ -6,6 +6,7 @@ RUN/seeds.json  runs with several seeds, each in its folder (`precis.phases.trai
 hub:owner/name  a model on the Hugging Face hub
 default         the model that comes with precis
 writer          the language model of the package precis-model-writer
+FILE.gguf       a causal language model with its tokenizer (`precis.generation.gguf_file`)
 http://HOST/v1  an endpoint, without files (`precis.generation.writers.endpoint`)
 """
 
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
 from precis.generation.model_metadata import DEFAULT, PACKAGES, USE_FILE, ModelUse, load_use
-from precis.generation.model_names import is_endpoint, refuse_missing
+from precis.generation.model_names import is_endpoint, is_gguf, refuse_missing
 from precis.storage.model_files import CONFIG, check_sizes, plain_settings
 from precis.storage.seal import has_seal, sealed_digests
 from precis_text.bounded_io import check_inside, read_json
@@ -48,8 +49,8 @@ class ModelLocation:
     Attributes:
         source: what the caller named: the adapter if one was named, else the model.
         base: the name of the model without an adapter.
-        place: the folder of the base model's files, which do not link outside it; its name on the hub, or
-            the address of an endpoint.
+        place: the folder of the base model's files, which do not link outside it; a GGUF file; its name on the hub,
+            or the address of an endpoint.
         adapter: the folder of the adapter, if any.
         use: the modes it was trained for; models from elsewhere have the defaults.
     """
@@ -62,8 +63,13 @@ class ModelLocation:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the base model's files; None for a model on the hub."""
-        return self.place if isinstance(self.place, Path) else None
+        """The folder of the base model's files; None for a model on the hub, or in a GGUF file."""
+        return self.place if isinstance(self.place, Path) and self.gguf is None else None
+
+    @property
+    def gguf(self) -> Path | None:
+        """The GGUF file of the base model, if it is one."""
+        return self.place if isinstance(self.place, Path) and is_gguf(str(self.place)) else None
 
     @property
     def is_endpoint(self) -> bool:
@@ -79,6 +85,10 @@ class ModelLocation:
         """
         if self.is_endpoint:
             return True
+        if self.gguf is not None:
+            from precis.generation.gguf_file import check_gguf
+
+            return bool(check_gguf(self.gguf))
         from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
 
         kind = type(self.configuration)
@@ -100,6 +110,8 @@ class ModelLocation:
         name = self.base if self.folder is None else self.folder / CONFIG
         if self.is_endpoint:
             raise UserError(f"{self.base}: is an endpoint, whose weights precis cannot open; name a folder")
+        if self.gguf is not None:
+            return CheckedSettings(_settings_in(self.gguf))
         try:
             found = (
                 CheckedSettings(_settings_on_hub(str(self.place)))
@@ -144,7 +156,7 @@ class ModelLocation:
         Raises:
             UserError: see `configuration`.
         """
-        return not self.is_endpoint and is_classifier(self.configuration)
+        return not self.is_endpoint and self.gguf is None and is_classifier(self.configuration)
 
     @cached_property
     def fingerprint(self) -> dict[str, str]:
@@ -152,8 +164,10 @@ class ModelLocation:
 
         Resumed work compares fingerprints, so that no file mixes summaries of two models.
         """
-        made = {"model": str(self.place if self.folder is None else self.folder.resolve())}
-        made["weights"] = "" if self.folder is None else _digest(self.folder)
+        if isinstance(self.place, Path):
+            made = {"model": str(self.place.resolve()), "weights": _digest(self.place)}
+        else:
+            made = {"model": self.place, "weights": ""}
         if self.adapter is not None:
             made |= {"adapter": str(self.adapter.resolve()), "adapter_weights": _digest(self.adapter)}
         return made
@@ -180,7 +194,7 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     base = str(model) if own is None else _base_of(own)
     place = _place_of(base)
     for folder in (place, given):
-        if isinstance(folder, Path):
+        if isinstance(folder, Path) and not is_gguf(str(folder)):
             check_inside(folder)
     has_own_use = given is not None and (given / USE_FILE).is_file()
     use = load_use(cast(Path, given) if has_own_use else place)
@@ -285,6 +299,8 @@ def _place_of(source: str) -> Path | str:
     if is_endpoint(source):
         return source
     path = Path(source).expanduser()
+    if is_gguf(source):
+        return path
     if not source.startswith(HUB) and path.is_dir():
         return _model_in(path, source)
     refuse_missing(source)
@@ -332,6 +348,12 @@ def _check_hub(name: str) -> None:
         raise UserError(f"{name}: no such folder, and {problem}") from error
 
 
+def _settings_in(file: Path) -> dict[str, Any]:
+    from precis.generation.gguf_file import gguf_settings
+
+    return gguf_settings(file)
+
+
 def _settings_on_hub(name: str) -> dict[str, Any]:
     from precis.models.family import read_settings
 
@@ -341,15 +363,16 @@ def _settings_on_hub(name: str) -> dict[str, Any]:
     return plain_settings(settings, name)
 
 
-def _digest(folder: Path) -> str:
-    """Return a digest of the weights, the tokenizer, the settings and the decoding settings.
+def _digest(place: Path) -> str:
+    """Return a digest of the weights, the tokenizer, the settings and the decoding settings, in a folder or one file.
 
     The digests of a sealed folder come from its seal, which loading checks.
     """
-    if has_seal(folder):
-        return hashlib.sha256(json.dumps(sealed_digests(folder), sort_keys=True).encode()).hexdigest()[:16]
+    if has_seal(place):
+        return hashlib.sha256(json.dumps(sealed_digests(place), sort_keys=True).encode()).hexdigest()[:16]
     whole = hashlib.sha256()
-    for file in sorted(file for file in folder.iterdir() if file.suffix in _DECIDE and file.is_file()):
+    files = [place] if place.is_file() else place.iterdir()
+    for file in sorted(file for file in files if file.suffix in (*_DECIDE, place.suffix) and file.is_file()):
         whole.update(f"{file.name} {file.stat().st_size}\n".encode())
         with file.open("rb") as stream:
             while block := stream.read(1 << 20):

@@ -21,25 +21,30 @@ def is_endpoint(source: str) -> bool:
     return source.lower().startswith(_WEB)
 
 
+def is_gguf(source: str) -> bool:
+    """Return whether a name is the path of a GGUF file."""
+    path = Path(source).expanduser()
+    return path.suffix.lower() == ".gguf" and path.is_file()
+
+
 def refuse_missing(source: str) -> None:
-    """Refuse a name other than that of a package, a folder, an address, or a possible name on the hub.
+    """Refuse a name other than that of a package, a folder, a GGUF file, an address, or a possible name on the hub.
 
     Raises:
         UserError: the folder does not exist, or it is a file.
     """
-    if is_endpoint(source):
+    if is_endpoint(source) or is_gguf(source):
         return
     path = Path(source).expanduser()
     if source in PACKAGES or (not source.startswith(PREFIX) and path.is_dir()):
         return
+    if path.suffix.lower() == ".gguf" and not path.exists():
+        raise UserError(f"{source}: no such file")
+    if path.suffix.lower() == ".gguf" and not path.exists():
+        raise UserError(f"{source}: no such file")
     if path.is_file():
         if path.suffix in PICKLES:
             raise UserError(f"{source}: pickles are refused, since opening one can run any code; {SAFE}")
-        if path.suffix == ".gguf":
-            raise UserError(
-                f"{source}: precis does not open .gguf files; serve it with a server of llama.cpp, and name "
-                "its address: --model http://127.0.0.1:8080/v1"
-            )
         raise UserError(f"{source}: is a file; give the folder with config.json and model.safetensors")
     if hub_name(source) is None:
         raise UserError(f"{source}: no such folder{hub_hint(source)}")

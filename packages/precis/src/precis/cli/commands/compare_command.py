@@ -33,8 +33,8 @@ Models = Annotated[
     typer.Option(
         "--model",
         help=(
-            "default, writer, a run folder, a Hugging Face folder, a hub name, or the address of an endpoint: "
-            "http://HOST:PORT/v1#MODEL. Repeatable: each one is compared with the first."
+            "default, writer, a run folder, a Hugging Face folder, a .gguf file, a hub name, or the address of an "
+            "endpoint: http://HOST:PORT/v1#MODEL. Repeatable: each one is compared with the first."
         ),
         show_default=False,
     ),

@@ -48,8 +48,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face folder, a hub name, or default, the model included with precis. "
-            "Repeatable: each one is compared with the first."
+            "A run folder, a Hugging Face folder, a .gguf file, a hub name, or default, the model included with "
+            "precis. Repeatable: each one is compared with the first."
         ),
     ),
 ]

@@ -26,10 +26,10 @@ Models = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, hub:owner/name "
-            "(hub: may be omitted unless a folder has that name), or the address of an OpenAI-compatible endpoint "
-            "on this machine. Repeatable: a request names its model in the field model; the first one answers all "
-            "other requests. Default: default, the small model included with precis."
+            "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, a .gguf file, "
+            "hub:owner/name (hub: may be omitted unless a folder has that name), or the address of an "
+            "OpenAI-compatible endpoint on this machine. Repeatable: a request names its model in the field model; the "
+            "first one answers all other requests. Default: default, the small model included with precis."
         ),
     ),
 ]

@@ -110,8 +110,9 @@ ModelToUse = Annotated[
     typer.Option(
         "--model",
         help=(
-            "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, hub:owner/name "
-            "(hub: may be omitted unless a folder has that name), or the address of an OpenAI-compatible endpoint: "
+            "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, a .gguf file, "
+            "hub:owner/name (hub: may be omitted unless a folder has that name), or the address of an "
+            "OpenAI-compatible endpoint: "
             "http://HOST:PORT/v1#MODEL. Default: default, the small model included with precis."
         ),
     ),

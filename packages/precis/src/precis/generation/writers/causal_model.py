@@ -54,7 +54,7 @@ class CausalModel:
         dtype: torch.dtype | None = None,
         context: int | None = None,
     ) -> Self:
-        """Load a folder or a hub name; see `precis.generation.model_loader.load_model`."""
+        """Load a folder, a GGUF file or a hub name; see `precis.generation.model_loader.load_model`."""
         loaded = load_model(model, device=device, dtype=dtype, kind=AutoModelForCausalLM)
         return cls(loaded.model, loaded.tokenizer, context=context or loaded.use.max_source)
 

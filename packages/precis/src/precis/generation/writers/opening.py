@@ -29,7 +29,7 @@ def open_writer(
     """Return a writer with a model.
 
     Args:
-        model: a folder or hub name of a causal language model, or the address of an endpoint
+        model: a folder, GGUF file or hub name of a causal language model, or the address of an endpoint
             (`http://127.0.0.1:11434/v1#qwen3:4b`).
         choose, check, language: see `Writer`.
         allow_remote: whether an endpoint may be on another machine.
