@@ -40,8 +40,6 @@ def refuse_missing(source: str) -> None:
         return
     if path.suffix.lower() == ".gguf" and not path.exists():
         raise UserError(f"{source}: no such file")
-    if path.suffix.lower() == ".gguf" and not path.exists():
-        raise UserError(f"{source}: no such file")
     if path.is_file():
         if path.suffix in PICKLES:
             raise UserError(f"{source}: pickles are refused, since opening one can run any code; {SAFE}")
