@@ -46,6 +46,18 @@ def test_every_measure_equals_rouge_score_on_the_same_lines(
         assert ours[name][0] == 100 * theirs[name].fmeasure
 
 
+@pytest.mark.parametrize(("stemmer", "shared"), [(True, 100.0), (False, 25.0)])
+def test_a_stemmer_makes_forms_of_a_word_equal(stemmer: bool, shared: float) -> None:
+    prediction, target = "boats raised sails quickly", "boat raises sail quickly"
+    (ours,) = Rouge(types=("rouge1",), stemmer=stemmer).score([prediction], [[target]])["rouge1"]
+    theirs = RougeScorer(["rouge1"], use_stemmer=stemmer).score(target, prediction)["rouge1"]
+    assert ours == 100 * theirs.fmeasure == shared
+    (words,) = Rouge(types=("rouge1",), stemmer=stemmer, tokenizer="unicode").score([prediction], [[target]])[
+        "rouge1"
+    ]
+    assert words == shared
+
+
 @given(_TEXT, _TEXT)
 @settings(deadline=None, max_examples=60)
 def test_lsum_is_rouge_score_on_split_sentences_and_the_rest_sees_no_difference(
