@@ -64,6 +64,16 @@ def test_a_tensor_that_is_not_whole_blocks_is_refused(tmp_path: Path, form: str 
             read(tmp_path)
 
 
+def test_a_file_overwritten_in_place_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / BLOCKS
+    save_file({"a": torch.ones(3, 40)}, path, metadata=told({"a": "f32"}))
+    found = read_blocks(tmp_path)
+    with path.open("rb+") as file:
+        file.seek(path.stat().st_size - 400)
+        file.write(b"\x7f" * 400)
+    assert torch.equal(found["a"], torch.ones(3, 40))
+
+
 def test_a_cut_file_is_refused(tmp_path: Path) -> None:
     save_file({"a": torch.zeros(2, 40, dtype=torch.uint8)}, tmp_path / BLOCKS, metadata=told({"a": "q4_1"}))
     assert load_file(tmp_path / BLOCKS)["a"].shape == (2, 40)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from precis.generation.int8_weights import COMPACT, write_compact
+from precis.generation.int8_weights import COMPACT, read_compact, write_compact
 from precis.generation.model_loader import load_model
 from precis.storage.seal import SEAL, write_folder
 from precis_text.errors import UserError
@@ -67,3 +67,14 @@ def test_weights_that_lack_something_are_refused(
     save_file(weights, folders[1] / COMPACT)
     with pytest.raises(UserError, match=r"scale|missing|does not have them"):
         load_model(folders[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_a_file_overwritten_in_place_changes_nothing(dtype: torch.dtype, tmp_path: Path) -> None:
+    path = tmp_path / COMPACT
+    save_file({"bias": torch.ones(200, dtype=dtype)}, path)
+    found = read_compact(tmp_path)
+    with path.open("rb+") as file:
+        file.seek(path.stat().st_size - 400)
+        file.write(b"\x7f" * 400)
+    assert torch.equal(found["bias"], torch.ones(200))

@@ -86,7 +86,7 @@ def _check(path: Path, formats: Mapping[str, str]) -> dict[str, tuple[int, ...]]
 def _values(stored: Tensor, form: str) -> Tensor:
     """Return the fp32 values (r c) of rows of blocks (r c/32*bytes)."""
     if form == "f32":
-        return stored
+        return stored.clone()  # it is mapped from the file, which may be overwritten
     blocks = stored.reshape(-1, _BYTES[form])
     scale = _half(blocks, 0)
     if form == "q8_0":

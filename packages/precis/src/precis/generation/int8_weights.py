@@ -59,7 +59,7 @@ def read_compact(folder: Path) -> dict[str, Tensor]:
     return {
         name: weight * packed[name + _SCALE][:, None]  # the product is fp32
         if weight.dtype is torch.int8
-        else weight.float()
+        else weight.to(torch.float32, copy=True)  # it is mapped from the file, which may be overwritten
         for name, weight in packed.items()
         if not name.endswith(_SCALE)
     }
