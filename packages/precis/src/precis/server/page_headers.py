@@ -9,7 +9,7 @@ _POLICY = (
 
 
 def page_headers() -> dict[str, str]:
-    """Return the headers by name; of images, a page shows only those in its own text, such as its empty icon."""
+    """Return the headers by name; a page shows only images in its own text, such as its empty icon."""
     return {
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
