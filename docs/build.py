@@ -31,6 +31,7 @@ _STYLE = """\
 :root { --md-text-font: system-ui, sans-serif; --md-code-font: ui-monospace, monospace; }
 .md-typeset table:not([class]) { font-size: 0.68rem; line-height: 1.4; }
 .md-typeset table:not([class]) th, .md-typeset table:not([class]) td { min-width: 0; padding: 0.3em 0.6em; }
+.md-header__source:not(:has(*)) { display: none; }
 """
 
 

@@ -84,6 +84,14 @@ def test_a_pasted_text_gets_its_sentences_with_their_passages(page, service) -> 
     assert page.locator("#source").inner_text() == TEXT
 
 
+def test_nothing_of_the_page_is_refused_by_its_own_rules(page, service) -> None:
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    opened(page, service)
+    summarize(page)
+    assert not errors
+
+
 def test_a_first_visitor_has_an_example_to_try(page, service) -> None:
     opened(page, service)
     assert page.locator("#welcome li").count() == 3

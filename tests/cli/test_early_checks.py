@@ -26,6 +26,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("r.txt").write_text(TEXT)
     Path("empty.txt").write_text("")
     Path("keys").write_text("ann\n")
+    Path("bad.jsonl").write_text(json.dumps({"document": TEXT}) + "\n")
     Path("pairs").mkdir()
     for split in ("train", "dev", "test"):
         Path(f"pairs/{split}.jsonl").write_text(json.dumps({"document": TEXT, "summary": "It met."}) + "\n")
@@ -65,6 +66,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("finetune --data pairs --model ./missing --out out", "./missing: no such folder"),
         ("tune --data missing --model pairs --out out", "missing: no such file"),
         ("evaluate --data pairs --split tset --model pairs --out out", "did you mean 'test'"),
+        ("finetune --data bad.jsonl --out out", "bad.jsonl: line 1: no column 'summary'"),
+        ("tune --data bad.jsonl --model default --out out", "bad.jsonl: line 1: no column 'summary'"),
+        ("evaluate --data bad.jsonl --model default --out out", "bad.jsonl: line 1: no column 'summary'"),
+        ("extractor --model default --tasks bad.jsonl --out out", "bad.jsonl: line 1: no column 'summary'"),
+        (
+            "extractor --model default --tasks missing.csv --out out",
+            "'missing.csv' is neither a task nor a file",
+        ),
+        ("ground --model default --tasks samsun --out out", "did you mean 'samsum'"),
+        ("compare missing.txt --model default --out out", "missing.txt: no such file"),
+        ("errors missing", "missing: no such folder"),
+        ("push missing ann/first --dry-run", "missing: no such folder"),
         ("data check missing", "missing"),
         ("r.txt", "to summarize this file: precis summarize r.txt"),
     ],

@@ -83,3 +83,7 @@ def test_the_site_builds_strictly_and_names_no_other_host():
         for host in loaded.findall(page.read_text(encoding="utf-8"))
     }
     assert found == set()
+    empty_place = (
+        ".md-header__source:not(:has(*)) { display: none; }"  # else the head is narrower than the page
+    )
+    assert empty_place in (ROOT / "build" / "site" / "site.css").read_text(encoding="utf-8")

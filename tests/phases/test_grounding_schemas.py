@@ -12,7 +12,8 @@ import pytest
 from datasets import Dataset, DatasetDict, Features, List, Value
 
 from precis.data.tasks.tasks import task
-from precis.phases.train.grounding import find_sets, read_set
+from precis.phases.data.training_sets import find_sets
+from precis.phases.train.grounding import read_set
 from precis_text.errors import UserError
 
 TEXT, NUMBER = Value("string"), Value("float32")

@@ -93,6 +93,25 @@ def test_what_cannot_be_is_refused_in_words(service, value, status: int, code: s
     assert len(error["message"]) > 10
 
 
+def test_an_empty_text_of_a_list_has_an_error_in_its_place(service) -> None:
+    text = documents(1)[0]
+    answer = post(service, {"text": [text, " ", text], "words": 15})
+    assert answer.status_code == 200
+    first, second, third = answer.json()["summaries"]
+    assert second["index"] == 1
+    assert second["error"]["message"] == "document 2 is empty"
+    assert first["summary"] == third["summary"]
+    assert post(service, {"text": ["", ""]}).json()["error"]["code"] == "empty_document"
+
+
+def test_a_body_that_is_not_json_is_refused_with_its_place(service) -> None:
+    with service.client() as client:
+        answer = client.post("/v1/summarize", content=b"{bad", headers={"content-type": "application/json"})
+    said = "the body is not valid JSON: Expecting property name enclosed in double quotes at character 1"
+    assert answer.json()["error"]["message"] == said
+    assert answer.json()["error"]["param"] is None
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"{", b"[" * 100_000, b'{"text": "\\ud800 is half"}', b'{"text": NaN}', b"\xff\xfe", b"1" * 5000],

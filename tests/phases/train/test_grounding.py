@@ -15,8 +15,9 @@ from precis.generation.model_location import locate
 from precis.generation.model_metadata import ModelUse
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
 from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.training_sets import find_sets
 from precis.phases.train.finetuning import finetune
-from precis.phases.train.grounding import draw, find_sets, ground, read_set
+from precis.phases.train.grounding import draw, ground, read_set
 from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.planning import grounding, resolve_grounding, resolve_run
 from precis.training import Lowest, Trained

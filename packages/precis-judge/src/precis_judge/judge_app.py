@@ -32,7 +32,7 @@ from precis_text.support.marks import SourceText
 
 _MOST_BODY = 1 << 18
 _JUDGE = "x-precis-judge"  # the number of the judge that the page was opened for; other sites cannot send it
-_HEADERS = page_headers("img-src data:")
+_HEADERS = page_headers()
 _FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),

@@ -211,6 +211,8 @@ def _add_errors(app: FastAPI) -> None:
         text = f"{place}: {first['msg']}" if place else first["msg"]
         if not place and first["type"] == "model_attributes_type":
             text = "the body is not a JSON object; send one with the header Content-Type: application/json"
+        if first["type"] == "json_invalid":
+            place, text = "", f"the body is not valid JSON: {first['ctx']['error']} at character {place}"
         return await refused(request, ApiError(422, first["type"], text, param=place or None))
 
     async def http(request: Request, error: Any) -> Response:

@@ -20,7 +20,7 @@ from typing import Protocol
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.messages import OnPartial, OnProgress
-from precis.server.limits import ApiError, Limits, server_failed
+from precis.server.limits import ApiError, Limits, empty_document, server_failed
 from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.errors import RunError, UserError
 from precis_text.forms.form import Form
@@ -176,7 +176,7 @@ class Engine:
     def submit(
         self, texts: Sequence[str], costs: Sequence[int], ask: Ask, *, passages: Sequence[Passages] = ()
     ) -> list[QueuedDocument]:
-        """Queue all or none of the documents. Call it in an event loop.
+        """Queue all or none of the documents; an empty one fails at once. Call it in an event loop.
 
         Args:
             passages: the files that the texts come from, if they do.
@@ -202,9 +202,14 @@ class Engine:
                 QueuedDocument(text, ask, cost, deadline, loop, loop.create_future(), passages=places)
                 for text, cost, places in zip(texts, costs, passages or [NOWHERE] * len(texts), strict=True)
             ]
-            self._queue += jobs
-            self._count(len(jobs), sum(costs))
+            queued = [job for job in jobs if job.text.strip()]
+            self._queue += queued
+            self._count(len(queued), sum(job.cost for job in queued))
             self._changed.notify()
+        for number, job in enumerate(jobs, start=1):
+            if job not in queued:
+                job.holds_place = False
+                self._fail(job, empty_document(number))
         return jobs
 
     def forget(self, jobs: Sequence[QueuedDocument]) -> None:

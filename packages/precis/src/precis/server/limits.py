@@ -42,6 +42,11 @@ def server_failed() -> ApiError:
     return ApiError(500, "internal_error", "the server failed; its log says why")
 
 
+def empty_document(number: int, *, param: str | None = None) -> ApiError:
+    """Return the error for an empty document; `number` counts from 1."""
+    return ApiError(422, "empty_document", f"document {number} is empty", param=param)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits(Settings):
     """Limits of one service.
@@ -96,7 +101,7 @@ class Limits(Settings):
         """Refuse documents by what is known without their tokens.
 
         Raises:
-            ApiError: if there are too many documents, one is empty or no text, or is certainly too long.
+            ApiError: if there are too many documents, all are empty, or one is not text or certainly too long.
         """
         if len(texts) > self.documents:
             raise ApiError(
@@ -105,9 +110,9 @@ class Limits(Settings):
                 f"{len(texts):,} documents exceed the limit of {self.documents:,}; send fewer in a request",
                 param=param,
             )
+        if not any(text.strip() for text in texts):
+            raise empty_document(1, param=param)
         for number, text in enumerate(texts, start=1):
-            if not text.strip():
-                raise ApiError(422, "empty_document", f"document {number} is empty", param=param)
             try:
                 text.encode()
             except UnicodeEncodeError:

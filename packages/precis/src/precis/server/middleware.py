@@ -122,7 +122,8 @@ class Gate:
         host = request.headers.get(b"host", b"").decode("latin-1")
         name = host if host.endswith("]") else host.rsplit(":", 1)[0]
         if name.lower() not in self._hosts:
-            raise ApiError(403, "unknown_host", "without keys, this server accepts only its own host name")
+            problem = "without keys, this server accepts only its own host name; its operator can set --keys"
+            raise ApiError(403, "unknown_host", problem)
         origin = request.headers.get(b"origin", b"").decode("latin-1").lower()
         if origin and origin not in self._origins and origin.partition("://")[2] != host.lower():
             problem = "without keys, this server accepts only its own page and the sites of --allow-origin"

@@ -84,6 +84,7 @@ def compare(
     """
     from precis.cli.framework.console import ProgressLine, show
     from precis.generation.model_names import refuse_missing
+    from precis.phases.use.input_documents import Reading, read_documents
     from precis_text.cores import default_threads
     from precis_text.length import make_length
 
@@ -91,19 +92,20 @@ def compare(
         length = make_length(words=words, sentences=sentences)
     for name in model:
         refuse_missing(name)
+    reading = Reading(
+        column=document_column, recursive=recursive, skip_bad=skip_bad, whole_tables=whole_tables
+    )
+    read_documents(files, reading)  # refuses a missing file
     begin(threads)
     from precis.phases.measure.model_comparison import ComparisonOptions
     from precis.phases.measure.model_comparison import compare as compare_all
-    from precis.phases.use.input_documents import Reading
 
     used = default_threads() if threads is None else threads
     options = ComparisonOptions(
         length=length,
         free=free,
         allow_remote=allow_remote,
-        reading=Reading(
-            column=document_column, recursive=recursive, skip_bad=skip_bad, whole_tables=whole_tables
-        ),
+        reading=reading,
         summary_column=summary_column,
         limit=limit,
         threads=used,

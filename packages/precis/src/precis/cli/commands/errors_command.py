@@ -58,6 +58,9 @@ def errors(
     html: Html = None,
 ) -> None:
     """Show the worst and the best summaries of an evaluation with their references, by kind of mistake."""
+    from precis.phases.output_folders import existing_folder
+
+    existing_folder(run)
     from precis.evaluation.error_page import counted_kinds, error_page
     from precis.evaluation.error_view import KINDS, read_error_view
     from precis.storage.atomic import write_file

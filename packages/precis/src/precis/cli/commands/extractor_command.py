@@ -95,8 +95,12 @@ def extractor(
     """
     from precis.cli.framework.console import finish, note
     from precis.generation.model_names import refuse_missing
+    from precis.phases.data.run_pairs import ColumnNames
+    from precis.phases.data.training_sets import check_sets
 
     refuse_missing(model)
+    named = ColumnNames(document=columns.document_column, summary=columns.summary_column)
+    check_sets(tasks, data=data, leave_out=leave_out or (), skip_bad=columns.skip_bad, columns=named)
     begin(training.threads)
     from precis.phases.plans.mixture_plan import train_extractor
 

@@ -103,11 +103,13 @@ def ground(
     from precis.data.tasks.tasks import instruction_of_first
     from precis.generation.model_metadata import load_use
     from precis.generation.model_names import refuse_missing
-    from precis.phases.train.training_session import MODEL_FOLDER
+    from precis.phases.data.training_sets import check_sets
 
     refuse_missing(model)
+    check_sets(tasks, data=data, leave_out=leave_out or (), skip_bad=skip_bad)
     begin(training.threads)
     from precis.phases.plans.mixture_plan import ground as ground_model
+    from precis.phases.train.training_session import MODEL_FOLDER
 
     train = partial(
         ground_model,

@@ -37,7 +37,9 @@ Public = Annotated[bool, typer.Option("--public", help="Make a new repository pu
 def push(folder: Folder, name: Name, dry_run: DryRun = False, public: Public = False) -> None:
     """Upload a trained model or adapter, with its card, to the Hugging Face hub."""
     from precis.cli.framework.console import note
+    from precis.phases.output_folders import existing_folder
 
+    existing_folder(folder)
     begin()
     from precis.phases.use.model_push import plan_push
     from precis.phases.use.model_push import push as run_push

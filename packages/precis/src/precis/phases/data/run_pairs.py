@@ -17,7 +17,6 @@ from precis.data.pairs.pair_reader import ReadReport, available_splits, splits_o
 from precis.data.pairs.pair_reader import read_pairs as stream_pairs
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.tasks import TASKS, Part, resolve, task
-from precis_text.bounded_io import stat_or_none
 from precis_text.config import Settings
 from precis_text.control_characters import main_part
 from precis_text.errors import UserError
@@ -96,18 +95,18 @@ class NamedPairs:
         )
 
     def check(self) -> None:
-        """Find local training pairs, to refuse a wrong name before libraries are imported.
+        """Read the first of local training pairs, to refuse wrong input before libraries are imported.
 
         Raises:
-            UserError: neither task nor data is given, or the pairs do not exist.
+            UserError: neither task nor data is given, or the pairs do not exist or lack a column.
         """
         if not _reads_hub(self.task, self.data):
-            _refuse_missing(self.sources().train)
+            read_first(self.sources().train, skip_bad=self.skip_bad)
 
     def check_part(self, split: str | None = None) -> None:
-        """Find the set that `part` names, if it is local; errors are those of `check`."""
+        """Read the first pair of the set that `part` names, if it is local; errors are those of `check`."""
         if not _reads_hub(self.task, self.data):
-            _refuse_missing(self.part(split))
+            read_first(self.part(split), skip_bad=self.skip_bad)
 
     def part(self, split: str | None = None) -> Part:
         """Find one set of pairs; by default the test split.
@@ -222,12 +221,14 @@ def _reads_hub(task_name: str | None, data: str | None) -> bool:
     return task_name is not None if data is None else PREFIX in data
 
 
-def _refuse_missing(part: Part) -> None:
-    """Read the first pair of a set that seems to be missing, which raises the error."""
-    splits = splits_of(part.source)
-    is_there = stat_or_none(Path(split_scheme(part.source)[1])) is not None
-    if not is_there or (splits is not None and part.split not in splits):
-        next(part.read(limit=1), None)
+def read_first(part: Part, *, skip_bad: bool = False) -> None:
+    """Read the first pair of a set that is not on the hub.
+
+    Raises:
+        UserError: the set is missing, or its first pair cannot be used.
+    """
+    if PREFIX not in part.source:
+        next(part.read(skip_bad=skip_bad, limit=1), None)
 
 
 def find_sources(

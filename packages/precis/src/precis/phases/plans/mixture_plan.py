@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 from precis.phases.data.run_pairs import ColumnNames
+from precis.phases.data.training_sets import split_names
 from precis.phases.train.extractor_training import train_extractor as run_extractor
 from precis.phases.train.grounding import DEFAULT_CAP
 from precis.phases.train.grounding import ground as run_grounding
@@ -131,20 +132,14 @@ def _mixture(
     names = RunOptions.__annotations__.keys() | {"skip_bad", "callbacks"}
     asked = {name: value for name, value in options.items() if name in names}
     data = options.get("data")
-    wanted = _split(tasks)
+    wanted = split_names(tasks)
     if not wanted:
         raise UserError("no set to train on; name tasks with --tasks (see: precis data list)")
     return {
         **asked,
         "start": str(model),
         "tasks": wanted,
-        "leave_out": _split(options.get("leave_out") or ()),
+        "leave_out": split_names(options.get("leave_out") or ()),
         "data": None if data is None else str(data),
         "cap": options.get("cap", DEFAULT_CAP),
     }
-
-
-def _split(values: str | Iterable[str]) -> list[str]:
-    """Split names at commas."""
-    texts = [values] if isinstance(values, str) else values
-    return [part.strip() for text in texts for part in text.split(",") if part.strip()]

@@ -31,8 +31,9 @@ from precis.messages import Notify
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape
 from precis.objectives.unit_choice import UnitChoice
 from precis.phases.data.run_pairs import ColumnNames
+from precis.phases.data.training_sets import GroundingSet, find_sets
 from precis.phases.run_folder import export_folder, save_model
-from precis.phases.train.grounding import DEFAULT_CAP, DEV_ROWS, GroundingSet, find_sets, read_set
+from precis.phases.train.grounding import DEFAULT_CAP, DEV_ROWS, read_set
 from precis.phases.train.training_session import (
     MODEL_FOLDER,
     RunOptions,
@@ -73,7 +74,7 @@ def train_extractor(
 
     Args:
         run: the settings; `run.train.seed` also seeds the sampling of pairs and the weights.
-        tasks: names of tasks, `TASK=PLACE`, files or folders of pairs, or "all"; see `grounding.find_sets`.
+        tasks: names of tasks, `TASK=PLACE`, files or folders of pairs, or "all"; see `training_sets.find_sets`.
         start: any encoder-decoder (run folder, Hugging Face folder or hub name).
         data: the folder that contains a folder for each task; if None, $PRECIS_DATA or the hub.
         cap: the largest number of pairs to draw from a set.
