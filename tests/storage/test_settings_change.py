@@ -19,3 +19,10 @@ def test_none_counts_as_absent(before: dict[str, None]) -> None:
     refuse_change("runs/a", before, {"seed": None}, remedy="")
     assert first_change(before, {"seed": 3}) == ("seed", None, 3)
     assert first_change({"seed": 3}, before) == ("seed", 3, None)
+
+
+def test_a_value_in_the_place_of_several_is_a_change_of_that_name() -> None:
+    several, one = {"train": {"seed": 1}}, {"train": 3}
+    assert first_change(several, one) == ("train", {"seed": 1}, 3)
+    assert first_change(one, several) == ("train", 3, {"seed": 1})
+    assert first_change(several, several) is None
