@@ -227,3 +227,16 @@ def test_a_leftover_that_another_process_removed_first_or_that_nobody_can_remove
     remove_leftovers(tmp_path / "a")
     monkeypatch.setattr(atomic, "leftovers", lambda path: [path.with_name("a.tmp-01234567")])
     remove_leftovers(tmp_path / "a")
+
+
+def test_a_temporary_file_that_another_process_removes_meanwhile_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_file(path: Path) -> bool:
+        path.unlink()
+        return True
+
+    (tmp_path / "a.tmp-01234567").touch()
+    monkeypatch.setattr(Path, "is_file", is_file)
+    remove_temporary_files(tmp_path)
+    assert list(tmp_path.iterdir()) == []

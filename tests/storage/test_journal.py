@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from precis.storage.journal import Journal, JournalFormat, LongRecordError, is_journal, read_journal
+from precis_text.bounded_io import MAX_DEPTH
 from precis_text.errors import RunError, UserError
 
 KIND = JournalFormat(name="precis-test-1", remedy="delete it")
@@ -277,18 +278,18 @@ def test_a_journal_is_known_by_its_beginning_and_only_as_a_file(tmp_path: Path) 
         assert not is_journal(tmp_path / name, KIND), name
 
 
-@pytest.mark.parametrize("kind", [KIND, DURABLE])
+@pytest.mark.parametrize(("kind", "durable"), [(KIND, False), (DURABLE, True)])
 def test_only_a_durable_journal_syncs_each_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: JournalFormat
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: JournalFormat, durable: bool
 ) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
     with opened(tmp_path / "j", kind=kind) as journal:
-        assert len(synced) == (2 if kind.durable else 0)  # the first line, and the name in the folder
+        assert len(synced) == (2 if durable else 0)  # the first line, and the name in the folder
         synced.clear()
         for number in range(3):
             journal.append({"number": number})
-            assert len(synced) == (number + 1 if kind.durable else 0)
+            assert len(synced) == (number + 1 if durable else 0)
 
 
 def test_the_largest_record_is_as_long_as_the_longest_line(
@@ -354,3 +355,20 @@ def test_values_are_compared_only_if_they_are_given(tmp_path: Path) -> None:
         assert [(number, record["number"]) for number, record in found] == lines
     with pytest.raises(UserError, match="was started with model='m', now 'other'"):
         list(read_journal(tmp_path / "j", KIND, made_by={**MADE_BY, "model": "other"}))
+
+
+@pytest.mark.parametrize("wrapping", [0, 1])
+def test_a_record_is_nested_as_deep_as_json_may_be_and_by_what_its_format_adds(
+    tmp_path: Path, wrapping: int
+) -> None:
+    plain = JournalFormat(name="precis-test-1", remedy="delete it")
+    kind = JournalFormat(name="precis-test-1", remedy="delete it", wrapping=1) if wrapping else plain
+    for levels, fits in ((MAX_DEPTH + wrapping, True), (MAX_DEPTH + wrapping + 1, False)):
+        record = {"value": json.loads("[" * (levels - 1) + "]" * (levels - 1))}
+        with Journal(tmp_path / str(levels), kind, made_by=MADE_BY) as journal:
+            journal.append(record)
+            if fits:
+                assert list(journal.records()) == [record]
+            else:
+                with pytest.raises(UserError, match=r"line 2: not JSON \(is nested deeper than 100 levels\)"):
+                    list(journal.records())
