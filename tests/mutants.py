@@ -4,8 +4,9 @@ It changes one place of a module (a comparison, a sign, a number, a condition) a
 file with its name, then the files that import it. A change that no test notices survives; either a test is missing, or
 the change lacks an effect, and then `surviving_mutants.toml` gives the reason.
 
-The changed module exists only in a forked process that has already imported the libraries, so nothing is written to the
-sources. Processes that a test starts read the sources, and so do not see the change.
+The changed module exists only in a forked process that has already imported the libraries, and in the processes that
+its tests start (the reader of documents, commands), which find it by a `sitecustomize` in a temporary folder. Nothing
+is written to the sources. A process that ignores `PYTHONPATH` does not see the change.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections import Counter
@@ -42,6 +44,20 @@ _COMPARED = {
 }  # fmt: skip
 _COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
 _ROOMS = {"precis_text": ("text",), "precis_judge": ("judge",), "experiments": ("experiments",)}
+_SITE = """
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import spec_from_file_location
+class Changed(SourceFileLoader):
+    def get_code(self, name):
+        return compile(open({changed!r}, encoding="utf-8").read(), self.path, "exec")
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            return spec_from_file_location(name, {file!r}, loader=Changed(name, {file!r}))
+sys.meta_path.insert(0, Finder)
+"""  # of the processes that tests start
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
@@ -194,10 +210,15 @@ def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
 
     Tests that wait for ever end after `PATIENCE` times as long.
     """
+    with tempfile.TemporaryDirectory() as folder:
+        return _outcome(mutant, files, Path(folder))
+
+
+def _outcome(mutant: Mutant, files: Sequence[str], folder: Path) -> Outcome:
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
-        _run_changed(mutant, files)
+        _run_changed(mutant, files, folder)
     deadline = time.monotonic() + PATIENCE * SECONDS
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -212,7 +233,17 @@ def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
     return "out of time"
 
 
-def _run_changed(mutant: Mutant, files: Sequence[str]) -> None:
+def _change_started(mutant: Mutant, folder: Path) -> None:
+    """Let the processes that this one starts import the changed module too."""
+    changed = folder / "changed"
+    changed.write_text(ast.unparse(mutant.tree), "utf-8")
+    site = _SITE.format(changed=str(changed), module=mutant.module, file=str(mutant.file))
+    (folder / "sitecustomize.py").write_text(site, "utf-8")
+    paths = [str(folder), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+
+
+def _run_changed(mutant: Mutant, files: Sequence[str], folder: Path) -> None:
     used = sum(os.times()[:2])
     resource.setrlimit(resource.RLIMIT_CPU, (int(used) + SECONDS, resource.RLIM_INFINITY))
     silence = os.open(os.devnull, os.O_RDWR)
@@ -222,6 +253,7 @@ def _run_changed(mutant: Mutant, files: Sequence[str]) -> None:
     sys.meta_path.insert(0, finder)
     code = 1
     try:
+        _change_started(mutant, folder)
         chosen = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not gpu and not browser"]
         code = int(pytest.main([*chosen, *files]))
     finally:

@@ -50,6 +50,20 @@ def test_a_change_is_noticed_or_survives(module: str, tmp_path: Path) -> None:
     }
 
 
+def test_processes_that_a_test_starts_have_the_change_too(module: str, tmp_path: Path) -> None:
+    file = tmp_path / "test_larger.py"
+    file.write_text(
+        "import os, subprocess, sys\n"
+        "def test_it():\n"
+        f"    paths = os.pathsep.join([*filter(None, [os.environ.get('PYTHONPATH')]), {str(tmp_path)!r}])\n"
+        "    code = 'import larger_of_two as it; assert it.larger(3, 1) == 5; assert \"_two.py\" in it.__file__'\n"
+        "    subprocess.run([sys.executable, '-P', '-c', code], check=True, env={**os.environ, 'PYTHONPATH': paths})\n"
+    )
+    unchanged, bound, sign, *_ = mutants.mutants(module)
+    assert [mutants.outcome_of(each, [str(file)]) for each in (bound, sign)] == ["survived", "noticed"]
+    assert mutants.outcome_of(unchanged, [str(file)]) == "noticed"
+
+
 def test_the_tests_of_a_module_are_those_with_its_name_and_those_that_import_it() -> None:
     names = [Path(file).name for file in mutants.tests_of("precis.storage.locks")]
     assert names[0] == "test_locks.py"

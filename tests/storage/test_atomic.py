@@ -3,16 +3,21 @@
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from precis.storage import atomic
 from precis.storage.atomic import (
     appending,
+    is_there,
     leftovers,
     naming,
+    refuse_link,
     remove_leftovers,
-    temporary_name,
+    remove_temporary_files,
+    to_json,
+    unfinished_names,
     write_file,
     write_whole,
 )
@@ -127,14 +132,111 @@ def test_an_interruption_between_the_two_renames_puts_a_folder_back(tmp_path: Pa
     assert (folder / "a").read_text() in ("old", "new")
 
 
-def test_only_the_temporary_files_of_a_name_are_its_leftovers(tmp_path: Path) -> None:
-    mine, other = tmp_path / "model.json", tmp_path / "other.json"
-    left = temporary_name(mine)
-    left.write_text("left by a killed writer")
-    kept = [temporary_name(other), tmp_path / "model.json.tmp-notes.txt", tmp_path / "model.json.old"]
-    for file in kept:
-        file.write_text("not of this writer")
-    assert leftovers(mine) == [left]
-    remove_leftovers(mine)
-    assert sorted(tmp_path.iterdir()) == sorted(kept)
-    assert leftovers(tmp_path / "absent" / "model.json") == []
+def test_json_of_run_folders_is_sorted_indented_and_readable_to_the_last_newline() -> None:
+    assert to_json({"b": [1], "a": {"ü": None}}) == (
+        '{\n  "a": {\n    "ü": null\n  },\n  "b": [\n    1\n  ]\n}\n'
+    )
+
+
+def test_only_a_regular_file_or_nothing_may_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "file", tmp_path / "none", tmp_path / "file" / "below"):
+        refuse_link(path)
+    for name, says in (("link", "is a link"), ("folder", "is a folder"), ("pipe", "is not a regular file")):
+        with pytest.raises(UserError, match=says):
+            write_file(tmp_path / name, "new")
+        with pytest.raises(UserError, match=says):
+            appending(tmp_path / name)
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_a_file_is_there_only_if_it_is_a_regular_one(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    assert is_there(tmp_path / "file")
+    assert is_there(tmp_path / "link")
+    for path in (tmp_path, tmp_path / "none", tmp_path / "file" / "below"):
+        assert not is_there(path)
+
+
+def test_a_file_that_cannot_be_created_is_told_and_not_that_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(OSError, match="Too many open files"):
+        write_file(tmp_path / "file", "new")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_a_file_to_append_to_has_the_usual_mode(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        appending(tmp_path / "lines").close()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "lines").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> Path:
+    """A folder with temporary files of `a` and `b`, and with what only looks like one."""
+    (tmp_path / "a.tmp-01234567").write_text("file of a")
+    (tmp_path / "a.tmp-89abcdef").mkdir()
+    (tmp_path / "a.tmp-89abcdef" / "inner").write_text("")
+    (tmp_path / "b.tmp-01234567").write_text("file of b")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "notes").write_text("mine")
+    (tmp_path / "a.tmp-ffffffff").symlink_to(tmp_path / "folder")
+    for name in ("a", "a.tmp-notes", "a.tmp-0123456", "a.tmp-0123456X", "aa.tmp-x"):
+        (tmp_path / name).write_text("mine")
+    return tmp_path
+
+
+def test_only_temporary_names_of_a_path_are_its_leftovers(crowded: Path) -> None:
+    found = sorted(path.name for path in leftovers(crowded / "a"))
+    assert found == ["a.tmp-01234567", "a.tmp-89abcdef", "a.tmp-ffffffff"]
+    assert leftovers(crowded / "none" / "a") == []
+    assert unfinished_names(crowded) == {"a", "b"}
+    before = {path.name for path in crowded.iterdir()}
+    remove_leftovers(crowded / "a")
+    assert {path.name for path in crowded.iterdir()} == before - set(found)
+    assert (crowded / "folder" / "notes").read_text() == "mine"
+
+
+def test_of_a_held_folder_only_temporary_files_are_removed(crowded: Path) -> None:
+    before = {path.name for path in crowded.iterdir()}
+    remove_temporary_files(crowded)
+    assert {path.name for path in crowded.iterdir()} == before - {"a.tmp-01234567", "b.tmp-01234567"}
+    assert (crowded / "a.tmp-89abcdef" / "inner").exists()
+
+
+def test_a_leftover_that_another_process_removed_first_or_that_nobody_can_remove_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EPERM, "not permitted")
+
+    (tmp_path / "a.tmp-89abcdef").mkdir()
+    monkeypatch.setattr(os, "rmdir", refuse)
+    remove_leftovers(tmp_path / "a")
+    monkeypatch.setattr(atomic, "leftovers", lambda path: [path.with_name("a.tmp-01234567")])
+    remove_leftovers(tmp_path / "a")
+
+
+def test_a_temporary_file_that_another_process_removes_meanwhile_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_file(path: Path) -> bool:
+        path.unlink()
+        return True
+
+    (tmp_path / "a.tmp-01234567").touch()
+    monkeypatch.setattr(Path, "is_file", is_file)
+    remove_temporary_files(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from precis.storage.journal import Journal, JournalFormat, LongRecordError, is_journal, read_journal
+from precis_text.bounded_io import MAX_DEPTH
 from precis_text.errors import RunError, UserError
 
 KIND = JournalFormat(name="precis-test-1", remedy="delete it")
@@ -265,12 +266,109 @@ def test_a_journal_that_was_closed_or_removed_inside_its_block_is_not_checked_ag
         _replaced(tmp_path / "a.jsonl")
 
 
-def test_a_journal_is_known_by_how_it_starts_also_torn_and_not_as_a_folder_or_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    assert not is_journal(path, KIND)
-    path.mkdir()
-    assert not is_journal(path, KIND)
-    path.rmdir()
-    for content, ours in ((b"", True), (KIND.beginning[:3], True), (KIND.beginning, True), (b"no", False)):
-        path.write_bytes(content)
-        assert is_journal(path, KIND) is ours
+def test_a_journal_is_known_by_its_beginning_and_only_as_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    filled(path, 1)
+    whole = path.read_bytes()
+    for size in (0, 1, len(KIND.beginning), len(whole)):
+        path.write_bytes(whole[:size])
+        assert is_journal(path, KIND), size
+    (tmp_path / "link").symlink_to(path)
+    for name in ("link", "none", "."):
+        assert not is_journal(tmp_path / name, KIND), name
+
+
+@pytest.mark.parametrize(("kind", "durable"), [(KIND, False), (DURABLE, True)])
+def test_only_a_durable_journal_syncs_each_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: JournalFormat, durable: bool
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with opened(tmp_path / "j", kind=kind) as journal:
+        assert len(synced) == (2 if durable else 0)  # the first line, and the name in the folder
+        synced.clear()
+        for number in range(3):
+            journal.append({"number": number})
+            assert len(synced) == (number + 1 if durable else 0)
+
+
+def test_the_largest_record_is_as_long_as_the_longest_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path / "j", 1)
+    with opened(tmp_path / "j") as journal:
+        record = {"text": "x" * 1000}
+        journal.append(record)
+        monkeypatch.setattr(
+            "precis.storage.journal.MAX_LINE", len((tmp_path / "j").read_bytes().splitlines(True)[-1])
+        )
+        journal.append(record)
+        with pytest.raises(LongRecordError):
+            journal.append({"text": "x" * 1001})
+        assert journal.count == 3
+
+
+def test_a_journal_locks_its_own_path_or_the_place_that_is_given(tmp_path: Path) -> None:
+    with opened(tmp_path / "j"):
+        assert (tmp_path / "j.lock").exists()
+    with Journal(tmp_path / "j", KIND, made_by=MADE_BY, place=tmp_path / "work"):
+        assert (tmp_path / "work.lock").exists()
+        assert not (tmp_path / "j.lock").exists()
+
+
+def test_what_another_program_adds_to_a_resumed_journal_stops_the_first_append(tmp_path: Path) -> None:
+    filled(tmp_path / "j", 2)
+    with opened(tmp_path / "j") as journal:
+        with (tmp_path / "j").open("a") as file:
+            file.write("more\n")
+        with pytest.raises(RunError, match="was changed by another program"):
+            journal.append({"number": 2})
+        assert (tmp_path / "j").read_text().endswith("more\n")
+        os.truncate(tmp_path / "j", (tmp_path / "j").stat().st_size - 5)
+        journal.close()
+
+
+def test_records_that_were_exchanged_for_others_of_the_same_length_are_noticed(tmp_path: Path) -> None:
+    for name, number in (("j", 1), ("k", 2)):
+        with opened(tmp_path / name) as other:
+            other.append({"number": number})
+    journal = opened(tmp_path / "j")
+    assert list(journal.records()) == [{"number": 1}]
+    (tmp_path / "j").write_bytes((tmp_path / "k").read_bytes())
+    with pytest.raises(RunError, match=r"j: was changed by another program; delete it$"):
+        list(journal.records())
+    journal.close()
+
+
+@pytest.mark.parametrize("made_by", ["", ', "made_by": 3', ', "made_by": []'])
+def test_a_first_line_without_settings_is_not_of_a_journal(tmp_path: Path, made_by: str) -> None:
+    (tmp_path / "j").write_bytes(KIND.beginning + made_by.encode() + b"}\n")
+    with pytest.raises(UserError, match=r"line 1: is not a precis-test-1 file; delete it$"):
+        opened(tmp_path / "j")
+
+
+def test_values_are_compared_only_if_they_are_given(tmp_path: Path) -> None:
+    filled(tmp_path / "j", 2)
+    lines = [(2, 0), (3, 1)]
+    for made_by in (None, MADE_BY):
+        found = read_journal(tmp_path / "j", KIND, made_by=made_by)
+        assert [(number, record["number"]) for number, record in found] == lines
+    with pytest.raises(UserError, match="was started with model='m', now 'other'"):
+        list(read_journal(tmp_path / "j", KIND, made_by={**MADE_BY, "model": "other"}))
+
+
+@pytest.mark.parametrize("wrapping", [0, 1])
+def test_a_record_is_nested_as_deep_as_json_may_be_and_by_what_its_format_adds(
+    tmp_path: Path, wrapping: int
+) -> None:
+    plain = JournalFormat(name="precis-test-1", remedy="delete it")
+    kind = JournalFormat(name="precis-test-1", remedy="delete it", wrapping=1) if wrapping else plain
+    for levels, fits in ((MAX_DEPTH + wrapping, True), (MAX_DEPTH + wrapping + 1, False)):
+        record = {"value": json.loads("[" * (levels - 1) + "]" * (levels - 1))}
+        with Journal(tmp_path / str(levels), kind, made_by=MADE_BY) as journal:
+            journal.append(record)
+            if fits:
+                assert list(journal.records()) == [record]
+            else:
+                with pytest.raises(UserError, match=r"line 2: not JSON \(is nested deeper than 100 levels\)"):
+                    list(journal.records())

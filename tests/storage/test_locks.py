@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from precis.storage import locks
-from precis.storage.locks import HeldError, is_marked, locked, locked_place
+from precis.storage.locks import HeldError, is_file_of, is_marked, locked, locked_place
 from precis_text.errors import UserError
 
 
@@ -25,7 +26,8 @@ def test_a_file_system_without_locks_is_not_taken_for_another_process(
         raise OSError(number, "no")
 
     monkeypatch.setattr(fcntl, "lockf", refuse)
-    message = "another process is training" if held else r"cannot be locked \(no\)"
+    remedy = "wait for it, stop it, or use another --out"
+    message = f"^another process is training in {tmp_path}; {remedy}$" if held else r"cannot be locked \(no\)"
     with pytest.raises(UserError, match=message) as error, locked(tmp_path):
         pass
     assert isinstance(error.value, HeldError) == held
@@ -95,3 +97,48 @@ def test_a_lock_whose_file_its_last_holder_removed_meanwhile_does_not_count(
     with locked_place(tmp_path / "words", doing="writing"):
         assert len(opened) == 2
         assert (tmp_path / "words.lock").read_text().startswith(f"{os.getpid()} ")
+
+
+def test_a_folder_without_a_lock_file_of_ours_is_not_marked(tmp_path: Path) -> None:
+    assert not is_marked(tmp_path)
+    assert not is_marked(tmp_path / "none")
+    for content in ("", "12", "12 host", "x host\n", "12 host\n\n", f"12 {'h' * 256}\n"):
+        (tmp_path / "lock").write_text(content)
+        assert not is_marked(tmp_path), content
+    (tmp_path / "lock").write_text(f"1234567890 {'h' * 255}\n")
+    assert is_marked(tmp_path)
+
+
+def test_the_inner_of_two_locks_leaves_the_place_held(tmp_path: Path) -> None:
+    place = tmp_path / "new" / "folders" / "words"
+    with locked_place(place, doing="writing"):
+        with locked_place(place, doing="writing"):
+            pass
+        assert (place.parent / "words.lock").exists()
+    assert list(place.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_a_lock_file_has_the_usual_mode_and_only_the_last_holder(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with locked(tmp_path):
+            pass
+    finally:
+        os.umask(before)
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o666 & ~umask
+    (tmp_path / "lock").write_text(f"1234567890 {'h' * 255}\n")
+    with locked(tmp_path):
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()} {socket.gethostname()}\n"
+
+
+def test_an_open_file_has_its_name_until_it_is_deleted_renamed_or_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with path.open("w") as file:
+        assert is_file_of(path, file.fileno())
+        assert not is_file_of(path / "below", file.fileno())
+        path.rename(tmp_path / "b")
+        assert not is_file_of(path, file.fileno())
+        path.touch()
+        assert not is_file_of(path, file.fileno())
+        assert is_file_of(tmp_path / "b", file.fileno())

@@ -18,6 +18,7 @@ from precis.storage.model_files import (
     plain_settings,
     read_header,
     read_headers,
+    shards_of,
 )
 from precis_text.errors import UserError
 
@@ -183,6 +184,12 @@ def test_an_index_names_safetensors_of_its_own_folder_alone(name: str, tmp_path:
         read_headers(folder)
 
 
+def test_one_file_of_weights_is_read_before_an_index(tmp_path: Path) -> None:
+    save_file({"a": torch.zeros(2)}, tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text("no index")
+    assert read_headers(tmp_path) == {"a": TensorHeader("F32", (2,))}
+
+
 def test_shards_are_read_together(tmp_path: Path) -> None:
     for number, name in enumerate("ab"):
         save_file({name: torch.zeros(number + 1)}, tmp_path / f"{name}.safetensors")
@@ -214,26 +221,146 @@ def test_an_index_without_places_is_one_line(places: Any, tmp_path: Path) -> Non
         read_headers(tmp_path)
 
 
-def test_a_header_may_fill_its_file_and_not_a_byte_more(tmp_path: Path) -> None:
-    file, header = tmp_path / "x.safetensors", b'{"__metadata__":{}}'
-    file.write_bytes(struct.pack("<Q", len(header)) + header)
-    assert read_header(file) == {}
-    file.write_bytes(struct.pack("<Q", len(header) + 1) + header)
-    with pytest.raises(
-        UserError, match=f"declares {len(header) + 1} bytes, but the file has {len(header) + 8}"
-    ):
+@pytest.mark.parametrize(
+    ("name", "most", "known"),
+    [
+        ("num_labels", 100_000, {"elements": 10**9, "tensors": 120}),
+        ("num_layers", 120, {"elements": None, "tensors": 120}),
+        ("num_layers", 64, {"elements": None, "tensors": 3}),
+        ("num_layers", 10_000, {"elements": None, "tensors": 50_000}),
+        ("num_layers", 10_000, {"elements": 5, "tensors": None}),
+        ("d_model", 5_000_000, {"elements": 5_000_000, "tensors": None}),
+        ("d_model", 65_536, {"elements": 3, "tensors": None}),
+        ("d_model", 10**9, {"elements": None, "tensors": 120}),
+    ],
+)
+def test_each_size_has_a_largest_value_by_what_is_known_of_the_weights(
+    name: str, most: int, known: dict[str, int | None]
+) -> None:
+    for value in (most, -most):
+        check_sizes({name: value}, "config.json", elements=known["elements"], tensors=known["tensors"])
+    for value in (most + 1, -most - 1):
+        with pytest.raises(
+            UserError, match=rf"^config\.json: {name} is {value:,}, above {most:,}, "
+        ) as caught:
+            check_sizes({name: value}, "config.json", elements=known["elements"], tensors=known["tensors"])
+    layers = "precis's limit;" if known["tensors"] is None else f"fits its {known['tensors']} weight tensors;"
+    assert name != "num_layers" or layers in str(caught.value)
+
+
+def test_truth_values_and_rates_are_no_sizes_but_a_large_fraction_is() -> None:
+    check_sizes({"d_model": True, "theta": 1e6, "mask": -1e30}, "x", elements=3, tensors=None)
+    with pytest.raises(UserError, match="theta"):
+        check_sizes({"theta": 1_000_001.0}, "x", elements=3, tensors=None)
+
+
+@pytest.mark.parametrize(
+    ("bits", "names"),
+    [
+        (64, "F64 I64 U64 C64"),
+        (32, "F32 I32 U32"),
+        (16, "F16 BF16 I16 U16"),
+        (8, "I8 U8 BOOL F8_E4M3 F8_E5M2 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ"),
+        (6, "F6_E2M3 F6_E3M2"),
+        (4, "F4"),
+    ],
+)
+def test_a_tensor_has_as_many_bytes_as_its_type_and_shape_need(bits: int, names: str, tmp_path: Path) -> None:
+    for dtype in names.split():
+        for wrong in (-1, 0, 1):
+            header = entry(dtype, (2, 4), (0, bits + wrong))
+            file = write(tmp_path / "model.safetensors", header, tail=bytes(bits + 1))
+            if wrong:
+                with pytest.raises(UserError, match="but its bytes are"):
+                    read_header(file)
+            else:
+                assert read_header(file)["a"].elements == 8
+
+
+def test_a_tensor_ends_with_its_file_at_the_latest(tmp_path: Path) -> None:
+    for space, fits in ((7, False), (8, True), (9, True)):
+        header = entry("U8", (4,), (4, 8))
+        file = write(tmp_path / "model.safetensors", header, tail=bytes(space))
+        if fits:
+            assert read_header(file) == {"a": TensorHeader("U8", (4,))}
+        else:
+            with pytest.raises(UserError, match=rf"its bytes are 4 to 8 of {space}$"):
+                read_header(file)
+
+
+@pytest.mark.parametrize("offsets", [(-4, 0), (True, 5), (0, 4.0)])
+def test_the_place_of_a_tensor_is_two_whole_numbers(offsets: tuple[Any, Any], tmp_path: Path) -> None:
+    file = write(tmp_path / "model.safetensors", entry(offsets=offsets), tail=bytes(8))
+    with pytest.raises(UserError, match="does not describe 'a'"):
         read_header(file)
 
 
-def test_shards_have_at_most_as_many_tensors_as_the_limit_together(
+def test_a_header_ends_with_its_file_at_the_latest(tmp_path: Path) -> None:
+    text = b'{"__metadata__": {"format": "pt"}}'
+    file = write(tmp_path / "model.safetensors", text)
+    assert read_header(file) == {}
+    total = len(text) + 8
+    for beyond in (1, 2, 16, 17):
+        write(file, text, length=len(text) + beyond)
+        says = f"its header declares {len(text) + beyond} bytes, but the file has {total}$"
+        with pytest.raises(UserError, match=says):
+            read_header(file)
+    for count, says in (
+        (0, "declares 0 bytes, but the file has 0"),
+        (7, "the file has 7"),
+        (8, "its header "),
+    ):
+        file.write_bytes(bytes(count))
+        with pytest.raises(UserError, match=says) as caught:
+            read_header(file)
+        assert ("declares" in str(caught.value)) == (count < 8)
+
+
+def test_a_header_of_16_mebibytes_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    for length in (16 << 20, (16 << 20) + 1):
+        with file.open("wb") as sparse:
+            sparse.write(struct.pack("<Q", length))
+            sparse.truncate(length + 8)
+        with pytest.raises(UserError, match="its header ") as caught:
+            read_header(file)
+        assert ("above the limit of 16 MiB" in str(caught.value)) == (length > 16 << 20)
+
+
+def test_all_shards_together_name_as_many_tensors_as_one_file_and_each_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in "ab":
+    for name in "abc":
         save_file({name: torch.zeros(1)}, tmp_path / f"{name}.safetensors")
-    index = {"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}
+    index = {"weight_map": {name: f"{name}.safetensors" for name in "abc"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    monkeypatch.setattr(model_files, "MAX_TENSORS", 3)
+    assert set(read_headers(tmp_path)) == {"a", "b", "c"}
     monkeypatch.setattr(model_files, "MAX_TENSORS", 2)
-    assert len(read_headers(tmp_path)) == 2
-    monkeypatch.setattr(model_files, "MAX_TENSORS", 1)
-    with pytest.raises(UserError, match="has more than 1 tensors"):
+    with pytest.raises(UserError, match="has more than 2 tensors, the limit"):
         read_headers(tmp_path)
+    save_file({"a": torch.zeros(1)}, tmp_path / "b.safetensors")
+    with pytest.raises(
+        UserError, match=r"b\.safetensors: contains 'a', which another file of .* also contains"
+    ):
+        read_headers(tmp_path)
+
+
+def test_an_index_names_at_most_a_thousand_files_and_20_000_tensors_are_the_most(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors.index.json"
+    places = {f"w{number}": f"{number:04}.safetensors" for number in range(1000)}
+    file.write_text(json.dumps({"weight_map": places}))
+    assert shards_of(tmp_path) == [tmp_path / name for name in sorted(places.values())]
+    file.write_text(json.dumps({"weight_map": {**places, "more": "more.safetensors"}}))
+    with pytest.raises(UserError, match="names 1,001 files, above the limit of 1,000"):
+        shards_of(tmp_path)
+    assert model_files.MAX_TENSORS == 20_000
+
+
+def test_empty_entries_and_a_missing_file_name_nothing(tmp_path: Path) -> None:
+    assert check_tokenizer_settings(tmp_path) == {}
+    (tmp_path / "tokenizer_config.json").write_text('{"kernel_config": {}, "vocab_file": "vocab.txt"}')
+    assert check_tokenizer_settings(tmp_path) == {}
+    nothing: tuple[Any, ...] = (None, False, {}, "")
+    for value in nothing:
+        check_decoding({"trust_remote_code": value, "compile_config": value}, "generation_config.json")

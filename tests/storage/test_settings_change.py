@@ -21,6 +21,8 @@ def test_none_counts_as_absent(before: dict[str, None]) -> None:
     assert first_change({"seed": 3}, before) == ("seed", 3, None)
 
 
-def test_a_table_that_becomes_a_value_is_a_change_of_the_whole_table() -> None:
-    assert first_change({"lora": {"rank": 8}}, {"lora": "none"}) == ("lora", {"rank": 8}, "none")
-    assert first_change({"lora": None}, {"lora": {"rank": 8}}) == ("lora", None, {"rank": 8})
+def test_a_value_in_the_place_of_several_is_a_change_of_that_name() -> None:
+    several, one = {"train": {"seed": 1}}, {"train": 3}
+    assert first_change(several, one) == ("train", {"seed": 1}, 3)
+    assert first_change(one, several) == ("train", 3, {"seed": 1})
+    assert first_change(several, several) is None

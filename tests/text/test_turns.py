@@ -206,3 +206,23 @@ def test_a_dialogue_needs_several_lines_and_labels_do_not_speak() -> None:
 def test_a_french_colon_has_a_space_before_it() -> None:
     chat = "14/10/2026 à 15:31 - Anne : Le moulin tourne ?\n14/10/2026 à 15:32 - Chloé : Oui, depuis mai."
     assert [turn.speaker for turn in turns_of(chat)] == ["Anne", "Chloé"]
+
+
+@pytest.mark.parametrize("gap", ["\n\n0:0{}\n", "\n0:0{}\n\n", "\n\n0:0{}\n\n"])
+def test_a_sentence_does_not_cross_a_blank_line_beside_a_time(gap: str) -> None:
+    parts = ["0:00\nThe board met on", "Monday and agreed.", "It builds the", "quay in May."]
+    document = "".join(part + gap.format(number) for number, part in enumerate(parts, start=1))
+    assert shown(document + "It is done.") == [
+        "The board met on",
+        "Monday and agreed.",
+        "It builds the",
+        "quay in May.",
+        "It is done.",
+    ]
+
+
+def test_a_sentence_does_not_cross_into_a_turn_that_names_its_speaker() -> None:
+    document = (
+        "0:00\nThe board met on\n0:04\nAnn: Monday and agreed.\n0:09\nIt builds the\n0:12\nquay in May."
+    )
+    assert shown(document) == ["The board met on", "Ann: Monday and agreed.", "It builds the quay in May."]

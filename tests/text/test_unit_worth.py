@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis_text.exchanges import questions_of_answers
+from precis_text.exchanges import is_courtesy, questions_of_answers
 from precis_text.unit_worth import worths
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words
@@ -53,3 +53,49 @@ def test_a_line_without_an_end_is_worth_less_where_sentences_end() -> None:
 def test_these_samples_of_another_sentence_are_worth_less_than_named_ones() -> None:
     document = "We found that these samples fell. We found that samples of water fell in our well."
     assert worth(extraction_units(document)) == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(("words", "taken"), [(3, True), (29, True), (30, True), (31, False), (60, False)])
+def test_a_question_of_more_than_30_words_is_not_taken_with_its_answer(words: int, taken: bool) -> None:
+    asked = "Did " + "really " * (words - 3) + "they close?"
+    units = extraction_units(f"Ann: {asked}\nBen: Yes. We decided to close the mill on Monday.\nAnn: Good.")
+    assert len(units[0].text.removeprefix("Ann: ").split()) == words
+    assert questions_of_answers(units) == ({1: 0} if taken else {})
+
+
+@pytest.mark.parametrize(
+    ("answer", "taken"),
+    [
+        ("We agreed to close the mill on Monday.", False),  # 8 words
+        ("We agreed to close it on Monday.", True),
+        ("Yes, we agreed to close the mill on Monday.", True),
+        ("Yes. Was it agreed to close?", False),
+        ("The mill turns slowly.", False),
+        ("Okay, thanks!", False),
+    ],
+)
+def test_only_a_short_or_dependent_decision_of_another_speaker_needs_its_question(
+    answer: str, taken: bool
+) -> None:
+    found = []
+    for speaker in ("Ben", "Ann"):
+        document = (
+            f"Ann: The mill is old.\nAnn: What of the mill?\n{speaker}: {answer}\nBen: Fine by us all then."
+        )
+        found.append(questions_of_answers(extraction_units(document)).get(2))
+    assert found == [1 if taken else None, None]
+
+
+@pytest.mark.parametrize(
+    ("message", "courtesy"),
+    [
+        ("Thanks!", True),
+        ("okay " * 8, True),
+        ("okay " * 9, False),
+        ("Thanks for the pump.", False),
+        ("!!", False),
+    ],
+)
+def test_a_courtesy_has_at_most_8_words_that_all_greet_thank_or_agree(message: str, courtesy: bool) -> None:
+    unit = extraction_units(f"Ann: {message.strip()}\nBen: It is new.")[0]
+    assert is_courtesy(unit) == courtesy

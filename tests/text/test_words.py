@@ -1,5 +1,6 @@
 """Words in any script."""
 
+import unicodedata
 from itertools import pairwise
 
 import pytest
@@ -7,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score import tokenize
 
-from precis_text.words import count_words, length_in_words, non_latin_share, unicode_words, word_ends
+from precis_text.words import (
+    _Kind,
+    _kind,
+    count_words,
+    length_in_words,
+    non_latin_share,
+    unicode_words,
+    word_ends,
+)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +88,25 @@ def test_a_limit_of_words_cuts_where_a_word_ends(text: str, words: list[str]) ->
 @given(st.text(max_size=40))
 def test_a_limit_of_words_never_counts_fewer_than_white_space_shows(text: str) -> None:
     assert length_in_words(text) >= len(text.split())
+
+
+def test_letters_of_scripts_without_spaces_are_words_alone_and_all_others_join() -> None:
+    """By the names of the letters, so that no range leaves out the first or the last of them."""
+    alone = (
+        *("THAI ", "LAO ", "MYANMAR ", "KHMER ", "TAI ", "NEW TAI ", "CJK ", "IDEOGRAPHIC ", "HANGZHOU "),
+        *(
+            "HIRAGANA ",
+            "KATAKANA",
+            "HENTAIGANA ",
+            "BOPOMOFO ",
+            "VERTICAL KANA ",
+            "VERTICAL IDEOGRAPHIC ",
+            "MASU ",
+        ),
+    )
+    beside = (*range(0x3190, 0x31A0), *range(0x1D360, 0x1D380), *range(0x1AFF0, 0x1AFFF))  # marks and tallies
+    for code in range(0x40000):
+        letter = chr(code)
+        if unicodedata.category(letter)[0] in "LN" and code not in beside:
+            name = unicodedata.name(letter, "")
+            assert (_kind(letter) is _Kind.ALONE) == name.startswith(alone), name or hex(code)

@@ -465,6 +465,18 @@ def test_word_keeps_text_whatever_it_is_wrapped_in(wrapped: str, text: str) -> N
             "</m:oMath>",
             "a/b",
         ),
+        ("<m:oMath><m:d><m:e><m:r><m:t>a</m:t></m:r></m:e></m:d></m:oMath>", "(a)"),
+        (
+            "<m:oMath><m:d><m:dPr><m:begChr m:val='['/><m:endChr m:val='}'/></m:dPr><m:e><m:r><m:t>a</m:t></m:r>"
+            "</m:e></m:d></m:oMath>",
+            "[a}",
+        ),
+        ("<m:oMath><m:nary><m:e><m:r><m:t>a</m:t></m:r></m:e></m:nary></m:oMath>", "∫a"),
+        (
+            "<m:oMath><m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:e><m:r><m:t>a</m:t></m:r></m:e></m:nary>"
+            "</m:oMath>",
+            "∑a",
+        ),
         (
             "<w:r><w:t>1841</w:t></w:r><w:r><w:rPr><w:vertAlign w:val='superscript'/></w:rPr><w:t>4</w:t></w:r>",
             "1841",

@@ -6,6 +6,7 @@ import json
 import time
 
 import pytest
+from lxml import etree
 
 from precis_text.documents import (
     delimited_table,
@@ -41,6 +42,7 @@ def odt(body: str, styles: str = "", **parts: str) -> Passages:
             "<text:h text:outline-level='2'>Mill</text:h><text:p>It<text:s text:c='2'/>turns.</text:p>",
             "Mill\n\nIt turns.",
         ),
+        ("<text:h>Mill</text:h><text:p>It turns.</text:p>", "Mill\n\nIt turns."),
         ("<text:section><text:unknown><text:p>It turns.</text:p></text:unknown></text:section>", "It turns."),
         ("<text:p>One<text:line-break/>two<text:tab/>three</text:p>", "One\ntwo three"),
         (
@@ -447,3 +449,35 @@ def test_commands_that_a_document_defines_give_their_text(given: str, text: str 
 def test_definitions_that_multiply_each_other_stay_small() -> None:
     text = "".join("\\def\\%s{%s}" % (one, f"\\{two}" * 50) for one, two in ("ab", "bc", "cd", "de"))  # noqa: UP031
     assert len(latex.read((text + r"\def\e{mill}It turns. \a").encode()).text) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("level", "tag"), [("", "h1"), ("0", "h1"), ("1", "h1"), ("2", "h2"), ("9", "h6"), ("x", "h1")]
+)
+def test_a_heading_of_an_open_document_has_its_level_from_1_to_6(level: str, tag: str) -> None:
+    heading = etree.Element("h", {"outline-level": level} if level else {})
+    reader = object.__new__(open_document._Document)
+    assert reader._tag(heading, "h") == tag
+
+
+@pytest.mark.parametrize(
+    ("runs", "text", "notes"),
+    [
+        (
+            [("In 1841", ""), ("3", "30000"), (" it burned.", "")],
+            "In 1841 it burned.",
+            ["marks of footnotes left out"],
+        ),
+        ([("It has 10", ""), ("6", "30000"), (" stones.", "0")], "It has 10⁶ stones.", []),
+        ([("It is CO", ""), ("2", "-25000"), (" free.", "")], "It is CO2 free.", []),
+    ],
+)
+def test_raised_text_of_a_slide_is_a_power_or_the_mark_of_a_footnote(
+    runs: list[tuple[str, str]], text: str, notes: list[str]
+) -> None:
+    written = "".join(
+        f"<a:r><a:rPr {baseline and f'baseline={chr(34)}{baseline}{chr(34)}'}/><a:t>{run}</a:t></a:r>"
+        for run, baseline in runs
+    )
+    found = pptx(f"><p:sp><p:txBody><a:p>{written}</a:p></p:txBody></p:sp>")
+    assert (found.text, found.notes) == (text, notes)

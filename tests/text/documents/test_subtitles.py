@@ -2,6 +2,7 @@
 
 import pytest
 
+from precis_text.documents.cues import Cue, cues_of
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
@@ -236,3 +237,150 @@ def test_signs_of_comparison_and_readings_above_the_text_are_no_tags() -> None:
     assert (
         read_content(cues("<ruby>水車<rt>すいしゃ</rt></ruby>が回る。"), name="a.vtt").text == "水車が回る。"
     )
+
+
+ASS = (
+    "[Script Info]\nDialogue: 0,0:00:00.00,0:00:01.00,,,0,0,0,,no event\n[Events]\n"
+    "Format: Layer, Start, End, Style, Actor, MarginL, MarginR, MarginV, Effect, Text\n"
+    "Dialogue: 0,1:01:01.50,1:01:04.25,,Ann,0,0,0,,It turns,\\hit\\Ngrinds, and stops.\n"
+    "Dialogue: 0,0:00:01.00,soon,,,0,0,0,,has no end\nDialogue: 0,soon,0:00:01.00,,,0,0,0,,has no begin\n"
+    "Dialogue: 0,0:00:01.00\n[Fonts]\nDialogue: 0,0:00:00.00,0:00:01.00,,,0,0,0,,no event\n"
+)
+TTML = '<tt xmlns:p="parameter" p:frameRate="25" p:tickRate="1000"><body>{}</body></tt>'
+
+
+@pytest.mark.parametrize(
+    ("text", "begins", "ends", "lines"),
+    [
+        ("1\n01:01:01,500 --> 01:01:04,250\nIt turns.", 3661.5, 3664.25, ["It turns."]),
+        ("1\n1:1,5 --> 1:4\nIt turns.\nIt stops.\n", 61.5, 64.0, ["It turns.", "It stops."]),
+        ("WEBVTT\n\n01:01.500 --> 01:04.250 align:left\n \nIt turns.\n\nNOTE of Ann", 61.5, 64.25, ["It turns."]),
+        ("WEBVTT\n\n01:01.500 --> 01:04.250\nIt turns.", 61.5, 64.25, ["It turns."]),
+        ("WEBVTT\n\n01:01.500 --> 01:04.250\n  \n  ", 61.5, 64.25, []),
+        ("WEBVTT\n\n01:01.500 --> 01:04.250", 61.5, 64.25, []),
+        (ASS, 3661.5, 3664.25, ["It turns, it", "grinds, and stops."]),
+        (TTML.format("<p begin='01:01:01.5' end='01:01:04.25'>&amp;amp;</p>"), 3661.5, 3664.25, ["&amp;"]),
+        (TTML.format("<p begin='00:00:01:05' dur='2s'>It turns.</p>"), 1.2, 3.2, ["It turns."]),
+        (TTML.format("<p begin='50f' dur='2500t'>It turns.</p>"), 2.0, 4.5, ["It turns."]),
+        (TTML.format("<p begin='0.5m' end='1h'>It turns.</p>"), 30.0, 3600.0, ["It turns."]),
+        (TTML.format("<p begin='1500ms' end='2' dur='9s'>It turns.</p>"), 1.5, 2.0, ["It turns."]),
+        ("<tt><body><p begin='45f' end='90t'>It turns.</p></body></tt>", 1.5, 90.0, ["It turns."]),
+        ("<transcript><text start='1.5' dur='2'>It&amp;#39;s</text></transcript>", 1.5, 3.5, ["It's"]),
+        ("<timedtext><body><p t='1500' d='2000'>It turns.</p></body></timedtext>", 1.5, 3.5, ["It turns."]),
+        ("{25}{50}{y:i}It turns,|/it grinds.", 25 / 23.976, 50 / 23.976, ["It turns,", "it grinds."]),
+        ("{1}{1}25\n{25}{50}It turns.", 1.0, 2.0, ["It turns."]),
+        ("{1}{1}12,5\n{25}{}It turns.", 2.0, 2.0, ["It turns."]),
+        ("{25}{50}25|30", 25 / 23.976, 50 / 23.976, ["25", "30"]),
+        ("[15][35]It turns,|/it grinds.", 1.5, 3.5, ["It turns,", "it grinds."]),
+        ("[15][]It turns.", 1.5, 1.5, ["It turns."]),
+        ("[ti:GONE]\n[01:01.50]It turns.", 61.5, 66.5, ["It turns."]),
+        ("<SAMI><!-- x --><SYNC Start=1500><P>It turns,<br>it&nbsp;grinds.", 1.5, 1.5, ["It turns,", "it grinds."]),
+    ],
+)  # fmt: skip
+def test_a_cue_has_its_begin_its_end_and_its_lines(
+    text: str, begins: float, ends: float, lines: list[str]
+) -> None:
+    (cue,) = cues_of(text)
+    assert (cue.begins, cue.ends) == pytest.approx((begins, ends), abs=1e-9)
+    assert [line for _, line in cue.lines] == lines
+
+
+def test_the_line_of_a_song_ends_at_the_next_one_but_lasts_five_seconds_at_most() -> None:
+    found = cues_of("[00:20.00]It stops.\n[00:01.00][00:30.00]It turns.\n[00:04.00]It grinds.\n")
+    assert found == [
+        Cue(1.0, 4.0, (("", "It turns."),)),
+        Cue(4.0, 9.0, (("", "It grinds."),)),
+        Cue(20.0, 25.0, (("", "It stops."),)),
+    ]
+
+
+def test_a_cue_of_sami_ends_where_the_next_begins() -> None:
+    found = cues_of("<sami><SYNC Start='1000'><P>It turns.<sync class=a start=\"2500\"><P>It stops.")
+    assert [(cue.begins, cue.ends) for cue in found] == [(1.0, 2.5), (2.5, 2.5)]
+
+
+def spoken(*said: tuple[float, float, str]) -> str:
+    lines = [f"00:{begins:06.3f} --> 00:{ends:06.3f}\n{text}\n" for begins, ends, text in said]
+    return read_content("\n".join(["WEBVTT\n", *lines]).encode()).text
+
+
+@pytest.mark.parametrize(
+    ("words", "pause", "cut"),
+    [
+        (7, 1.0, False),
+        (8, 1.0, True),
+        (8, 0.701, True),
+        (8, 0.7, False),
+        (23, 0.5, False),
+        (24, 0.0, True),
+        (7, 5.0, False),
+    ],
+)
+def test_speech_without_full_stops_is_cut_at_a_breath_after_8_words_or_after_24(
+    words: int, pause: float, cut: bool
+) -> None:
+    first, second = " ".join(["so"] * words), "and so on"
+    found = spoken((0.0, 0.0, first), (pause, pause, second))
+    assert found.split("\n\n") == ([first, second] if cut else [found])
+    assert found.split() == f"{first} {second}".split()
+
+
+def test_words_are_counted_from_the_last_cut() -> None:
+    first, second, third = "so " * 20, "and " * 4, "but " * 3
+    found = spoken(
+        (0.0, 0.0, first), (0.0, 0.0, second), (0.0, 1.0, third), (9.0, 9.0, "then"), (9.8, 9.9, "end")
+    )
+    assert found == f"{first.strip()} {second.strip()}\n\n{third.strip()}\nthen end"
+
+
+@pytest.mark.parametrize(("pause", "between"), [(4.0, " "), (4.001, "\n")])
+def test_a_pause_of_more_than_4_seconds_begins_a_line(pause: float, between: str) -> None:
+    assert spoken((1.0, 2.0, "It turns."), (2.0 + pause, 9.0, "It stops.")) == f"It turns.{between}It stops."
+
+
+@pytest.mark.parametrize(("words", "is_marked"), [(60, True), (61, False)])
+def test_speech_has_full_stops_if_there_is_one_in_60_words(words: int, is_marked: bool) -> None:
+    first, second = " ".join(["so"] * 30), " ".join(["and"] * (words - 30)) + "."
+    assert (
+        spoken((0.0, 1.0, first), (1.0, 2.0, second)) == f"{first}{' ' if is_marked else chr(10) * 2}{second}"
+    )
+
+
+def test_times_have_hours_minutes_and_seconds() -> None:
+    text = "1\n00:59:59,999 --> 01:00:00,000\nIt turns.\n\n2\n11:01:01,000 --> 11:01:02,000\nIt stops.\n"
+    assert times(read_content(text.encode(), name="a.srt")) == ["0:59:59", "11:01:01"]
+
+
+def test_rolling_captions_of_several_lines_are_written_once() -> None:
+    assert spoken(
+        (0.0, 1.0, "one a\ntwo b\nthree c"),
+        (1.0, 2.0, "two b\nthree c\nfour d"),
+        (2.0, 3.0, "four d\nfive e"),
+        (3.0, 4.0, "one a\nfive e"),
+    ) == "one a two b three c four d five e one a five e"  # fmt: skip
+    assert spoken(
+        (0.0, 1.0, "one a\ntwo b"), (1.0, 2.0, "one a\ntwo b more"), (2.0, 3.0, "two b more\nthree c")
+    ) == "one a two b more three c"  # fmt: skip
+    assert spoken(
+        (0.0, 1.0, "one a\ntwo b"), (1.0, 2.0, "two b more\nthree c"), (2.0, 3.0, "three c and\nfour d")
+    ) == "one a two b more three c and four d"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "turn"),
+    [
+        ("- It stops.", True),
+        (">> It stops.", True),
+        ("> It stops.", False),
+        ("Ann: It stops.", True),
+        (">> Ann Lee: it stops.", True),
+        ("Ann of Olm: it stops.", False),
+        ("It: a wheel.", True),
+        ("then: it stops.", False),
+        ("Ann Lee Moe Ode: it stops.", False),
+    ],
+)
+def test_a_turn_begins_with_a_dash_two_signs_or_a_name_whose_words_all_have_capitals(
+    line: str, turn: bool
+) -> None:
+    assert ("\n" in spoken((0.0, 1.0, "It turns."), (1.0, 2.0, line))) == turn

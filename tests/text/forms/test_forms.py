@@ -8,6 +8,8 @@ from precis_text.errors import UserError
 from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import FORM_TYPES, formed, make_form
 from precis_text.forms.outline import sections_of
+from precis_text.forms.short_forms import opening
+from precis_text.forms.statements import statements_of
 from precis_text.length import make_length
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
@@ -187,3 +189,48 @@ def test_minutes_leave_pauses_out_and_an_opening_is_no_decision():
     decisions = made(document, "minutes").text.split("Decisions\n")[1].split("\n\n")[0]
     assert "get started" not in decisions
     assert "Then we postpone it." in decisions
+
+
+def test_statements_have_the_places_of_their_words():
+    talk = "Ann: We start. The fair is in May.\nBob: Fine. It rains. Nobody comes then.\nAnn: Who knows?"
+    said = statements_of(scored(talk))
+    assert [statement.text for statement in said] == [
+        "We start.",
+        "The fair is in May.",
+        "Fine.",
+        "It rains.",
+        "Nobody comes then.",
+        "Who knows?",
+    ]
+    assert [talk[statement.start : statement.stop] for statement in said] == [each.text for each in said]
+    assert [statement.turn for statement in said] == [1, 1, 2, 2, 2, 3]
+
+
+def test_a_teaser_is_of_the_first_third_of_the_sentences_whatever_stands_between_them():
+    sentences = [f"The boat number {number} carries iron over the sea." for number in range(10)]
+    plain = scored("\n\n".join(sentences))
+    between = [text for one in sentences for text in (one, "Boats", "Boat | Iron | Sea")]
+    divided = scored("\n\n".join(between))
+    assert any(unit.heading for unit in divided.units)
+    assert any(unit.aside for unit in divided.units)
+    for source in (plain, divided):
+        kept = [unit.text for unit in opening(source) if not (unit.heading or unit.aside)]
+        assert kept == sentences[:3]
+    few = scored("\n\n".join(sentences[:4]))
+    assert [unit.text for unit in opening(few) if not unit.aside] == sentences[:2]
+
+
+@pytest.mark.parametrize(
+    ("short", "score", "chosen"),
+    [
+        ("The old ferry sank.", 0.9, False),
+        ("The old ferry sank yesterday.", 0.9, True),
+        ("The old ferry sank yesterday.", 0.6, True),
+        ("The old ferry sank yesterday.", 0.59, False),
+    ],
+)
+def test_a_headline_is_the_shortest_good_sentence_of_five_words_or_more(short, score, chosen):
+    best = "The council of the town bought two new boats for the lake."
+    source = scored(f"{best} {short}", [1.0, score])
+    found = formed(make_form(type="headline"), source, make_length(), len)
+    assert found.text == (short if chosen else best)

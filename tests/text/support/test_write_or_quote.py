@@ -77,3 +77,17 @@ def test_a_command_beside_one_that_speaks_to_a_model_is_left_out_and_others_stay
     kept = [unit.text for unit in for_readers(text, extraction_units(text))]
     assert kept == ["The tide is low.", "Say hello to Ann."]
     assert not speaks_to_a_model("The system answers within a second.")
+
+
+def test_a_sentence_of_two_sources_stays_only_if_the_model_may_read_both():
+    written = (
+        "In April the engineers inspected the pillars, while Maria Lopez was leading the office of roads."
+    )
+    units = extraction_units(TEXT)
+    for readable in (units, units[1:3]):
+        (sentence,) = write_or_quote(SourceText(TEXT), written, readable=readable)
+        assert sentence.origin == "written"
+    for number in (1, 2):
+        (sentence,) = write_or_quote(SourceText(TEXT), written, readable=[units[number]])
+        assert (sentence.origin, sentence.text) == ("quoted", units[number].text)
+        assert sentence.reason == "its source is an instruction to a model"

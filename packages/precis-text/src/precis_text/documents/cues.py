@@ -6,7 +6,7 @@ YouTube's .sbv and XML are among them; `cue_dialects` has older formats.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from xml.etree import ElementTree
@@ -157,7 +157,7 @@ def _of_ttml(text: str) -> Iterator[Cue]:
 def ttml_metadata(text: str) -> str:
     """Return the title, copyright and description of TTML, without its speakers; "" for other subtitles."""
     start = text.lstrip("\ufeff \t\n")
-    if not start.startswith(_CAPTIONS_XML) or dialect_of(text) is not None:
+    if not start.startswith(_CAPTIONS_XML):
         return ""
     try:
         root = ElementTree.fromstring(_DECLARATION.sub("", start).encode())
@@ -225,6 +225,6 @@ def _voice(line: str) -> str:
     return found.group(1).strip() if found else ""
 
 
-def _seconds(parts: tuple[str | None, ...]) -> float:
+def _seconds(parts: Sequence[str | None]) -> float:
     hours, minutes, seconds = (int(part or 0) for part in parts[:3])
     return hours * 3600 + minutes * 60 + seconds + float(f"0.{parts[3] or 0}")

@@ -179,8 +179,7 @@ def _pieces(paragraph: Any, writer: Writer) -> list[str]:
 
 def _run_text(element: Any, before: str, writer: Writer) -> str:
     text = element.text or ""
-    parent = element.getparent()
-    properties = next((each for each in parent if local(each) == "rPr"), None) if parent is not None else None
+    properties = next((each for each in element.getparent() if local(each) == "rPr"), None)
     baseline = "" if properties is None else properties.get("baseline", "")
     if not baseline.isdecimal() or not int(baseline):
         return text

@@ -313,7 +313,7 @@ class _Lines:
             raise UserError(f"{where}: not a JSON object")
         if number == 1 and not isinstance(record.get(_MADE_BY), dict):
             raise UserError(f"{where}: is not a {self._kind.name} file")
-        found = _ENDING.fullmatch(line, max(0, len(line) - _ENDING_BYTES))
+        found = _ENDING.fullmatch(line[-_ENDING_BYTES:])
         seal = _digest(self.seal, line[:-_ENDING_BYTES])
         if found is None or found[1].decode() != seal:
             raise UserError(f"{where}: has changed since it was written, or an earlier line is missing")
