@@ -67,7 +67,9 @@ def test_documents_without_tokens_keep_their_place(in_berts_manner: Summarizer) 
         "name": "rows.jsonl: row 1",
         "error": "the document gives no tokens that the model knows",
     }
-    assert told(results[0], max_source=None).startswith("rows.jsonl: row 1: no summary: the document gives no tokens")
+    assert told(results[0], max_source=None).startswith(
+        "rows.jsonl: row 1: no summary: the document gives no tokens"
+    )
     (known,) = summarize_documents(in_berts_manner, documents[1:2])
     assert known == results[1]
 
