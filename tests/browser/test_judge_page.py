@@ -238,7 +238,7 @@ SHIFTS = """[...document.querySelectorAll(".choices button")].map((button) => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [1440, 390, 320])
 def test_texts_stand_side_by_side_where_there_is_room_and_nothing_is_wider_than_the_screen(
     chromium, served, tmp_path: Path, scheme: str, width: int
 ) -> None:

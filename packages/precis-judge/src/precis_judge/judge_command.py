@@ -11,6 +11,7 @@ from precis.cli.framework.command_class import Commands
 from precis.cli.framework.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName
 from precis.phases.output_folders import folder_to_be
 from precis_text.errors import UserError
+from precis_text.row import counted
 
 app = Commands(
     help="Have people compare summaries blind: plan a study, create it, serve it to judges, report the results.",
@@ -182,7 +183,8 @@ def new(
     study = new_study(out, sample(found, documents, seed=seed), design, asked)
     pages = [len(mine) for mine in study.layout.pages.values()]
     print(f"systems: {', '.join(study.systems)}")
-    print(f"pages:   {max(pages):,} for each of {len(pages)} judges, on {len(study.documents):,} documents")
+    judges = "1 judge" if len(pages) == 1 else f"each of {len(pages)} judges"
+    print(f"pages:   {max(pages):,} for {judges}, on {counted(len(study.documents), 'document')}")
     if study.layout.equal:
         note(f"{len(study.layout.equal):,} comparisons are left out: the two summaries are identical")
     print(f"next:    precis judge serve {out}")

@@ -29,6 +29,7 @@ _METRICS = {
     "rougeLsum": "ROUGE-Lsum",
     "bleu": "BLEU",
     "meteor": "METEOR",
+    "bertscore": "BERTScore F1",
     "ter": "TER (less is better)",
     "chrf": "chrF",
     "exact_match": "exact match",

@@ -1,14 +1,19 @@
-"""Loads Z-Code++ classifiers and labels texts with them, each independently of its batch."""
+"""Loads classifiers and encoders, and labels texts with Z-Code++ classifiers, each independently of its batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModel,
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from precis.data.tasks.label_schema import Answers, answers_of
 from precis.data.text.encoding import control_ids, encode_documents, with_instruction
@@ -16,6 +21,7 @@ from precis.data.text.unigram_tokenizer import load_tokenizer
 from precis.generation.decoder_batches import padded
 from precis.generation.model_folder import (
     CheckedSettings,
+    ModelFolder,
     check_finite,
     check_left_over,
     check_memory,
@@ -117,21 +123,9 @@ def load_classifier(folder: Path, source: str, settings: CheckedSettings) -> Pre
     Raises:
         UserError: if it is not a classifier, or its weights are damaged or of another model.
     """
-    found = with_weights(folder, settings.model)
-    try:
-        config = config_from(found.settings)
-        check_memory(found, AutoModelForSequenceClassification, config)
-        with without_bars():
-            model, info = AutoModelForSequenceClassification.from_pretrained(
-                str(folder),
-                config=config,
-                use_safetensors=True,
-                trust_remote_code=False,
-                local_files_only=True,
-                output_loading_info=True,
-            )
-    except Exception as error:  # the library's own checks raise many types
-        raise UserError(f"{source}: is not a sequence classifier: {first_line(error)}") from error
+    model, found, info = _load(
+        AutoModelForSequenceClassification, folder, source, settings, "a sequence classifier"
+    )
     if info["missing_keys"]:
         missing = sorted(info["missing_keys"])
         raise UserError(
@@ -140,4 +134,43 @@ def load_classifier(folder: Path, source: str, settings: CheckedSettings) -> Pre
         )
     check_left_over(found, sorted(info["unexpected_keys"]), source)
     check_finite(model, source)
-    return cast(PreTrainedModel, model.eval())
+    return model.eval()
+
+
+def load_encoder(folder: Path, source: str, settings: CheckedSettings) -> PreTrainedModel:
+    """Load the encoder of a model of any family from a local folder, without its head or its decoder.
+
+    The arguments are those of `load_classifier`.
+
+    Raises:
+        UserError: if it is not an encoder or an encoder-decoder, or its weights are damaged or of another model.
+    """
+    model, _, info = _load(AutoModel, folder, source, settings, "an encoder")
+    missing = sorted(name for name in info["missing_keys"] if not name.startswith("pooler."))  # not read
+    if missing:
+        raise UserError(f"{source}: {len(missing)} parameters are missing, {missing[0]!r} first")
+    check_finite(model, source)
+    encoder = model.get_encoder() if model.config.is_encoder_decoder else model
+    return cast(PreTrainedModel, encoder.eval())
+
+
+def _load(
+    kind: Any, folder: Path, source: str, settings: CheckedSettings, what: str
+) -> tuple[PreTrainedModel, ModelFolder, dict[str, Any]]:
+    """Load a model by one of the library's Auto classes, with its files and the names that do not fit."""
+    found = with_weights(folder, settings.model)
+    try:
+        config = config_from(found.settings)
+        check_memory(found, kind, config)
+        with without_bars():
+            model, info = kind.from_pretrained(
+                str(folder),
+                config=config,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except Exception as error:  # the library's own checks raise many types
+        raise UserError(f"{source}: is not {what}: {first_line(error)}") from error
+    return cast(PreTrainedModel, model), found, info

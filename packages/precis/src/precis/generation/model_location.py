@@ -61,12 +61,12 @@ class ModelLocation:
     adapter: Path | None
     use: ModelUse
 
-    @property
+    @cached_property
     def folder(self) -> Path | None:
         """The folder of the base model's files; None for a model on the hub, or in a GGUF file."""
         return self.place if isinstance(self.place, Path) and self.gguf is None else None
 
-    @property
+    @cached_property
     def gguf(self) -> Path | None:
         """The GGUF file of the base model, if it is one."""
         return self.place if isinstance(self.place, Path) and is_gguf(str(self.place)) else None

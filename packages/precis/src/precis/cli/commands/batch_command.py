@@ -13,6 +13,7 @@ from precis.cli.commands.summarize_command import Device, MakingOptions, Recursi
 from precis.cli.framework.command_class import described
 from precis.cli.framework.options import DocumentColumn, UnitsColumn, begin
 from precis_text.errors import RunError
+from precis_text.row import counted
 
 if TYPE_CHECKING:
     from precis.batch.summaries_check import Verification
@@ -159,18 +160,18 @@ def _tell(verdict: Verification, place: Path) -> None:
 
     if verdict.same:
         first, other = verdict.same[0]
-        note(f"{len(verdict.same):,} documents are duplicates of another one (first: {other} of {first})")
+        note(f"duplicates of another document: {len(verdict.same):,} (first: {other} of {first})")
     if not verdict.holds:
         parts = {
-            "documents lack a summary": verdict.missing,
-            "summaries lack a document": verdict.strange,
-            "summaries occur more than once": verdict.twice,
+            "documents without a summary": verdict.missing,
+            "summaries without a document": verdict.strange,
+            "summaries that occur more than once": verdict.twice,
         }
         told = "; ".join(
-            f"{len(names):,} {what} (first: {names[0]})" for what, names in parts.items() if names
+            f"{what}: {len(names):,} (first: {names[0]})" for what, names in parts.items() if names
         )
         raise RunError(f"{place}: {told}")
     note(
-        f"verified: {verdict.documents:,} documents, each with exactly one row; {verdict.failed:,} of them "
-        "have the status error"
+        f"verified: {counted(verdict.documents, 'document')}, each with exactly one row; with the status error: "
+        f"{verdict.failed:,}"
     )

@@ -24,7 +24,7 @@ from precis.cli.framework.options import (
     UnitsColumn,
     begin,
 )
-from precis.phases.output_folders import folder_to_be
+from precis.phases.output_folders import existing_folder, folder_to_be
 
 
 class DecodingPreset(StrEnum):
@@ -119,6 +119,14 @@ MeteorJar = Annotated[
         "--meteor-jar", help="Add METEOR, computed by this meteor-1.5.jar, as papers report it. Needs Java."
     ),
 ]
+BertScoreFolder = Annotated[
+    Path | None,
+    typer.Option("--bertscore", help="Add BERTScore, computed by the encoder in this folder."),
+]
+BertScoreLayer = Annotated[
+    int | None,
+    typer.Option("--bertscore-layer", help="Layer of the encoder for --bertscore. Default: the last."),
+]
 RougeTokenizerOption = Annotated[
     Literal["rouge-score", "unicode", "unicode-tr"] | None,
     typer.Option(
@@ -181,6 +189,8 @@ def evaluate(
     bleu: Bleu = False,
     meteor: Meteor = False,
     meteor_jar: MeteorJar = None,
+    bertscore: BertScoreFolder = None,
+    bertscore_layer: BertScoreLayer = None,
     rouge_tokenizer: RougeTokenizerOption = None,
     stemmer: Stemmer = None,
     faithful: Faithful = False,
@@ -208,6 +218,8 @@ def evaluate(
         refuse_missing(name)
     if (model or predictions) and (task or data):
         named_pairs_of(context).check_part(split)
+    if bertscore is not None:
+        existing_folder(bertscore)
     begin(threads)
     from precis.phases.measure.model_scores import evaluate as evaluate_all
 
@@ -230,6 +242,8 @@ def evaluate(
             bleu=bleu,
             meteor=meteor,
             meteor_jar=meteor_jar,
+            bertscore=bertscore,
+            bertscore_layer=bertscore_layer,
             rouge_tokenizer=rouge_tokenizer,
             stemmer=stemmer,
             faithful=faithful,

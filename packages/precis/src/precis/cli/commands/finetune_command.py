@@ -176,6 +176,8 @@ def finetune(
     from precis.generation.model_names import refuse_missing
 
     sizes = _check_curve(curve, search=search)
+    if search and answer is AnswerName.head:
+        raise UserError("--search is for models that write; omit --search or --answer head")
     pairs = named_pairs_of(context)
     if model is not None:
         refuse_missing(model)

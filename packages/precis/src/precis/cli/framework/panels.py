@@ -45,6 +45,8 @@ PANELS: dict[str, tuple[str, ...]] = {
         "bleu",
         "meteor",
         "meteor_jar",
+        "bertscore",
+        "bertscore_layer",
         "rouge_tokenizer",
         "stemmer",
         "faithful",

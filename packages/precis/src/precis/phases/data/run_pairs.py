@@ -97,11 +97,13 @@ class NamedPairs:
     def check(self) -> None:
         """Read the first of local training pairs, to refuse wrong input before libraries are imported.
 
+        Units are not read: a plan may refuse their option.
+
         Raises:
             UserError: neither task nor data is given, or the pairs do not exist or lack a column.
         """
         if not _reads_hub(self.task, self.data):
-            read_first(self.sources().train, skip_bad=self.skip_bad)
+            read_first(replace(self, units_column=None).sources().train, skip_bad=self.skip_bad)
 
     def check_part(self, split: str | None = None) -> None:
         """Read the first pair of the set that `part` names, if it is local; errors are those of `check`."""

@@ -44,6 +44,8 @@ class EvaluationOptions(TypedDict, total=False):
         baselines: whether to add baselines; if None, as suits the task.
         bleu, meteor: add BLEU (sacrebleu) or METEOR (nltk).
         meteor_jar: add METEOR, computed by this meteor-1.5.jar. Needs Java.
+        bertscore: the folder of an encoder; add BERTScore.
+        bertscore_layer: the encoder's layer to compare; if None, the last.
         rouge_tokenizer, stemmer: how ROUGE counts words; if None, by the language.
         faithful: mark names, numbers and negations of each summary that its document seems to lack.
         likelihood: an encoder-decoder that scores each summary's likelihood (BARTScore).
@@ -73,6 +75,8 @@ class EvaluationOptions(TypedDict, total=False):
     bleu: bool
     meteor: bool
     meteor_jar: str | Path | None
+    bertscore: str | Path | None
+    bertscore_layer: int | None
     rouge_tokenizer: TokenizerName | None
     stemmer: bool | None
     faithful: bool

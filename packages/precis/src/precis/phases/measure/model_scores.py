@@ -18,6 +18,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.tasks.label_schema import answers_of
 from precis.data.tasks.tasks import task as task_named
 from precis.data.text.prompts import prompts_digest
+from precis.evaluation.bert_score import BertScore
 from precis.evaluation.meteor import MeteorTool
 from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.score_report import Report
@@ -42,7 +43,7 @@ from precis.phases.measure.evaluation_inputs import (
     joined,
     read_test_pairs,
 )
-from precis.phases.measure.support_models import load_judges, told_cut
+from precis.phases.measure.support_models import load_bert_score, load_judges, told_cut
 from precis.phases.measure.task_metrics import Scores, scores_for
 from precis.phases.output_folders import writing_to
 from precis.recipes.prophetnet_recipes import prophetnet_decoding
@@ -119,7 +120,8 @@ def evaluate(
     wanted, others = named_pairs(data, options)
     part = wanted.part(options.get("split"))
     pairs = read_test_pairs(part, limit=options.get("limit"), skip_bad=wanted.skip_bad, notify=notify)
-    scores = _scores(wanted.task, pairs, options)
+    similarity = _bert_score(options, notify)
+    scores = _scores(wanted.task, pairs, options, similarity)
     checker = options.get("checker")
     judges = load_judges(options.get("likelihood"), None if checker is None else Path(checker), notify=notify)
     if options.get("faithful") or judges:
@@ -132,7 +134,7 @@ def evaluate(
         written = evaluate_models(named, pairs, out=folder, decodings=decodings, task=wanted.task, **asked)
     pools = _pools(with_seeds, given_models, named, [*written])
     report = make_report(joined(written, given), pairs, scores, out=folder, pools=pools)
-    told_cut(judges, notify)
+    told_cut([*judges, *([similarity] if similarity else [])], notify)
     return report
 
 
@@ -441,7 +443,21 @@ def _preset(decoding: Preset, task_name: str | None) -> GenerationSettings:
     return task_named(task_name).generation
 
 
-def _scores(task: str | None, pairs: Sequence[Pair], options: EvaluationOptions) -> Scores:
+def _bert_score(options: EvaluationOptions, notify: Notify) -> BertScore | None:
+    """Load the encoder of `bertscore`.
+
+    Raises:
+        UserError: it cannot be loaded, or a layer is named without it.
+    """
+    folder, layer = options.get("bertscore"), options.get("bertscore_layer")
+    if folder is None and layer is not None:
+        raise UserError(f"--bertscore-layer {layer}: name the folder of an encoder with --bertscore")
+    return None if folder is None else load_bert_score(Path(folder), layer=layer, notify=notify)
+
+
+def _scores(
+    task: str | None, pairs: Sequence[Pair], options: EvaluationOptions, bertscore: BertScore | None
+) -> Scores:
     jar = options.get("meteor_jar")
     return scores_for(
         task,
@@ -451,5 +467,6 @@ def _scores(task: str | None, pairs: Sequence[Pair], options: EvaluationOptions)
         with_bleu=options.get("bleu", False),
         meteor=None if jar is None else MeteorTool(jar=Path(jar)),
         with_meteor=options.get("meteor", False),
+        bertscore=bertscore,
         baselines=options.get("baselines"),
     )

@@ -1,4 +1,4 @@
-"""Loads judges of summaries other than marks: an encoder-decoder for likelihoods, a local checker."""
+"""Loads judges of summaries other than marks: an encoder-decoder for likelihoods, a local checker or encoder."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 from precis.data.text.unigram_tokenizer import load_tokenizer
+from precis.evaluation.bert_score import BertScore
 from precis.evaluation.likelihood import Likelihood
 from precis.evaluation.support_checker import Checker
 from precis.evaluation.support_scores import Judge
-from precis.generation.classifier import load_classifier
+from precis.generation.classifier import load_classifier, load_encoder
 from precis.generation.input_plan import assumed_limit, input_limit, output_limit, position_limit
 from precis.generation.model_folder import look_through
 from precis.generation.model_loader import load_model
 from precis.messages import Notify, silent
 from precis_text.bounded_io import check_inside, is_folder, read_bounded
 from precis_text.errors import UserError
+from precis_text.row import counted
 
 _LICENCE = re.compile(r"(?m)^license:\s*(.+?)\s*$")
 _LONGEST = 1024  # tokens that a model without a limit reads
@@ -43,11 +47,29 @@ def load_judges(
     return judges
 
 
-def told_cut(judges: Sequence[Judge], notify: Notify) -> None:
+def load_bert_score(folder: Path, *, layer: int | None = None, notify: Notify = silent) -> BertScore:
+    """Load the encoder that computes BERTScore.
+
+    Args:
+        layer: the layer to compare; if None, the last.
+
+    Raises:
+        UserError: it cannot be loaded, or lacks that layer.
+    """
+    what = f"--bertscore {folder}"
+    _refuse_other(folder, what)
+    model, tokenizer = load_encoder(folder, what, look_through(folder)), load_tokenizer(folder)
+    limit = _limit(model, tokenizer)
+    notify(f"BERTScore: {folder}, licence: {_licence_of(folder)}")
+    return BertScore(model, tokenizer, name=folder.resolve().name, limit=limit, layer=layer)
+
+
+def told_cut(judges: Sequence[Judge | BertScore], notify: Notify) -> None:
     """Report how many texts were truncated."""
     for judge in judges:
-        if isinstance(judge, Likelihood) and judge.cut:
-            notify(f"likelihoods: {judge.cut:,} texts were truncated to the model's limit")
+        if isinstance(judge, Likelihood | BertScore) and judge.cut:
+            what = "likelihoods" if isinstance(judge, Likelihood) else "BERTScore"
+            notify(f"{what}: {counted(judge.cut, 'text')} truncated to the model's limit")
 
 
 def _load_likelihood(source: str, *, batch_size: int) -> Likelihood:
@@ -61,22 +83,25 @@ def _load_likelihood(source: str, *, batch_size: int) -> Likelihood:
 
 
 def _load_checker(folder: Path, *, batch_size: int) -> Checker:
+    what = f"--checker {folder}"
+    _refuse_other(folder, what)
+    model, tokenizer = load_classifier(folder, what, look_through(folder)), load_tokenizer(folder)
+    limit = _limit(model, tokenizer)
+    return Checker(model, tokenizer, limit=limit, licence=_licence_of(folder), batch_size=batch_size)
+
+
+def _refuse_other(folder: Path, what: str) -> None:
     if not is_folder(folder) or not (folder / "config.json").is_file():
-        raise UserError(
-            f"--checker {folder}: contains no model; give a folder with config.json and model.safetensors"
-        )
+        raise UserError(f"{what}: contains no model; give a folder with config.json and model.safetensors")
     check_inside(folder)
-    model = load_classifier(folder, f"--checker {folder}", look_through(folder))
-    config = model.config
-    tokenizer = load_tokenizer(folder)
-    limits = (position_limit(config), cast(Any, tokenizer).model_max_length, _LONGEST)
+
+
+def _limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Return the most tokens that an encoder reads."""
+    limits = (position_limit(model.config), cast(Any, tokenizer).model_max_length, _LONGEST)
     limit = min(int(limit) for limit in limits if limit is not None)
-    special = (
-        2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
-    )  # rows before the first position
-    return Checker(
-        model, tokenizer, limit=limit - special, licence=_licence_of(folder), batch_size=batch_size
-    )
+    before = model.config.model_type in ("roberta", "xlm-roberta", "camembert")
+    return limit - 2 if before else limit  # rows before the first position
 
 
 def _licence_of(folder: Path) -> str:

@@ -38,6 +38,7 @@ def scores_for(
     with_bleu: bool = False,
     meteor: Scorer | None = None,
     with_meteor: bool = False,
+    bertscore: Scorer | None = None,
     baselines: bool | None = None,
 ) -> Scores:
     """Choose the scores of a task, and add the requested ones.
@@ -52,6 +53,7 @@ def scores_for(
         with_bleu: BLEU for any task.
         meteor: computes METEOR; if None, nltk does, with synonyms if WordNet is available.
         with_meteor: METEOR for any task; implied by `meteor`.
+        bertscore: computes BERTScore.
         baselines: whether the table has baselines; if None, as above.
 
     Raises:
@@ -73,6 +75,8 @@ def scores_for(
         scorers["meteor"] = meteor
     elif with_meteor:
         scorers.setdefault("meteor", Meteor(synonyms=synonyms_at_hand()))
+    if bertscore is not None:
+        scorers["bertscore"] = bertscore
     everything: tuple[Baseline, ...] = (Majority.of(pairs),) if has_labels(metrics) else DEFAULT_BASELINES
     shown = has_labels(metrics) or types == ROUGE_TYPES if baselines is None else baselines
     return Scores(
