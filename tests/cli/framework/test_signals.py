@@ -10,12 +10,16 @@ import pytest
 
 PRECIS = f"{sys.executable} -m precis"
 WAITING = """
-import sys, time
+import sys, time, typer
 from precis.cli import run_app
-def waiting(*_, **__):
+from precis.cli.framework.command_class import Commands
+app = Commands()
+app.callback()(lambda: None)
+@app.command("wait")
+def wait():
     print("waits", flush=True)
     time.sleep(60)
-sys.exit(run_app("precis", lambda: waiting, sys.argv[1:]))
+sys.exit(run_app("precis", lambda: typer.main.get_command(app), ["wait"]))
 """
 LOADING = """
 import sys

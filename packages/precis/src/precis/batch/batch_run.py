@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import sys
 import threading
@@ -116,7 +117,7 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
     workers = batch.workers or available_cores()
     here = {"address": "local", "num_cpus": workers + _SPARE, "include_dashboard": False}
     try:
-        with _without_errors_of_c():
+        with _without_errors_of_c(), _signals_kept():
             ray.init(**quiet, **(here if batch.address is None else {"address": batch.address}))
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(
@@ -160,6 +161,17 @@ def _without_errors_of_c() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nothing)
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Take SIGTERM back from Ray, which ends the process by it with a stack trace."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():  # elsewhere nobody may set one
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _summarize(batch: BatchRun, out: Path) -> None:

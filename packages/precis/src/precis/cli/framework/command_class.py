@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from precis.cli.framework.config_file import with_config
 from precis.cli.framework.option_groups import expanded
 from precis.cli.framework.panels import HelpPage, arranged
+from precis.cli.framework.signals import EndedBySignal
 from precis.cli.framework.usage_errors import shortened
 from precis.recipes.run_options import settings_of
 from precis_text.errors import UserError
@@ -109,6 +111,13 @@ def described(name: str, **options: Any) -> Callable[[Function], Function]:
 
 class _Group(HelpPage, TyperGroup):
     """A group of commands with a `HelpPage`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; after Ctrl-C typer would return the exit code and say nothing."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise EndedBySignal(signal.SIGINT) from error
 
 
 class Commands(typer.Typer):
