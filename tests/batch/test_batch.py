@@ -291,7 +291,7 @@ def test_nobody_else_may_read_the_token_of_ray(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("HOME", str(tmp_path))
     _keep_token_private()
     token = tmp_path / ".ray" / "auth_token"
-    token.parent.mkdir()
+    assert token.parent.stat().st_mode & 0o777 == 0o700
     token.write_text("secret")
     token.chmod(0o644)
     _keep_token_private()

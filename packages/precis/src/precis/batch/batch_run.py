@@ -113,6 +113,7 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.ERROR)
+    _keep_token_private()
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     workers = batch.workers or available_cores()
     here = {"address": "local", "num_cpus": workers + _SPARE, "include_dashboard": False}
@@ -133,7 +134,9 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
 def _keep_token_private() -> None:
     """Hide the token that Ray writes to the home folder from other users: with it they could run code."""
     with suppress(OSError, RuntimeError):  # there is none, or it is somebody else's
-        (Path.home() / ".ray" / "auth_token").chmod(0o600)
+        folder = Path.home() / ".ray"
+        folder.mkdir(mode=0o700, exist_ok=True)  # Ray would make it for everybody to enter
+        (folder / "auth_token").chmod(0o600)
 
 
 def _refuse_unreachable(address: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import typer
@@ -110,14 +111,25 @@ def described(name: str, **options: Any) -> Callable[[Function], Function]:
 
 
 class _Group(HelpPage, TyperGroup):
-    """A group of commands with a `HelpPage`."""
+    """A group of commands with a `HelpPage`. After Ctrl-C typer would return the exit code and say nothing."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Parse, and let typer see no Ctrl-C."""
+        with _ctrl_c_as_signal():
+            return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; after Ctrl-C typer would return the exit code and say nothing."""
-        try:
+        """Run a command, and let typer see no Ctrl-C."""
+        with _ctrl_c_as_signal():
             return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            raise EndedBySignal(signal.SIGINT) from error
+
+
+@contextmanager
+def _ctrl_c_as_signal() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise EndedBySignal(signal.SIGINT) from error
 
 
 class Commands(typer.Typer):
