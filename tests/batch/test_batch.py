@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
-from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble, _keep_token_private
+from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble, _keep_token_private, _signals_kept
 from precis.batch.batch_worker import ROWS, TRIES, Attempts, Worker, results_of
 from precis.batch.document_source import DocumentSource, documents_of, files_of, packed, unpacked
 from precis.batch.summaries_check import verify
@@ -290,8 +291,15 @@ def test_nobody_else_may_read_the_token_of_ray(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("HOME", str(tmp_path))
     _keep_token_private()
     token = tmp_path / ".ray" / "auth_token"
-    token.parent.mkdir()
+    assert token.parent.stat().st_mode & 0o777 == 0o700
     token.write_text("secret")
     token.chmod(0o644)
     _keep_token_private()
     assert token.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_handler_of_sigterm_is_ours_again_after_ray_has_set_one() -> None:
+    ours = signal.getsignal(signal.SIGTERM)
+    with _signals_kept():
+        signal.signal(signal.SIGTERM, lambda *_: None)
+    assert signal.getsignal(signal.SIGTERM) is ours

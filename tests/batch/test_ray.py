@@ -98,3 +98,13 @@ def test_killed_and_started_again_each_document_is_there_once(folder: Path) -> N
     ]
     third = _start(folder)
     assert third.communicate(timeout=_LONGEST)[1].endswith("every document has a row\n")
+
+
+def test_sigterm_ends_a_batch_in_one_line(folder: Path) -> None:
+    command = _start(folder)
+    _wait_for_parts(folder, command)
+    command.send_signal(signal.SIGTERM)
+    told = command.communicate(timeout=60)[1]
+    assert command.returncode == 128 + signal.SIGTERM
+    assert told.endswith("error: ended by SIGTERM; repeat the command\n")
+    assert "***" not in told

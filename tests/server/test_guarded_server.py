@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from precis.messages import silent
+from precis.server.connections import ConnectionLimits
+from precis.server.guarded_server import GuardedServer
 from precis.server.listener import is_loopback, listen, url_of
 from precis.server.supervisor import tell_supervisor
 from precis_text.errors import UserError
@@ -80,3 +83,14 @@ def test_few_files_bound_the_connections() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.split() == ["50", "272", "400"]
+
+
+def test_ctrl_c_ends_a_server_by_its_exit_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("uvicorn.Server.run", interrupted)
+    server = GuardedServer(None, connections=ConnectionLimits(), grace=1.0, notify=silent)
+    with pytest.raises(SystemExit) as ended:
+        server.run()
+    assert ended.value.code == 130

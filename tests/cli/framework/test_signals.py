@@ -10,12 +10,18 @@ import pytest
 
 PRECIS = f"{sys.executable} -m precis"
 WAITING = """
-import sys, time
+import sys, time, typer
 from precis.cli import run_app
-def waiting(*_, **__):
+from precis.cli.framework.command_class import Commands
+app = Commands()
+@app.command()
+def wait():
     print("waits", flush=True)
     time.sleep(60)
-sys.exit(run_app("precis", lambda: waiting, sys.argv[1:]))
+@app.callback()
+def options(early: bool = typer.Option(False, callback=lambda early: wait() if early else None)):
+    pass
+sys.exit(run_app("precis", lambda: typer.main.get_command(app), sys.argv[1:]))
 """
 LOADING = """
 import sys
@@ -29,7 +35,7 @@ sys.exit(run_app("precis", lambda: loading, []))
 """
 
 
-def started(*, ignored: int | None = None) -> subprocess.Popen[str]:
+def started(*words: str, ignored: int | None = None) -> subprocess.Popen[str]:
     """Start a command that waits, and return when it does."""
 
     def set_signals() -> None:
@@ -42,7 +48,7 @@ def started(*, ignored: int | None = None) -> subprocess.Popen[str]:
             signal.signal(ignored, signal.SIG_IGN)
 
     process = subprocess.Popen(
-        [sys.executable, "-c", WAITING],
+        [sys.executable, "-c", WAITING, *words, "wait"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -53,9 +59,10 @@ def started(*, ignored: int | None = None) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.parametrize("words", [[], ["--early"]])  # in the command, or while its words are parsed
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
-def test_a_signal_ends_a_command_with_one_line_and_the_code_of_the_shell(name: str) -> None:
-    process = started()
+def test_a_signal_ends_a_command_with_one_line_and_the_code_of_the_shell(name: str, words: list[str]) -> None:
+    process = started(*words)
     process.send_signal(getattr(signal, name))
     _, error = process.communicate(timeout=30)
     word = "interrupted" if name == "SIGINT" else f"ended by {name}"

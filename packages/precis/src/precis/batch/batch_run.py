@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import sys
 import threading
@@ -112,11 +113,12 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.ERROR)
+    _keep_token_private()
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     workers = batch.workers or available_cores()
     here = {"address": "local", "num_cpus": workers + _SPARE, "include_dashboard": False}
     try:
-        with _without_errors_of_c():
+        with _without_errors_of_c(), _signals_kept():
             ray.init(**quiet, **(here if batch.address is None else {"address": batch.address}))
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(
@@ -132,7 +134,9 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
 def _keep_token_private() -> None:
     """Hide the token that Ray writes to the home folder from other users: with it they could run code."""
     with suppress(OSError, RuntimeError):  # there is none, or it is somebody else's
-        (Path.home() / ".ray" / "auth_token").chmod(0o600)
+        folder = Path.home() / ".ray"
+        folder.mkdir(mode=0o700, exist_ok=True)  # Ray would make it for everybody to enter
+        (folder / "auth_token").chmod(0o600)
 
 
 def _refuse_unreachable(address: str) -> None:
@@ -160,6 +164,17 @@ def _without_errors_of_c() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nothing)
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Take SIGTERM back from Ray, which ends the process by it with a stack trace."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():  # elsewhere nobody may set one
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _summarize(batch: BatchRun, out: Path) -> None:

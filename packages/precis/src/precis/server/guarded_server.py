@@ -45,6 +45,13 @@ class GuardedServer(uvicorn.Server):
         )
         self._notify = notify
 
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Run until a signal; end with the exit code of Ctrl-C, without a message, if that was the signal."""
+        try:
+            super().run(sockets)
+        except KeyboardInterrupt:
+            raise SystemExit(130) from None
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and tell the supervisor."""
         await super().startup(sockets)

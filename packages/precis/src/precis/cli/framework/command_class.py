@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import typer
@@ -12,6 +14,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from precis.cli.framework.config_file import with_config
 from precis.cli.framework.option_groups import expanded
 from precis.cli.framework.panels import HelpPage, arranged
+from precis.cli.framework.signals import EndedBySignal
 from precis.cli.framework.usage_errors import shortened
 from precis.recipes.run_options import settings_of
 from precis_text.errors import UserError
@@ -108,7 +111,25 @@ def described(name: str, **options: Any) -> Callable[[Function], Function]:
 
 
 class _Group(HelpPage, TyperGroup):
-    """A group of commands with a `HelpPage`."""
+    """A group of commands with a `HelpPage`. After Ctrl-C typer would return the exit code and say nothing."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Parse, and let typer see no Ctrl-C."""
+        with _ctrl_c_as_signal():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command, and let typer see no Ctrl-C."""
+        with _ctrl_c_as_signal():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _ctrl_c_as_signal() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise EndedBySignal(signal.SIGINT) from error
 
 
 class Commands(typer.Typer):

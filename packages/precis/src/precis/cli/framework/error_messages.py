@@ -48,11 +48,11 @@ def explain(error: BaseException, *, debug_option: str, words: Sequence[str] = (
 
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
+    if _was_interrupted(error):
+        return _say("interrupted", 130)
     if isinstance(error, EndedBySignal):
         name = signal.Signals(error.number).name
         return _say(f"ended by {name}; repeat the command", 128 + error.number)
-    if _was_interrupted(error):
-        return _say("interrupted", 130)
     if isinstance(error, UserError):
         return _say(str(error), 2)
     if isinstance(error, RunError):
