@@ -127,15 +127,24 @@ def _is_text(node: ast.BinOp) -> bool:
 
 def mutants(module: str) -> list[Mutant]:
     """Return all changes of a module, in the order of its lines."""
-    spec = importlib.util.find_spec(module)
-    assert spec is not None, f"{module}: no such module"
-    assert spec.origin is not None, f"{module}: lacks a source"
-    file = Path(spec.origin)
+    file = _source(module)
     found = []
     for number, (_, _, _, node, new) in enumerate(_changes(ast.parse(file.read_text()))):
         was, now = (ast.unparse(part.test if isinstance(part, ast.If) else part) for part in (node, new))
         found.append(Mutant(module, file, number, getattr(node, "lineno", 0), was, now))
     return found
+
+
+def _source(module: str) -> Path:
+    """Return the file of a module. `find_spec` of a name with dots would import its package, and so the module."""
+    top, *inner = module.split(".")
+    spec = importlib.util.find_spec(top)
+    for part in inner:
+        assert spec is not None, f"{module}: no such module"
+        spec = importlib.machinery.PathFinder.find_spec(part, spec.submodule_search_locations)
+    assert spec is not None, f"{module}: no such module"
+    assert spec.origin is not None, f"{module}: lacks a source"
+    return Path(spec.origin)
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AST, ast.AST]]:
@@ -210,6 +219,7 @@ def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
 
     Tests that wait for ever end after `PATIENCE` times as long.
     """
+    assert mutant.module not in sys.modules, f"{mutant.module}: was imported before it was changed"
     with tempfile.TemporaryDirectory() as folder:
         return _outcome(mutant, files, Path(folder))
 
@@ -264,10 +274,7 @@ def modules_of(names: Sequence[str]) -> list[str]:
     """Return the modules that these names mean: modules, or packages with all in them."""
     found = []
     for name in names:
-        spec = importlib.util.find_spec(name)
-        assert spec is not None, f"{name}: no such module"
-        assert spec.origin is not None, f"{name}: lacks a source"
-        file = Path(spec.origin)
+        file = _source(name)
         if file.name != "__init__.py":
             found.append(name)
             continue

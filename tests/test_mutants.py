@@ -50,6 +50,24 @@ def test_a_change_is_noticed_or_survives(module: str, tmp_path: Path) -> None:
     }
 
 
+def test_looking_for_modules_imports_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "numbers_of_two" / "inner"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").write_text("from numbers_of_two.inner.larger import larger\n")
+    (package / "larger.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert mutants.modules_of(["numbers_of_two"]) == ["numbers_of_two.inner.larger"]
+    found = mutants.mutants("numbers_of_two.inner.larger")
+    assert found[0].file == package / "larger.py"
+    assert not [name for name in sys.modules if name.startswith("numbers_of_two")]
+    file = tmp_path / "test_larger.py"
+    file.write_text("from numbers_of_two import larger\ndef test_it():\n    assert larger(3, 1) == 5\n")
+    assert mutants.outcome_of(found[0], [str(file)]) == "noticed"
+    with pytest.raises(AssertionError, match=r"numbers_of_two\.none: no such module"):
+        mutants.mutants("numbers_of_two.none")
+
+
 def test_processes_that_a_test_starts_have_the_change_too(module: str, tmp_path: Path) -> None:
     file = tmp_path / "test_larger.py"
     file.write_text(

@@ -3,10 +3,22 @@
 import copy
 
 import pytest
+from transformers import BartConfig, ProphetNetConfig, T5Config
 
 from precis.data.text.encoding import control_ids, encode_documents
-from precis.generation.input_plan import DocumentEncoder, pieces
+from precis.generation.input_plan import (
+    DocumentEncoder,
+    assumed_limit,
+    choose,
+    input_limit,
+    output_limit,
+    pieces,
+    position_limit,
+    wanted_limit,
+)
+from precis.generation.summary import How, Long
 from precis_text.control_characters import join_parts
+from precis_text.errors import UserError
 from tests.tiny_models import bert_tokenizer
 
 
@@ -49,3 +61,68 @@ def test_an_end_mark_that_also_stands_for_unknown_words_stays_an_end_mark() -> N
     assert words.unk_token_id not in control_ids(words)
     words.unk_token = words.sep_token  # as GPT-2's one mark is everything
     assert words.sep_token_id in control_ids(words)
+
+
+@pytest.mark.parametrize(
+    ("length", "limit", "long", "fusion", "how"),
+    [
+        (100, 100, None, 0, "whole"),
+        (100, 100, "truncate", 0, "whole"),
+        (10**9, None, "chunk", 0, "whole"),
+        (101, 100, None, 0, "chunk"),
+        (101, 100, None, 101, "fie"),
+        (102, 100, None, 101, "chunk"),
+        (102, 100, "fie", 101, "fie"),
+        (101, 100, "chunk", 200, "chunk"),
+        (101, 100, "truncate", 200, "truncate"),
+    ],
+)
+def test_an_input_is_read_whole_if_it_fits_else_as_is_asked_else_by_fusion_if_that_fits_else_in_pieces(
+    length: int, limit: int | None, long: Long | None, fusion: int, how: How
+) -> None:
+    assert choose(length, limit, long=long, fusion_limit=fusion) == how
+
+
+@pytest.mark.parametrize(("long", "says"), [("fie", "only Z-Code"), ("passages", "only causal")])
+def test_ways_to_read_that_the_model_lacks_are_refused_however_short_the_input(long: Long, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        choose(1, 100, long=long, fusion_limit=0)
+
+
+def test_the_smallest_limit_that_is_known_counts() -> None:
+    words = bert_tokenizer()
+    bart = BartConfig(max_position_embeddings=600)
+    for declared, trained, limit in (
+        (10**30, None, 600),
+        (10**30, 500, 500),
+        (400, 500, 400),
+        (400, None, 400),
+        (999_999, 700, 600),
+    ):
+        words.model_max_length = declared
+        assert input_limit(bart, words, trained=trained) == limit
+    words.model_max_length = 10**6
+    assert input_limit(T5Config(), words, trained=None) is None
+    words.model_max_length = 10**6 - 1
+    assert input_limit(T5Config(), words, trained=None) == 10**6 - 1
+    assert (assumed_limit(T5Config()), assumed_limit(BartConfig())) == (512, 1024)
+
+
+def test_a_position_table_limits_what_is_read_and_written() -> None:
+    prophet = ProphetNetConfig(max_position_embeddings=512)
+    assert (position_limit(BartConfig(max_position_embeddings=600)), position_limit(T5Config())) == (
+        600,
+        None,
+    )
+    assert position_limit(prophet) == 511  # row 0 is for padding
+    assert (output_limit(BartConfig(max_position_embeddings=600)), output_limit(T5Config())) == (598, None)
+
+
+@pytest.mark.parametrize(("rows", "most"), [(600, 600), (None, 131_072), (200_000, 131_072)])
+def test_a_user_may_ask_for_8_tokens_up_to_what_the_model_can_read(rows: int | None, most: int) -> None:
+    config = T5Config() if rows is None else BartConfig(max_position_embeddings=rows)
+    for wanted in (8, most):
+        assert wanted_limit(config, wanted) == wanted
+    for wanted in (7, most + 1):
+        with pytest.raises(UserError, match=rf"max_source={wanted}: this model reads 8 to {most:,} tokens"):
+            wanted_limit(config, wanted)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from precis.generation import memory_check
-from precis.generation.memory_check import free_bytes, scores_bytes
+from precis.generation.memory_check import free_bytes, refuse_too_much, scores_bytes
 from precis.generation.summarizer import Summarizer
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
@@ -65,3 +65,17 @@ def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(model.get_encoder(), "forward", fail)
     with pytest.raises(RuntimeError, match="shapes differ"):
         Summarizer(model, tokenizer, settings=SHORT).summarize(["Ann sings."])
+
+
+def test_an_input_that_needs_all_that_is_free_is_read_and_one_that_needs_more_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    t5, _ = tiny("t5")
+    need = scores_bytes(t5, rows=2, length=2049)
+    for free in (need, need + 1, None):
+        monkeypatch.setattr(memory_check, "free_bytes", lambda _, free=free: free)
+        refuse_too_much(t5, rows=2, length=2049)
+    monkeypatch.setattr(memory_check, "free_bytes", lambda _: need - 1)
+    with pytest.raises(UserError, match=r"attention over an input of 2,049 tokens needs about "):
+        refuse_too_much(t5, rows=2, length=2049)
+    refuse_too_much(t5, rows=2, length=2048)  # needs no check

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from precis.generation.summary import Summary
+from precis.generation.summary import NOTHING, Summary
 from precis.generation.written_forms import written_forms
 from precis_text.errors import UserError
 from precis_text.forms.form_choice import make_form
@@ -97,3 +97,14 @@ def test_an_outline_needs_no_writing_and_keeps_the_order() -> None:
 def test_an_empty_document_is_named() -> None:
     with pytest.raises(UserError, match="document 2 is empty"):
         made("tldr", documents=["Ann sings.", " "])
+
+
+def test_the_summary_of_nothing_counts_nothing() -> None:
+    assert (NOTHING.text, NOTHING.document_tokens, NOTHING.tokens_read, NOTHING.summary_tokens) == (
+        "",
+        0,
+        0,
+        0,
+    )
+    assert not NOTHING.truncated
+    assert Summary(text="a", document_tokens=3, tokens_read=2, summary_tokens=1).truncated

@@ -136,3 +136,17 @@ def test_a_request_that_the_end_cuts_off_is_told_to_come_again(serve, slow) -> N
         answer = waiting.result()
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
     assert int(answer.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("length", "answer"),
+    [
+        ("9" * 18, b"HTTP/1.1 413"),  # larger than any body
+        ("0" * 19, b"HTTP/1.1 400"),
+        ("9" * 19, b"HTTP/1.1 400"),
+    ],
+)
+def test_a_length_of_more_than_18_digits_is_no_number_of_bytes(service, length: str, answer: bytes) -> None:
+    with connect(service) as connection:
+        connection.sendall(head(0).replace(b"Content-Length: 0", b"Content-Length: " + length.encode()))
+        assert connection.recv(12) == answer

@@ -1,16 +1,21 @@
 """Keys: who has none gets nothing but the page, the schema and the two questions of a supervisor."""
 
 import logging
+import signal
+import socket
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from faults.service.intrusions import Target, try_all
 from faults.service.payload import Payload, request
+from precis.server import server_run
 from precis.server.client_keys import Keys, Rates
+from precis.server.connections import ConnectionLimits
 from precis.server.limits import Limits
 from precis.server.listener import Address
 from precis.server.server_run import access_to, reload_keys
@@ -138,3 +143,42 @@ def test_payloads_that_get_in_are_found(serve) -> None:
     assert target.attempt(Payload("path", request("/v1/models"))) == ("200", False)
     assert target.attempt(Payload("path", request("/v1/nothing"))) == ("404", True)
     assert target.attempt(Payload("length", request("/v1/models"), after_a_key=True)) == ("200", False)
+
+
+class _NoModels:
+    def load_all(self) -> None:
+        raise UserError("no models here")
+
+
+@pytest.mark.parametrize("has_keys", [True, False])
+def test_a_service_reads_its_keys_again_on_sighup_only_if_it_has_some(
+    keys: Keys, monkeypatch: pytest.MonkeyPatch, has_keys: bool
+) -> None:
+    again: list[Any] = []
+    monkeypatch.setattr(server_run, "reload_keys", again.append)
+    before = signal.getsignal(signal.SIGHUP)
+    address = Address()
+    try:
+        with socket.socket() as opened, pytest.raises(UserError, match="no models here"):
+            server_run.serve(
+                _NoModels(),  # type: ignore[arg-type]
+                opened=opened,
+                address=address,
+                access=access_to(address, keys if has_keys else None),
+                limits=Limits(),
+                connections=ConnectionLimits(),
+                notify=lambda _: None,
+            )
+        handler = signal.getsignal(signal.SIGHUP)
+        assert (handler is before) == (not has_keys)
+        if has_keys:
+            handler(signal.SIGHUP, None)  # type: ignore[operator]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert again == ([keys] if has_keys else [])
+
+
+def test_requests_of_a_key_have_no_limit_in_a_minute_by_default() -> None:
+    assert Limits().per_minute == 0
+    rates = Rates(0)
+    assert [rates.wait("a") for _ in range(1000)] == [0] * 1000
