@@ -9,6 +9,7 @@ from tests.walks import Followed, stays_of
 
 NAMES = ("Yuki", "Ann", "Bob", "Tom", "Kim", "Sam")
 MOST_STAYS, MOST_FILES = 33, 19
+CHECKED = 9  # the plan reads the first pair, to refuse missing columns before libraries are imported
 
 
 def test_a_pair_travels_a_short_way_from_the_command_to_the_model(tmp_path: Path) -> None:
@@ -30,5 +31,5 @@ def test_a_pair_travels_a_short_way_from_the_command_to_the_model(tmp_path: Path
         until="precis.models.encoder_decoder:forward",
         inside=("precis.nn.", "precis.models."),
     )
-    assert len(stays) <= MOST_STAYS, stays
+    assert len(stays) <= MOST_STAYS + CHECKED, stays
     assert len(set(stays)) <= MOST_FILES, stays
