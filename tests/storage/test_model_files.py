@@ -86,6 +86,11 @@ def test_sizes_beyond_the_weights_are_refused(values: dict[str, Any], says: str)
         check_sizes(values, "config.json", elements=5_000_000, tensors=120)
 
 
+def test_without_a_count_of_tensors_the_limit_is_ours() -> None:
+    with pytest.raises(UserError, match=r"encoder_layers is 200,000, above [0-9,]+, precis's limit; take"):
+        check_sizes({"encoder_layers": 200_000}, "config.json", elements=None, tensors=None)
+
+
 @pytest.mark.parametrize(
     "values", [{"encoder_layers": 120}, {"d_model": 5_000_000}, {"offset": [-5_000_000]}]
 )

@@ -1,6 +1,7 @@
 """Checkpoints are saved whole, pruned to the newest and the best, and never taken on trust."""
 
 import json
+import os
 import shutil
 from collections import namedtuple
 from pathlib import Path
@@ -60,6 +61,17 @@ def test_a_checkpoint_holds_safetensors_and_json_only(tmp_path: Path) -> None:
         "state.json",
         "seal.json",
     }
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_the_files_of_a_checkpoint_have_the_usual_mode(umask: int, tmp_path: Path) -> None:
+    previous = os.umask(umask)
+    try:
+        _save(checkpoints := Checkpoints(tmp_path, keep=2), 7)
+    finally:
+        os.umask(previous)
+    assert {path.stat().st_mode & 0o777 for path in checkpoints.path(7).iterdir()} == {0o666 & ~umask}
 
 
 def test_the_name_of_a_new_folder_of_checkpoints_is_on_the_disk_before_the_first_of_them(

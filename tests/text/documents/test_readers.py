@@ -7,6 +7,7 @@ from email.message import EmailMessage
 from email.mime.application import MIMEApplication
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
+from pathlib import Path
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_a_footnote_of_a_word_document_stands_behind_its_paragraph_under_its_hea
     assert found.notes == ["table of contents left out", "page headers and footers left out"]
 
 
-def test_a_word_document_with_entities_or_a_password_is_refused() -> None:
+def test_a_word_document_with_entities_is_refused() -> None:
     content = archive(
         {"word/document.xml": '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>'}
     )
@@ -91,6 +92,17 @@ def test_an_epub_that_declares_entities_is_refused(coding: str) -> None:
     package = f'<?xml version="1.0" encoding="{coding}"?><!DOCTYPE p [<!ENTITY x "y">]><package>&x;</package>'
     book = epub({"a.xhtml": "<p>x</p>"}, more={"OEBPS/book.opf": package.encode(coding)})  # type: ignore[dict-item]
     assert "declares entities in OEBPS/book.opf" in refused(book, "a.epub")
+
+
+def test_a_file_that_an_epub_names_as_an_entity_is_not_opened(tmp_path: Path) -> None:
+    file = tmp_path / "part.xml"
+    file.write_text("<not XML")  # an error if it were read
+    package = f'<!DOCTYPE p [<!ENTITY x SYSTEM "{file.as_uri()}">]><package>&x;</package>'
+    book = epub({"a.xhtml": "<p>x</p>"}, more={"OEBPS/book.opf": package.encode()})  # type: ignore[dict-item]
+    assert "declares entities in OEBPS/book.opf" in refused(book, "a.epub")
+
+
+def test_a_word_document_with_a_password_or_without_text_is_refused() -> None:
     assert "password" in refused(b"\xd0\xcf\x11\xe0" + b"\0" * 600, "a.docx")
     assert "is damaged or not a Word document" in refused(b"PK\x03\x04....", "a.docx")
     assert refused(word(lambda _: None), "a.docx") == "contains no text"

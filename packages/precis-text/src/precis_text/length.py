@@ -255,7 +255,7 @@ def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
     short = beginning_of(text, sentences[:kept])
     if isinstance(cap, Words) and length_in_words(short) > cap.count:
         return Trimmed(first_words(short, cap.count), False)
-    return Trimmed(short, finished or kept < len(sentences))
+    return Trimmed(short, finished)
 
 
 def first_words(text: str, count: int) -> str:
