@@ -125,6 +125,22 @@ def test_minutes_of_a_talk_without_decisions_invent_none():
     assert {line.part for line in found.lines} <= {"topics"}
 
 
+@pytest.mark.parametrize(
+    ("said", "is_decision"),
+    [
+        ("No, the rain comes in. So we decide: the roof is repaired in November.", True),
+        ("Then we decide that the fence waits.", True),
+        ("We now resolve to buy the hall.", True),
+        ("When we decide that, the fence is next.", False),
+        ("Should we decide on the fence?", False),
+        ("How we decide is another matter.", False),
+    ],
+)
+def test_what_is_decided_while_it_is_said_is_a_decision(said, is_decision):
+    found = made(f"Ann: The roof is old.\nBob: {said}\nAnn: It was colder in May.", "minutes")
+    assert ("decisions" in {line.part for line in found.lines}) is is_decision
+
+
 def test_minutes_of_subtitles_have_times_and_keep_the_voice():
     cues = "WEBVTT\n\n00:00:05.000 --> 00:00:07.000\n<v Ann>We lost the key.</v>\n\n"
     cues += "00:01:10.000 --> 00:01:12.000\n<v Ann>I'll buy a new one tomorrow.</v>\n\n"
