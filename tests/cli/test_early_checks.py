@@ -119,6 +119,15 @@ def test_a_folder_with_a_file_that_cannot_be_read_goes_on_and_says_so(
     assert "2 of 4 documents could not be summarized (first: letters/b.txt: " in err
 
 
+def test_failures_are_not_counted_as_summaries_of_a_file(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["summarize", "r.txt", "empty.txt", "--sentences", "1", "--keep-going", "--out", "o.jsonl"]) == 1
+    )
+    assert "o.jsonl: 1 summary\n" in capsys.readouterr().err
+
+
 def test_among_named_files_the_message_names_keep_going(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

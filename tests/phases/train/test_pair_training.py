@@ -29,6 +29,8 @@ def test_a_run_of_few_steps_is_told_how_many_to_take() -> None:
         "70 steps are few for a new model; use --steps 2000"
         in size("zcodepp-mini", parameters=13_000_000, pairs=9000, steps=70)[0]
     )
+    (one,) = size("zcodepp-mini", parameters=13_000_000, pairs=9000, steps=1)
+    assert "warning: 1 step is few for a new model" in one
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,9 @@ def test_documents_without_tokens_keep_their_place(in_berts_manner: Summarizer) 
         "name": "rows.jsonl: row 1",
         "error": "the document gives no tokens that the model knows",
     }
-    assert told(results[0], max_source=None).startswith("rows.jsonl: row 1: the document gives no tokens")
+    assert told(results[0], max_source=None).startswith(
+        "rows.jsonl: row 1: no summary: the document gives no tokens"
+    )
     (known,) = summarize_documents(in_berts_manner, documents[1:2])
     assert known == results[1]
 
@@ -129,7 +131,7 @@ def test_an_empty_summary_is_an_error_that_is_named(summarizer: Summarizer) -> N
     assert str(result.failure(alone=True)) == "a.txt: the model wrote nothing"
     assert result.to_dict()["error"] == "the model wrote nothing"
     assert result.to_dict()["document_tokens"] == 9
-    assert told(result, max_source=5) == "a.txt: the model wrote nothing, no summary"
+    assert told(result, max_source=5) == "a.txt: no summary: the model wrote nothing"
 
 
 def test_id_and_other_columns_come_along_and_name_and_text_are_different_keys(summarizer: Summarizer) -> None:

@@ -395,7 +395,8 @@ def summarize(
             sink.append(result)
         sink.finish()
     if out is not None:
-        note(f"{out}: {sink.done:,} {'summary' if sink.done == 1 else 'summaries'}")
+        made = sink.done - sink.failed
+        note(f"{out}: {made:,} {'summary' if made == 1 else 'summaries'}")
     _refuse_failures(sink)
 
 

@@ -40,6 +40,7 @@ from precis.recipes.run_options import check_seed
 from precis.recipes.run_plan import Fusion, RunPlan
 from precis.training import Lowest, Trained
 from precis_text.errors import UserError
+from precis_text.row import counted
 
 FEW_PAIRS = 2000
 """With fewer training pairs, a model trained from scratch learns the form of a summary rather than the content."""
@@ -306,8 +307,9 @@ def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: 
     generated = min(plan.generated_rows, dev_pairs)
     rouge = f" and ROUGE of greedy summaries on {generated:,} of them" if generated else ""
     first = "" if not select.metric.startswith("rouge") else ", or the lowest loss until that is above chance"
+    every = plan.train.validate_every
     notify(
-        f"validation every {plan.train.validate_every} steps: loss on all {dev_pairs:,} dev pairs{rouge}; "
+        f"validation every {'step' if every == 1 else f'{every} steps'}: loss on all {dev_pairs:,} dev pairs{rouge}; "
         f"the model with the {direction} {select.metric} is kept{first}"
     )
 
@@ -321,15 +323,19 @@ def advise_on_size(
     if train_pairs < FEW_PAIRS:
         smaller = "" if plan.name == "zcodepp-few" else ", or use --recipe zcodepp-few"
         notify(
-            f"warning: {train_pairs:,} pairs are few for {parameters / 1e6:.1f} M new parameters; start from "
+            f"warning: {_are(train_pairs, 'pair')} few for {parameters / 1e6:.1f} M new parameters; start from "
             f"a pre-trained model (--model), attach a prefix to one (precis tune){smaller}; or choose sentences "
             "instead of writing (precis extractor)"
         )
     if total_steps < _FEW_STEPS:
         notify(
-            f"warning: {total_steps:,} steps are few for a new model; use --steps 2000 or more, or smaller "
+            f"warning: {_are(total_steps, 'step')} few for a new model; use --steps 2000 or more, or smaller "
             "batches (--batch-tokens)"
         )
+
+
+def _are(count: int, what: str) -> str:
+    return f"{counted(count, what)} {'is' if count == 1 else 'are'}"
 
 
 def advise_on_rate(plan: RunPlan, notify: Notify) -> None:

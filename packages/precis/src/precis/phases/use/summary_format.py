@@ -24,7 +24,7 @@ def told(result: Result, *, max_source: int | None) -> str:
     """Return a line about how much of the document was read and the summary's length."""
     summary, name = result.summary, result.document.name
     if summary is None or result.problem:
-        return f"{name}: {result.problem}, no summary"
+        return f"{name}: no summary: {result.problem}"
     total = f"{summary.document_tokens:,}"
     if summary.kept:
         notes = "".join(f"; {note}" for note in result.document.passages.notes)
