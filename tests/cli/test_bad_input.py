@@ -380,7 +380,10 @@ def test_a_document_longer_than_the_model_reads(
         (["summarize", "a.txt", "--model", "x", "--words", "many"], "--words"),
         (["summarize", "a.txt", "--model", "x", "--long", "cut"], "--long"),
         (["finetune", "--data", "d", "--out", "o", "--recipe", "zcodepp-tiny"], "unknown recipe"),
-        (["finetune", "--data", "d", "--out", "o", "--set", "train.lr=1"], "unknown setting 'lr'"),
+        (
+            ["finetune", "--data", "d", "--out", "o", "--set", "train.lr=1"],
+            "--set train.lr: unknown setting of train",
+        ),
         (
             ["finetune", "--data", "d", "--out", "o", "--epochs", "2", "--steps", "3"],
             "either steps or epochs",

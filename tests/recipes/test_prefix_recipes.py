@@ -92,7 +92,7 @@ def test_keys_are_made_by_the_network_unless_they_begin_as_words_or_are_asked_fo
     assert keys_of("prefix.keys=direct") == Direct()
     assert keys_of("prefix.keys.std=0.1", "prefix.keys=direct") == Direct(std=0.1)
     assert keys_of("initial_text=So") == Direct()
-    with pytest.raises(UserError, match="unknown setting 'width' of Direct"):
+    with pytest.raises(UserError, match=r"prefix\.keys\.width: unknown setting of prefix\.keys"):
         keys_of("prefix.keys=direct", "prefix.keys.width=16")
     with pytest.raises(UserError, match="cannot be initialized with words"):
         keys_of("initial_text=So", "prefix.keys.width=16")

@@ -148,7 +148,7 @@ def test_keys_and_values_that_are_trained_themselves_want_a_rate(
     words = ["tune", "--model", base, "--data", pairs, "--out", tmp_path / "run", *options]
     assert "add --lr" in precis(*words).error
     given = precis(*words, "--set", "train.learning_rate=0.1", "--set", "train.colour=1")
-    assert "unknown setting 'colour'" in given.error
+    assert "--set train.colour: unknown setting of train" in given.error
 
 
 def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
@@ -174,7 +174,7 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
         (["--share", 2], "above 0 and at most 1"),
         (
             ["--set", "prefix.keys.width=8", "--set", "prefix.keys=direct"],
-            "unknown setting 'width' of Direct",
+            "--set prefix.keys.width: unknown setting of prefix.keys",
         ),
         (["--set", "prefix.keys=network", "--set", "initial_text=So"], "cannot be initialized with words"),
         (["--set", "prefix=none", "--method", "uniblock"], "cannot tune the whole model"),

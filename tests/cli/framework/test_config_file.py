@@ -120,7 +120,10 @@ def test_a_flag_and_a_list_survive_the_file(precis: Run, pairs: Path, tmp_path: 
         ("[model]\nx = 1", "unknown table 'model'; write options under [options], settings under [set]"),
         ("[options]\nskip-bad = 3", "skip-bad is 3; write true or false"),
         ("[options]\nrecipe = true", "recipe is true; it takes a value"),
-        ("[set]\ntrain.learning_rat = 1", "unknown setting 'learning_rat' of TrainSettings"),
+        (
+            "[set]\ntrain.learning_rat = 1",
+            "--set train.learning_rat: unknown setting of train; did you mean 'learning_rate'?",
+        ),
         ("options = 3", "options is not a table; write [options]"),
     ],
 )

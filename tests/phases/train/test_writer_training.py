@@ -354,7 +354,7 @@ def test_an_encoder_decoder_keeps_prefixes_and_refuses_lora(data: Path, tmp_path
     [
         ({"settings": ["prefix.length=3"]}, "--set prefix.length=3 is for a prefix"),
         ({"settings": ["lora.rank=0"]}, "lora.rank=0"),
-        ({"settings": ["lora.width=3"]}, "unknown setting 'width'"),
+        ({"settings": ["lora.width=3"]}, "lora.width: unknown setting of lora"),
     ],
 )
 def test_settings_that_do_not_apply_are_refused(

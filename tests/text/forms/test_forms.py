@@ -184,6 +184,8 @@ def test_a_question_that_the_document_does_not_answer_is_said_to_be():
 def test_bad_options_are_named():
     with pytest.raises(UserError, match="type='tl' is not a form"):
         make_form(type="tl")
+    with pytest.raises(UserError, match="about=3 is not a text"):
+        make_form(about=3)
     with pytest.raises(UserError, match="does not ask anything"):
         make_form(about=" ? ")
     with pytest.raises(UserError, match=r"2,001 characters, more than 2,000"):

@@ -37,11 +37,13 @@ def make_form(*, type: str | None = None, about: str | None = None) -> Form:  # 
     """Return the requested form as a value.
 
     Raises:
-        UserError: if the type is unknown, or the question is empty or longer than 2,000 characters.
+        UserError: if the type is unknown, or the question is not a text, empty or longer than 2,000 characters.
     """
     name = "paragraph" if type is None else type
     if name not in _BY_NAME:
         raise UserError(f"type={name!r} is not a form of a summary{nearest(name, _BY_NAME)}")
+    if not isinstance(about, str | None):
+        raise UserError(f"about={about!r} is not a text; write a question or a topic")
     question = "" if about is None else " ".join(about.split())
     if about is not None and not any(map(str.isalnum, question)):
         raise UserError(f"about={about!r} does not ask anything; write a question or a topic")

@@ -168,26 +168,31 @@ def check_on_pairs(
         )
 
 
-def _hint(settings: Settings, path: str) -> Any:
-    """Return the declared type of a dotted name; a group with several types counts as its current type."""
+def _hint(settings: Settings, path: str, *, group_name: str = "") -> Any:
+    """Return the declared type of a dotted name; a group with several types counts as its current type.
+
+    Args:
+        path: the name, in the group `group_name` if that is not "".
+    """
     head, dot, rest = path.partition(".")
-    kind = type(settings)
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(type(settings))
     names = [field.name for field in dataclasses.fields(settings)]
     if head not in names:
         if meant := _in_groups(settings, head):
             raise UserError(f"--set {head}: unknown setting; did you mean {' or '.join(map(repr, meant))}?")
-        raise UserError(f"--set: unknown setting {head!r} of {kind.__name__}{nearest(head, names)}")
+        of = f" of {group_name[:-1]}" if group_name else ""
+        raise UserError(f"--set {group_name}{head}: unknown setting{of}{nearest(head, names)}")
     hint, group = hints[head], getattr(settings, head)
+    whole = f"{group_name}{path}"
     if not isinstance(group, Settings):
         if dot:
-            raise UserError(f"--set {path}: {head!r} is a single value without subsettings; set it directly")
+            raise UserError(f"--set {whole}: {head!r} is a single value without subsettings; set it directly")
         return hint
     if dot:
-        return _hint(group, rest)
+        return _hint(group, rest, group_name=f"{group_name}{head}.")
     inner = [field.name for field in dataclasses.fields(group)]
-    example = f"; name one of them: {head}.{inner[0]}, ..." if inner else " without values to set"
-    raise UserError(f"--set {path}: is a group of settings{example}")
+    example = f"; name one of them: {whole}.{inner[0]}, ..." if inner else " without values to set"
+    raise UserError(f"--set {whole}: is a group of settings{example}")
 
 
 def _in_groups(settings: Settings, name: str) -> list[str]:
