@@ -185,7 +185,7 @@ def test_bad_options_are_named():
     with pytest.raises(UserError, match="type='tl' is not a form"):
         make_form(type="tl")
     with pytest.raises(UserError, match="about=3 is not a text"):
-        make_form(about=3)
+        make_form(about=3)  # type: ignore[arg-type]  # what a caller without types may pass
     with pytest.raises(UserError, match="does not ask anything"):
         make_form(about=" ? ")
     with pytest.raises(UserError, match=r"2,001 characters, more than 2,000"):
