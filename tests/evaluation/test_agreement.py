@@ -71,3 +71,12 @@ def test_rows_without_a_value_are_left_out_and_what_cannot_be_told_is_none() -> 
     assert found["h"]["flat"].kendall is None
     with pytest.raises(UserError, match="4 values for 3 human scores"):
         agreement(metric, np.ones(3), judged)
+
+
+def test_the_requested_resamples_decide_the_interval_and_the_usual_ones_by_default() -> None:
+    judged = Judged(documents=list("abcdefgh"), systems=list("xyzwxyzw"))
+    metric, human = np.arange(8.0), np.array([1.0, 0, 3, 2, 5, 4, 7, 6])
+    few = agreement(metric, human, judged, bootstrap=Bootstrap(samples=50, level=0.5)).spearman
+    assert few is not None
+    assert (few.samples, few.level) == (50, 0.5)
+    assert agreement(metric, human, judged) == agreement(metric, human, judged, bootstrap=Bootstrap())

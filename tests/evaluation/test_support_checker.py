@@ -65,3 +65,16 @@ def test_the_label_that_means_supported_is_found_by_name(labels: dict[int, str],
 def test_labels_that_say_nothing_are_refused() -> None:
     with pytest.raises(UserError, match="labels are happy, sad"):
         Checker(classifier({0: "happy", 1: "sad"}), our_tokenizer(), limit=128, licence="")
+
+
+def test_a_chunk_has_as_many_units_as_fit_and_a_longer_unit_is_a_chunk_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checker = Checker(classifier({0: "entailment", 1: "other"}), our_tokenizer(), limit=120, licence="MIT")
+    monkeypatch.setattr(checker, "_count", lambda text: len(text.split()))
+    units = ["one two", "three four", "five six", "seven eight nine ten", "end"]  # and one token each between
+    assert checker._chunks(units, room=6) == ["one two three four", "five six", "seven eight nine ten", "end"]
+    assert checker._chunks(units, room=5)[:2] == ["one two", "three four"]
+    assert checker._chunks(units, room=8) == ["one two three four", "five six seven eight nine ten", "end"]
+    assert checker._chunks(["one two"], room=1) == ["one two"]
+    assert checker._chunks([], room=6) == []

@@ -22,6 +22,7 @@ from precis.evaluation.meteor import Meteor
 from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
 from precis.evaluation.scoring import Scorer
 from precis.evaluation.squad_metrics import answer_f1, exact_match
+from precis.evaluation.task_scores import has_labels, label_measure, rouge_types
 from precis_text.errors import UserError
 
 WORDS = (
@@ -194,3 +195,24 @@ def test_predictions_that_are_all_the_same_correlate_with_nothing(scorer: Callab
 def test_a_reference_that_is_no_number_is_named() -> None:
     with pytest.raises(UserError, match="the reference of example 2 is 'high'"):
         pearson(["1", "2"], [["1"], ["high"]])
+
+
+@pytest.mark.parametrize(
+    ("names", "types", "measure", "labels"),
+    [
+        ([], ("rouge1", "rouge2", "rougeL", "rougeLsum"), None, False),
+        (["rouge"], ("rouge1", "rouge2", "rougeL", "rougeLsum"), None, False),
+        (["rougeL", "bleu", "rouge2"], ("rougeL", "rouge2"), None, False),
+        (["accuracy", "f1:yes"], (), "accuracy", True),
+        (["matthews", "accuracy"], (), "matthews", True),
+        (["pearson", "spearman"], (), "pearson", False),
+        (["spearman", "pearson"], (), None, False),
+        (["bleu", "accuracy"], (), None, True),
+    ],
+)
+def test_metrics_of_a_task_say_which_rouge_it_has_and_whether_its_answers_are_labels(
+    names: list[str], types: tuple[str, ...], measure: str | None, labels: bool
+) -> None:
+    assert rouge_types(names) == types
+    assert label_measure(names) == measure
+    assert has_labels(names) == labels

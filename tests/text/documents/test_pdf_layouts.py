@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 import pytest
 
@@ -275,3 +276,14 @@ def test_forms_of_letters_become_letters() -> None:
 
 def test_lines_of_text_keep_parentheses() -> None:
     assert text_of(lines_of(["A ferry (of 1904)."])) == "A ferry (of 1904)."
+
+
+@pytest.mark.parametrize("to_its_end", [True, False])
+def test_a_heading_of_the_size_of_the_text_is_bold_to_its_end(to_its_end: bool) -> None:
+    body = [Line("The ferry over the sound leaks again.", base=700 - 14 * k, right=400) for k in range(5)]
+    head = Line("The old wall of the", base=560, right=200, is_bold=True)
+    paragraph = paragraphs_of(
+        [[*body, head, replace(head, text="quay in Olm", base=546, is_bold=to_its_end)]]
+    )[-1]
+    assert [line.text for line in paragraph.lines] == ["The old wall of the", "quay in Olm"]
+    assert paragraph.is_heading == to_its_end

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from precis_text.language import language_of
 from precis_text.support.marks import Mark, SourceText, marks
+from precis_text.support.names import _is_heading
+from precis_text.support.placed_words import words_of
 from precis_text.units import extraction_units
 
 HARBOUR = """The harbour town of Velmark will rebuild its old pier. Mayor Ingrid Solheim said on Tuesday that the work
@@ -198,3 +200,47 @@ def test_a_sentence_from_a_long_turn_is_a_copy_with_its_speaker() -> None:
         "Ann: Sentence 4 of hers is here.\nBen: The harbour is closed.\nBen: Sentence 4 of hers is here."
     )
     assert [sentence.copied for sentence in found.sentences] == [True, True, False]
+
+
+# ---- where nearly all words have capitals, a capital does not show a name
+
+
+def is_heading(capitals: int, others: int, end: str = "") -> bool:
+    """Check a text of a first word, and of so many longer words with and without a capital."""
+    text = " ".join(["The", *["Boat"] * capitals, *["boat"] * others, "in"]) + end
+    return _is_heading(text, words_of(text))
+
+
+@pytest.mark.parametrize(
+    ("capitals", "others", "expected"),
+    [
+        (3, 2, False),
+        (4, 2, True),
+        (2, 0, True),
+        (1, 0, False),
+        (0, 3, False),
+        (61, 39, True),
+        (60, 40, False),
+    ],
+)
+def test_a_text_without_a_full_stop_is_a_heading_if_most_longer_words_have_capitals(
+    capitals: int, others: int, expected: bool
+) -> None:
+    assert is_heading(capitals, others) == expected
+
+
+@pytest.mark.parametrize("end", [".", "!", "?", "…", '."', ".)"])
+@pytest.mark.parametrize(
+    ("capitals", "others", "expected"),
+    [(17, 3, False), (18, 2, True), (5, 0, True), (4, 0, False), (4, 2, False)],
+)
+def test_a_text_that_ends_like_a_sentence_is_one_only_if_nearly_all_of_many_words_have_capitals(
+    capitals: int, others: int, expected: bool, end: str
+) -> None:
+    assert is_heading(capitals, others, end) == expected
+
+
+def test_short_words_and_the_first_one_do_not_count() -> None:
+    for text in ("Boat Of The New Sea", "boat of Olm in Town", "Boats leave"):
+        assert not _is_heading(text, words_of(text)), text
+    assert _is_heading("The Boats of Olmen", words_of("The Boats of Olmen"))

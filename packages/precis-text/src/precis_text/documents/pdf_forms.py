@@ -232,7 +232,7 @@ def _marked(lines: Sequence[Line], answer: Answer) -> int | None:
     """Find the nearest line that starts at the right of a box."""
     right = answer.box[2]
     row = [
-        (line.left - right, number)
+        (line.left, number)
         for number, line in enumerate(lines)
         if _in_row(line, answer) and line.left >= right - line.size
     ]
