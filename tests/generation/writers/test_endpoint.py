@@ -1,4 +1,5 @@
 import threading
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -16,7 +17,7 @@ SAID = "Ann sold Bob 3 boats. Bob paid 900 pounds for them."
 @pytest.fixture
 def waits(monkeypatch):
     found: list[float] = []
-    monkeypatch.setattr("precis.generation.writers.endpoint.time.sleep", found.append)
+    monkeypatch.setattr("precis.generation.writers.endpoint.time", SimpleNamespace(sleep=found.append))
     return found
 
 
