@@ -132,7 +132,9 @@ class Known:
 
     @cached_property
     def worth(self) -> list[float]:
-        return worths(self.row.units, self.row.scores, self.sizes, self.questions)
+        return worths(
+            self.row.units, self.row.scores, self.sizes, self.questions, longer=sum(self.sizes) / self.budget
+        )
 
     @cached_property
     def logits(self) -> Floats:

@@ -33,7 +33,7 @@ from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words
 
 OFF: dict[str, tuple[Any, str, object]] = {
-    "few content words": (unit_worth, "_CONTENT", 0),
+    "few content words": (unit_worth, "_CONTENT", (1, 1)),
     "breaks off, or was not heard": (unit_worth, "_BROKEN", 1.0),
     "lacks an end mark": (unit_worth, "_UNENDED", 1.0),
     "mentions these samples": (unit_worth, "_POINTS", 1.0),

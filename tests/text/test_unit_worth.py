@@ -8,16 +8,16 @@ from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words
 
 
-def worth(units: list[TextUnit]) -> list[float]:
+def worth(units: list[TextUnit], *, longer: float = 1.0) -> list[float]:
     sizes = [length_in_words(unit.text) for unit in units]
-    return worths(units, [1.0] * len(units), sizes, questions_of_answers(units))
+    return worths(units, [1.0] * len(units), sizes, questions_of_answers(units), longer=longer)
 
 
-def of_message(message: str) -> float:
+def of_message(message: str, *, longer: float = 1.0) -> float:
     document = (
         f"Ann: The old pump of the village costs money.\nBen: {message}\nAnn: The new wall is dry and high."
     )
-    return worth(extraction_units(document))[1]
+    return worth(extraction_units(document), longer=longer)[1]
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,17 @@ def of_message(message: str) -> float:
 )
 def test_a_message_is_worth_less_if_it_says_little(better: str, worse: str) -> None:
     assert of_message(better) > of_message(worse)
+
+
+@pytest.mark.parametrize(
+    ("longer", "expected"),
+    [(0.5, 1.0), (4.0, 1.0), (9.0, (4 / 6) ** 2), (16.0, 0.25), (100.0, 0.25)],
+)
+def test_the_longer_a_conversation_the_more_a_message_has_to_say(longer: float, expected: float) -> None:
+    four = "The pump lifts water slowly."
+    assert of_message(four, longer=longer) == pytest.approx(expected)
+    eight = "The pump lifts clean water slowly through seven green pipes."
+    assert of_message(eight, longer=longer) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,10 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     """
     questions = questions_of_answers(read.units)
     sizes = [length_in_words(named_text(unit)) for unit in read.units]
-    worth = worths(read.units, scores, sizes, questions)
-    costs = _with_questions(_costs(read, sizes, length.cap), questions)
+    costs = _costs(read, sizes, length.cap)
     limit = words if length.cap is None else length.cap.count
+    worth = worths(read.units, scores, sizes, questions, longer=sum(costs) / limit)
+    costs = _with_questions(costs, questions)
     waiting = _Waiting(read.units, worth, out=questions.values())
     best = waiting.best
     sizes = _with_questions(sizes, questions)

@@ -1,11 +1,13 @@
 """The worth of a unit in a summary: its score, less if a reader cannot use it by itself, more if it says a decision.
 
 A scorer learned which words a summary shares with its document. That a sentence breaks off, points to another one or
-only agrees costs it little there, and a reader much.
+only agrees costs it little there, and a reader much. The longer a conversation is, the more better messages it has than
+short ones.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from precis_text.back_references import has_inner_reference
@@ -15,18 +17,25 @@ from precis_text.units import TextUnit
 
 _FEW = 5  # fewest words of a unit that keeps its full score
 _SHORT = 0.3  # factor on the score of a shorter unit
-_QUESTION = 0.3  # factor on the score of a question without its answer
+_QUESTION = 0.1  # factor on the score of a question without its answer
 _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or agrees
 _DECISION = 1.5  # factor on the score of a message that says what was decided
-_CONTENT = 4  # fewest content words of a message that keeps its full score
-_EMPTY = 0.5  # factor on its score for each word less
+_CONTENT = (
+    4,
+    8,
+)  # fewest content words of a message that keeps its full score: of short and of long documents
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 
 
 def worths(
-    units: Sequence[TextUnit], scores: Sequence[float], sizes: Sequence[int], questions: Mapping[int, int]
+    units: Sequence[TextUnit],
+    scores: Sequence[float],
+    sizes: Sequence[int],
+    questions: Mapping[int, int],
+    *,
+    longer: float,
 ) -> list[float]:
     """Return the worth of each unit of a document.
 
@@ -34,11 +43,14 @@ def worths(
         scores: one for each unit, 0 to 1.
         sizes: words of each unit with its speaker's name.
         questions: the place of the question of each answer (`questions_of_answers`).
+        longer: the length of the document over that of the summary.
     """
+    least, most = _CONTENT
+    full = min(max(least * math.sqrt(longer / least), least), most)  # content words
     rows = zip(units, scores, sizes, contents(units), unended(units), strict=True)
     return [
         score
-        * _of_message(unit, content, units[questions[place]] if place in questions else None)
+        * _of_message(unit, content / full, units[questions[place]] if place in questions else None)
         * (_SHORT if size < _FEW and place not in questions else 1.0)
         * (_QUESTION if asks(unit) else 1.0)
         * (_UNENDED if is_unended else 1.0)
@@ -47,11 +59,11 @@ def worths(
     ]
 
 
-def _of_message(unit: TextUnit, content: int, question: TextUnit | None) -> float:
+def _of_message(unit: TextUnit, content: float, question: TextUnit | None) -> float:
     """Return the factor on the score of a message; 1 for other units.
 
     Args:
-        content: content words.
+        content: content words, relative to the fewest that keep the full score.
         question: what it answers, if the two are chosen together.
     """
     if not unit.speaker:
@@ -59,4 +71,4 @@ def _of_message(unit: TextUnit, content: int, question: TextUnit | None) -> floa
     factor = _DECISION if decides(unit, question) else 1.0
     factor *= _BROKEN if is_broken_off(unit) else 1.0
     factor *= _COURTESY if is_courtesy(unit) else 1.0
-    return factor * (1.0 if question else _EMPTY ** max(_CONTENT - content, 0))
+    return factor * (1.0 if question else min(content, 1.0) ** 2)
