@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,53 @@ import pytest
 from precis.cli import main
 
 TEXT = "The council met on Monday evening. It voted to repair the bridge. The work will cost 40,000 crowns. It rained."
-CHILD = """
-import sys
+SERVER = """
+import contextlib, json, os, sys, tempfile
 from precis.cli import main
-code = main(sys.argv[1:])
-print([name for name in ("torch", "transformers", "ray") if name in sys.modules])
-sys.exit(code)
+with contextlib.redirect_stderr(open(os.devnull, "w")):
+    main(["finetune", "--data", "missing", "--out", "out"])  # imports what all commands need
+for line in sys.stdin:
+    folder, words = json.loads(line)
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = os.fork()
+        if not child:
+            os.chdir(folder)
+            for number, file in ((0, open(os.devnull)), (1, out), (2, err)):
+                os.dup2(file.fileno(), number)
+            code = main(words)
+            print([name for name in ("torch", "transformers", "ray") if name in sys.modules])
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        texts = [file.seek(0) or file.read() for file in (out, err)]
+    print(json.dumps([status, *texts]), flush=True)
 """
+Refused = Callable[[Sequence[str]], tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def in_a_process() -> Iterator[Refused]:
+    """Runs commands in new processes without torch; they are forks of one that has imported the command line alone.
+
+    It returns the exit code, what was printed, with the large libraries that were imported, and the error.
+    """
+    words = [sys.executable, "-c", SERVER]
+    variables = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+
+        def run(line: Sequence[str]) -> tuple[int, str, str]:
+            server.stdin.write(json.dumps([str(Path.cwd()), line]) + "\n")
+            server.stdin.flush()
+            code, out, err = json.loads(server.stdout.readline())
+            return code, out, err
+
+        yield run
+        server.stdin.close()
 
 
 @pytest.fixture
@@ -82,18 +123,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("r.txt", "to summarize this file: precis summarize r.txt"),
     ],
 )
-def test_wrong_input_is_refused_before_the_libraries_are_imported(place: Path, line: str, said: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, *line.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-    )
-    assert (done.returncode, done.stdout.strip()) == (2, "[]" if "batch missing" not in line else "['ray']")
-    assert said in done.stderr
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
+def test_wrong_input_is_refused_before_the_libraries_are_imported(
+    place: Path, in_a_process: Refused, line: str, said: str
+) -> None:
+    code, out, err = in_a_process(line.split())
+    assert (code, out.strip()) == (2, "[]" if "batch missing" not in line else "['ray']")
+    assert said in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
 
 
 def test_a_file_named_like_an_option_is_explained(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
