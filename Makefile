@@ -63,14 +63,15 @@ demo-train: install
 	$(PRECIS) data show $(RUNS)/two.jsonl
 	$(PRECIS) summarize $(RUNS)/two.jsonl --model $(RUNS)/run
 
-# Shapes of tensors are checked in the tests of four packages (tests/shape_checks.py), and nowhere else: there the checks
+# Shapes of tensors are checked in most tests of four packages (tests/shape_checks.py), and nowhere else: there the checks
 # would cost time, and torch cannot compile them
 SHAPED := tests/nn tests/models tests/objectives tests/tuning
+HOOK   := --jaxtyping-packages=precis.nn,precis.models,precis.objectives,precis.tuning,tests.shape_checks.checked
 FAST   := $(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu and not browser'
 TOOLS  := tests/benchmarks tests/experiments tests/test_mutants.py tests/test_perturbed.py tests/test_simulate.py
 test: install
-	$(FAST) --jaxtyping-packages=precis.nn,precis.models,precis.objectives,precis.tuning,tests.shape_checks.checked $(SHAPED)
-	$(FAST) $(SHAPED:%=--ignore=%) $(TOOLS:%=--ignore=%)
+	$(FAST) --shapes=checked $(HOOK) $(SHAPED)
+	$(FAST) --shapes=elsewhere $(TOOLS:%=--ignore=%)
 
 # The benchmarks, the studies of the papers, and the tools that test the tests
 test-tools: install

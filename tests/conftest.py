@@ -57,6 +57,28 @@ def draw_where_it_is_looked_at(
         yield
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shapes", choices=["checked", "elsewhere"], help="the tests with checked shapes, or all others"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Divide the tests among the two runs of `make test`: checking shapes takes four times as long."""
+    wanted = config.getoption("--shapes")
+    if wanted is None:
+        return
+    chosen = [item for item in items if _has_shapes(item) == (wanted == "checked")]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+def _has_shapes(item: pytest.Item) -> bool:
+    inner = item.path.relative_to(Path(__file__).parent).parts[0]
+    unchecked = {"many_steps", "traced"}
+    return inner in ("nn", "models", "objectives", "tuning") and unchecked.isdisjoint(item.keywords)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Check no shapes where torch traces the code: it cannot trace the checks. `make test` says where they are on."""

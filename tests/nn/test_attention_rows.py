@@ -59,6 +59,7 @@ def unaligned(learnt, start, stop):
     "dtype",
     [*DTYPES[:2], pytest.param(torch.float16, marks=pytest.mark.slow)],  # slow on a CPU
 )
+@pytest.mark.many_steps
 def test_position_scores_of_every_length_are_aligned_and_the_same_numbers(handed, dtype):
     for length in LENGTHS:
         slow = dtype == torch.float16 and length > 200  # a CPU multiplies it number by number

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from precis_text.turns import dialogue_speakers, form_of, speaker_of, turns_of
+from precis_text.turns import dialogue_speakers, speaker_of, turns_of
 from precis_text.units import extraction_units
 
 SAID = (
@@ -174,7 +174,7 @@ def test_a_transcript_without_full_stops_is_cut_between_two_times() -> None:
     ],
 )
 def test_timetables_and_prose_with_times_are_not_chats(document: str) -> None:
-    assert form_of(document) == ""
+    assert turns_of(document) == []
     assert not any(unit.speaker for unit in extraction_units(document))
 
 

@@ -16,7 +16,7 @@ from tests.tuning.bases import KINDS, LENGTH, OPTIONS, SEGMENTS, attach_loud, ba
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["truncsa", "hierblock+softsa"])
+@pytest.mark.parametrize("name", ["truncsa", pytest.param("hierblock+softsa", marks=pytest.mark.many_steps)])
 def test_cached_is_uncached_and_padded_is_unpadded(kind, name):
     model = base(kind)
     attach_loud(model, method(name, Prefix(length=LENGTH), SEGMENTS))
@@ -25,6 +25,7 @@ def test_cached_is_uncached_and_padded_is_unpadded(kind, name):
     check_decoder_cannot_see_the_future(model)
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("name", METHODS)
 def test_in_double_precision_both_hold_to_1e_12(monkeypatch, name):
     """So what is left in single precision is rounding."""
@@ -35,6 +36,7 @@ def test_in_double_precision_both_hold_to_1e_12(monkeypatch, name):
     check_padding_changes_nothing(model)
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("name", METHODS)
 def test_on_bart_as_it_is_initialised_both_hold_to_1e_6(monkeypatch, name):
     monkeypatch.setattr(conformance, "ATOL", 1e-6)
@@ -44,6 +46,7 @@ def test_on_bart_as_it_is_initialised_both_hold_to_1e_6(monkeypatch, name):
     check_padding_changes_nothing(model)
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("kind", ["bart", "t5", "zcodepp"])
 def test_beams_caches_and_batches_write_the_same(kind):
     model = base(kind)

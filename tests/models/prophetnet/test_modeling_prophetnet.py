@@ -55,7 +55,13 @@ def given(model, *, target=12):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"ngram": 1, "decoder_layers": 1}, {"ngram": 2}, {"ngram": 3, "encoder_layers": 1}], ids=str
+    "changes",
+    [
+        pytest.param({"ngram": 1, "decoder_layers": 1}, marks=pytest.mark.many_steps),
+        {"ngram": 2},
+        pytest.param({"ngram": 3, "encoder_layers": 1}, marks=pytest.mark.many_steps),
+    ],
+    ids=str,
 )
 def test_conforms(changes):
     check_seq2seq(lambda: make(**changes))

@@ -38,10 +38,10 @@ def make(**changes):
     "changes",
     [
         {},
-        {"shared_position_keys": False},
-        {"decoder_feed_forward": "gated-gelu"},
+        pytest.param({"shared_position_keys": False}, marks=pytest.mark.many_steps),
+        pytest.param({"decoder_feed_forward": "gated-gelu"}, marks=pytest.mark.many_steps),
         {"chunk_length": 8, "global_layers": 1},
-        {"chunk_length": 5, "global_layers": 0},
+        pytest.param({"chunk_length": 5, "global_layers": 0}, marks=pytest.mark.many_steps),
     ],
     ids=str,
 )
@@ -200,6 +200,7 @@ def test_decoder_may_be_kept_on_disk(tmp_path):
     )
 
 
+@pytest.mark.many_steps
 @torch.no_grad()
 def test_batch_company_leaves_greedy_summaries_unchanged():
     model = make(vocab_size=300)
@@ -259,6 +260,7 @@ def test_classifier_takes_the_encoder_of_a_summarizer(tmp_path):
     assert classifier(ids, mask).logits.shape == (3, 3)
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize(("labels", "count"), [(torch.tensor([0, 2]), 3), (torch.tensor([0.5, -1.0]), 1)])
 def test_classifier_learns(labels, count):
     torch.manual_seed(0)

@@ -109,12 +109,6 @@ def turns_of(document: str) -> list[Turn]:
     return [_turn(document, form, head, stop) for head, stop in zip(heads, stops, strict=True)]
 
 
-def form_of(document: str) -> str:
-    """Return the name of the form of a chat or transcript with stamps; "" if the document is not one."""
-    form, _ = _recognized(document)
-    return form.name if form else ""
-
-
 def _recognized(document: str) -> tuple[_Form | None, list[re.Match[str]]]:
     best: tuple[_Form | None, list[re.Match[str]]] = None, []
     if len(_STAMP.findall(document)) < _FEWEST:

@@ -1,8 +1,7 @@
 """The worth of a unit in a summary: its score, less if a reader cannot use it by itself, more if it says a decision.
 
 A scorer learned which words a summary shares with its document. That a sentence breaks off, points to another one or
-only agrees costs it little there, and a reader much. The longer a conversation is, the more better messages it has than
-short ones.
+only agrees costs it little there, and a reader much. A long conversation has better messages than short ones.
 """
 
 from __future__ import annotations

@@ -133,11 +133,6 @@ def option_changes(options: Mapping[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def training_group(options: Mapping[str, Any], group: type) -> dict[str, Any]:
-    """Return those of a call's options that belong to a group of this module."""
-    return {name: value for name, value in options.items() if name in group.__annotations__}
-
-
 def refuse_unknown(options: Mapping[str, Any], group: type, *, of: str) -> None:
     """Refuse keyword arguments that a group of options lacks, as Python does for a function with named parameters.
 

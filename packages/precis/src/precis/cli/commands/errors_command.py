@@ -61,7 +61,6 @@ def errors(
     from precis.phases.output_folders import existing_folder
 
     existing_folder(run)
-    from precis.evaluation.error_page import counted_kinds, error_page
     from precis.evaluation.error_view import KINDS, read_error_view
     from precis.storage.atomic import write_file
     from precis_text.config import nearest
@@ -74,6 +73,8 @@ def errors(
     if html is not None and html.exists():
         raise UserError(f"{html}: already exists; remove it, or name another file with --html")
     view = read_error_view(run, system=system, measure=measure)
+    from precis.evaluation.error_page import counted_kinds, error_page
+
     print(f"{view.system}: {counted_kinds(view)}")
     if wanted == "unsupported" and not view.is_checked:
         raise UserError(

@@ -24,7 +24,7 @@ from precis.cli.framework.options import (
     UnitsColumn,
     begin,
 )
-from precis.phases.output_folders import existing_folder, folder_to_be
+from precis.phases.output_folders import claim_folder, existing_folder, folder_to_be
 
 
 class DecodingPreset(StrEnum):
@@ -220,6 +220,9 @@ def evaluate(
         named_pairs_of(context).check_part(split)
     if bertscore is not None:
         existing_folder(bertscore)
+    claim_folder(
+        out, is_ours=lambda place: (place / "scores.json").exists() or (place / "predictions").exists()
+    )
     begin(threads)
     from precis.phases.measure.model_scores import evaluate as evaluate_all
 

@@ -101,7 +101,7 @@ def extractor(
     refuse_missing(model)
     named = ColumnNames(document=columns.document_column, summary=columns.summary_column)
     check_sets(tasks, data=data, leave_out=leave_out or (), skip_bad=columns.skip_bad, columns=named)
-    begin(training.threads)
+    begin(training.threads, out=out)
     from precis.phases.plans.mixture_plan import train_extractor
 
     done = train_extractor(

@@ -182,7 +182,7 @@ def finetune(
     if model is not None:
         refuse_missing(model)
     pairs.check()
-    begin(training.threads)
+    begin(training.threads, out=out, recipe=recipe)
     from precis.phases.plans.finetuning_plan import plan_finetuning
 
     options: FineTuningOptions = {

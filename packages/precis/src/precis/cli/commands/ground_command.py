@@ -107,7 +107,7 @@ def ground(
 
     refuse_missing(model)
     check_sets(tasks, data=data, leave_out=leave_out or (), skip_bad=skip_bad)
-    begin(training.threads)
+    begin(training.threads, out=out, recipe=recipe)
     from precis.phases.plans.mixture_plan import ground as ground_model
     from precis.phases.train.training_session import MODEL_FOLDER
 

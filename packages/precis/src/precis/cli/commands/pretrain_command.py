@@ -111,7 +111,7 @@ def pretrain(
     """
     from precis.cli.framework.console import finish, note
 
-    begin(threads)
+    begin(threads, out=out)
     from precis.phases.plans.pretraining_plan import plan_pretraining
 
     planned = plan_pretraining(

@@ -140,7 +140,7 @@ def tune(
     refuse_missing(model)
     pairs = named_pairs_of(context)
     pairs.check()
-    begin(training.threads)
+    begin(training.threads, out=out)
     from precis.phases.plans.tuning_plan import plan_tuning
 
     plan = partial(

@@ -15,6 +15,7 @@ import typer
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.option_groups import OptionGroup
 from precis.recipes.run_options import check_seed
+from precis_text.config import nearest
 from precis_text.errors import UserError
 
 LikelihoodModel = Annotated[
@@ -365,10 +366,19 @@ def named_as_options(*names: str) -> Iterator[None]:
         raise UserError(named) from None
 
 
-def begin(threads: int | None = None) -> None:
-    """Import transformers without its messages, and limit torch to `threads` or to the default of the process."""
+def begin(threads: int | None = None, *, out: Path | None = None, recipe: str | None = None) -> None:
+    """Import transformers without its messages, and limit torch to `threads` or to the default of the process.
+
+    Raises:
+        UserError: before the slow imports: the recipe for pairs is unknown, or `out` has files of others.
+    """
     from precis.cli.framework.library_logging import quieten_transformers
+    from precis.phases.output_folders import claim_folder
     from precis.threads import use_threads
 
+    if recipe is not None and recipe not in RECIPE_NAMES:
+        raise UserError(f"unknown recipe {recipe!r}{nearest(recipe, RECIPE_NAMES)}")
+    if out is not None:
+        claim_folder(out)
     quieten_transformers()
     use_threads(threads)
