@@ -11,7 +11,7 @@ TEST   := 400
 # Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
 TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
-.PHONY: install writer wheel demo demo-train test test-tools mutants simulate sbom advisories test-modes test-slow browser pictures guide docs gpu bench faults check format lock clean
+.PHONY: install writer wheel demo demo-train test test-long test-tools mutants simulate sbom advisories test-modes test-slow browser pictures guide docs gpu bench faults check format lock clean
 
 install: $(VENV)/.installed
 
@@ -67,15 +67,19 @@ demo-train: install
 # would cost time, and torch cannot compile them
 SHAPED := tests/nn tests/models tests/objectives tests/tuning
 HOOK   := --jaxtyping-packages=precis.nn,precis.models,precis.objectives,precis.tuning,tests.shape_checks.checked
-FAST   := $(PYTHON) -m pytest -q -n 2 --dist worksteal -m 'not slow and not gpu and not browser'
+TESTS   = $(PYTHON) -m pytest -q -n 2 --dist worksteal -m '$(1) and not slow and not gpu and not browser'
 TOOLS  := tests/benchmarks tests/experiments tests/test_mutants.py tests/test_perturbed.py tests/test_simulate.py
 test: install
-	$(FAST) --shapes=checked $(HOOK) $(SHAPED)
-	$(FAST) --shapes=elsewhere $(TOOLS:%=--ignore=%)
+	$(call TESTS,not long) --shapes=checked $(HOOK) $(SHAPED)
+	$(call TESTS,not long) --shapes=elsewhere $(TOOLS:%=--ignore=%)
+
+# The tests of seconds each: whole training runs, other processes, compiled code
+test-long: install
+	$(call TESTS,long)
 
 # The benchmarks, the studies of the papers, and the tools that test the tests
 test-tools: install
-	$(FAST) $(TOOLS)
+	$(call TESTS,not gpu) $(TOOLS)
 
 # Small changes of the code that a test must notice: make mutants NAMES=precis_text.length; of what differs: SINCE=main
 NAMES  := precis_text precis.generation

@@ -55,6 +55,7 @@ print(type(AutoModel.from_config(ProphetNetConfig(hidden_size=16, num_encoder_la
     ]
 
 
+@pytest.mark.long
 def test_a_tokenizer_alone_does_not_load_the_models(folders):
     code = """
 import precis, sys

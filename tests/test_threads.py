@@ -71,6 +71,7 @@ def test_openmp_bounds_the_spinning_unless_the_user_says_how_to_wait(
     assert f"GOMP_SPINCOUNT = '{spins}'" in done.stderr
 
 
+@pytest.mark.long
 def test_loading_a_model_limits_the_threads() -> None:
     loading = "from precis.generation.model_loader import load_model; load_model('default')"
     assert threads_after(loading) == [3]

@@ -85,6 +85,7 @@ def test_extractor_starts_from_it(precis: Run, pairs_file: Path, tmp_path: Path)
     assert locate(tmp_path / "run").use.modes == ("extract",)
 
 
+@pytest.mark.long
 def test_finetune_starts_from_it(precis: Run, pairs_file: Path, tmp_path: Path) -> None:
     words = ("--model", "default", "--data", pairs_file, "--out", tmp_path / "run", "--steps", 1)
     done = precis("finetune", *words, "--set", "generated_rows=0", "--set", "train.select=loss")
@@ -93,6 +94,7 @@ def test_finetune_starts_from_it(precis: Run, pairs_file: Path, tmp_path: Path) 
     assert settings[0] == settings[1]
 
 
+@pytest.mark.long
 def test_an_adapter_remembers_it_by_its_name(precis: Run, pairs_file: Path, tmp_path: Path) -> None:
     words = ("--model", "default", "--data", pairs_file, "--out", tmp_path / "run", "--steps", 1)
     assert precis("tune", *words, "--set", "generated_rows=0", "--set", "train.select=loss").code == 0

@@ -31,6 +31,7 @@ def test_the_protocols_ask_for_the_papers_criteria() -> None:
     assert protocol("zcodepp").against == "reference"
 
 
+@pytest.mark.long
 def test_a_score_against_the_reference_is_the_mean_of_preferences(tmp_path: Path) -> None:
     documents = invented(8, ("ours", "theirs", "reference"))
     study = study_in(
@@ -49,6 +50,7 @@ def test_a_score_against_the_reference_is_the_mean_of_preferences(tmp_path: Path
     }
 
 
+@pytest.mark.long
 def test_judges_are_measured_on_repeated_and_gold_pages_which_do_not_enter_the_results(
     tmp_path: Path,
 ) -> None:

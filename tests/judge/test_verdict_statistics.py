@@ -113,6 +113,7 @@ def test_two_judges_have_an_interval_over_documents_that_agrees_with_the_test() 
     assert found.rate.note.startswith("2 judges: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("documents", [8, 30])
 def test_that_interval_holds_the_truth_in_95_of_100_studies(documents: int) -> None:
     rng = np.random.default_rng(5)

@@ -139,6 +139,7 @@ for length in (10, 40):
 """
 
 
+@pytest.mark.long
 def test_a_graph_finds_the_same_rows_whoever_made_them() -> None:
     """In a process of its own: dynamo cannot build an object whose methods check their shapes."""
     done = subprocess.run([sys.executable, "-c", _GRAPHS], capture_output=True, text=True, check=False)

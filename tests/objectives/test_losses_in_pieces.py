@@ -303,6 +303,7 @@ def test_a_head_that_is_wrapped_is_asked_for_its_logits() -> None:
     torch.testing.assert_close(pieces.total, whole.total)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "make",
     [pytest.param(bart, marks=pytest.mark.slow), lambda: zcodepp(0)],

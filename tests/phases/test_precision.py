@@ -22,6 +22,7 @@ def test_the_environment_overrules_the_hardware(monkeypatch: pytest.MonkeyPatch)
         native_precision()
 
 
+@pytest.mark.long
 def test_a_processor_that_multiplies_in_bf16_is_not_asked_where_torch_will_not() -> None:
     program = (
         "import torch; torch.cuda.is_available = lambda: False\n"

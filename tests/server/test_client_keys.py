@@ -119,6 +119,7 @@ def test_the_schema_says_where_a_key_is_needed(serve, keys: Keys) -> None:
         assert "securitySchemes" not in client.get("/openapi.json").json()["components"]
 
 
+@pytest.mark.long
 def test_a_thousand_payloads_get_nothing(serve, keys: Keys) -> None:
     service = serve(keys=keys)
     came, got_in = try_all(httpx.URL(service.url).port, SECRET, "ann", every=2)

@@ -59,6 +59,7 @@ def test_bytes_in_time_do_not_buy_a_head_more_time(serve) -> None:
         assert time.monotonic() - began < 3
 
 
+@pytest.mark.long
 def test_a_second_request_has_the_time_of_a_first(serve) -> None:
     service = serve(connections=ConnectionLimits(head_seconds=0.4))
     with connect(service) as connection:
@@ -151,6 +152,7 @@ def test_unfinished_bodies_keep_nobody_out(serve, monkeypatch: pytest.MonkeyPatc
             assert answer.status_code == 200
 
 
+@pytest.mark.long
 def test_a_body_slower_than_the_least_rate_is_given_up(serve) -> None:
     service = serve(limits=Limits(pause=0.4))
     with connect(service) as connection:

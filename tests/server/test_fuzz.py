@@ -1,8 +1,11 @@
 """A short form of `python -m faults.service.fuzz`."""
 
+import pytest
+
 from faults.service.fuzz import fuzz
 
 
+@pytest.mark.long
 def test_requests_made_from_the_schema_never_break_it(service) -> None:
     counts = fuzz(service.url, cases=120, seed=3)
     assert sum(counts.values()) >= 60

@@ -163,6 +163,7 @@ def _assert_same_curve(folder: Path, other: Path) -> None:
 USUAL = {("copies", "at once"), ("pieces", "in turn")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("objective", "variables"),
     [
@@ -189,6 +190,7 @@ def test_two_processes_give_the_curve_of_one_and_a_signal_to_one_stops_both(
     _assert_same_curve(tmp_path / "one", tmp_path / "two")
 
 
+@pytest.mark.long
 def test_what_was_saved_in_pieces_is_taken_up_by_one_process_and_the_other_way_round(tmp_path: Path) -> None:
     class StoppedAtThree(tiny.RowSource):
         def batch(self, step: int) -> tiny.Rows:

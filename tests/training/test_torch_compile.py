@@ -72,6 +72,7 @@ def test_training_steps_are_compiled_and_validation_is_not(tmp_path: Path) -> No
     assert (False, False) in compiling
 
 
+@pytest.mark.long
 def test_a_compiled_run_is_taken_up_without_a_compiler_and_its_names_are_plain(tmp_path: Path) -> None:
     whole = _run(tmp_path / "whole", steps=12)
     first = _run(tmp_path / "run", steps=12, compiler="aot_eager")
@@ -134,6 +135,7 @@ FULL = [([20] * 3, 9), ([27] * 3, 12), ([31] * 5, 7), ([60] * 2, 20), ([24] * 4,
 PADDED = [([20, 11, 9], 9), ([27, 26, 4], 12), ([31, 30, 2, 8, 9], 7), ([60, 50], 20)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("make", "layers", "shapes", "graphs"),
     [
@@ -208,6 +210,7 @@ def _blocks(seed: int, rows: int, source: int, target: int) -> PreTrainingBatch:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mask_decoder", "graphs"), [(False, 2), pytest.param(True, 3, marks=pytest.mark.slow)]
 )  # queries of its own
@@ -259,6 +262,7 @@ def _train(folder: Path, compiler: str, *callbacks: Callback) -> Witness:
     return witness
 
 
+@pytest.mark.long
 def test_a_run_with_compiled_layers_is_the_plain_run_and_says_what_compiling_took(tmp_path: Path) -> None:
     said = StringIO()
     plain = _train(tmp_path / "plain", "none")

@@ -86,6 +86,7 @@ def test_people_can_judge_the_summaries_blind(compared: Path, precis: Precis, tm
     assert "on 3 documents" in outcome.out
 
 
+@pytest.mark.long
 def test_a_repeated_command_resumes_and_other_options_are_refused(
     models: Path, rows: Path, compared: Path, precis: Precis, tmp_path: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_repeated_command_resumes_and_other_options_are_refused(
     assert ["opening" in each.details for each in again] == [True, False, True]  # two processes
 
 
+@pytest.mark.long
 def test_a_model_that_fails_leaves_the_summaries_of_the_others(
     rows: Path, precis: Precis, tmp_path: Path
 ) -> None:

@@ -213,6 +213,7 @@ def test_gap_sentences_hide_the_rate_on_average_and_leave_something() -> None:
     ).all()  # halves of a single sentence
 
 
+@pytest.mark.long
 def test_gap_sentences_hide_the_rate_also_where_the_best_sentence_is_too_long() -> None:
     """A quarter of 60 tokens is 15: the best sentence has 30, the best one below 15 has 5."""
     rows = 20_000

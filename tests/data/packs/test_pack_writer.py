@@ -142,6 +142,7 @@ def test_a_tokenizer_without_the_marks_between_documents_is_refused(tmp_path: Pa
         pack(texts(2), tmp_path / "words", tmp_path / "p")
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_ends_the_packing_with_one_line(
     tmp_path: Path, words: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

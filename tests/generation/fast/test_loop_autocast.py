@@ -79,6 +79,7 @@ def test_autocast_changes_no_summary_of_int8_weights(kind: str) -> None:
     assert written(model, loop, bf16(), beams=2) == written(model, loop, nullcontext(), beams=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weights", [Fast().weights, BFloat16()])
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
 def test_autocast_changes_no_draft(kind: str, weights: Weights) -> None:
@@ -86,6 +87,7 @@ def test_autocast_changes_no_draft(kind: str, weights: Weights) -> None:
     assert written(model, loop, bf16()) == written(model, loop, nullcontext())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loop", [AUTOMATIC, Generate()])
 @pytest.mark.parametrize("kind", ["zcodepp", "bart", "t5"])
 def test_autocast_changes_no_summary_of_a_prefix(kind: str, loop: Loop) -> None:

@@ -200,6 +200,7 @@ def test_decoder_may_be_kept_on_disk(tmp_path):
     )
 
 
+@pytest.mark.long
 @pytest.mark.many_steps
 @torch.no_grad()
 def test_batch_company_leaves_greedy_summaries_unchanged():

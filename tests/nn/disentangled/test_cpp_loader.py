@@ -230,6 +230,7 @@ def test_of_processes_that_start_at_once_one_builds_and_the_others_wait(tmp_path
     assert sorted(err.count("building") for _, err in answers) == [0, 0, 1]
 
 
+@pytest.mark.long
 @needs_processor
 def test_without_a_compiler_attention_is_computed_all_the_same_and_one_line_says_how(tmp_path):
     lines = []

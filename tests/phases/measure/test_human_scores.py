@@ -96,6 +96,7 @@ def test_a_bad_row_is_named(tmp_path: Path, row: Mapping[str, Any], problem: str
         read_scored(lines(tmp_path / "scored.jsonl", good, row))
 
 
+@pytest.mark.long
 def test_a_metric_that_sees_the_errors_agrees_with_people_who_saw_them(tmp_path: Path) -> None:
     document = "Ann Velmark sings in the old hall. Bob Harstad did not listen to her in {}."
     said = [

@@ -161,6 +161,7 @@ def test_facts_are_scored_by_bleu_meteor_ter_and_chrf_beside_rouge(name: str) ->
     assert (scores.rouge, scores.with_rouge, len(scores.baselines)) == (Rouge(), True, 5)
 
 
+@pytest.mark.long
 def test_labels_are_scored_by_glues_metrics_beside_the_most_frequent_one(tmp_path: Path) -> None:
     pairs = [Pair(f"sentence1: {n} sentence2: {n}", label) for n, label in enumerate(LABELS)]
     scores = scores_for("mrpc", pairs)

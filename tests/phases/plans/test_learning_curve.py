@@ -45,6 +45,7 @@ def ids(file: Path) -> set[str]:
     return {pair.id for pair in read_pairs(file)}
 
 
+@pytest.mark.long
 def test_parts_of_a_seed_contain_each_other_and_no_test_or_dev_pair(
     pairs: NamedPairs, tmp_path: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_parts_of_a_seed_contain_each_other_and_no_test_or_dev_pair(
     assert record["run"]["train"]["seed"] == 1
 
 
+@pytest.mark.long
 def test_a_repeated_call_trains_what_is_missing_and_other_settings_are_refused(
     pairs: NamedPairs, tmp_path: Path
 ) -> None:

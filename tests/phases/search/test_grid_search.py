@@ -94,6 +94,7 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.long
 def test_the_best_training_and_its_best_decoding_are_exported(model: str, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ranges = (*RATES[:4], "beams=1,2", "length_penalty=none", "no_repeat_ngram=0,1")
@@ -122,6 +123,7 @@ def test_the_best_training_and_its_best_decoding_are_exported(model: str, data: 
     assert [len(table.rows) for table in done.tables()] == [2, 4]
 
 
+@pytest.mark.long
 def test_fewer_trials_are_distinct_points_and_more_of_them_later_add_to_these(
     model: str, data: Path, tmp_path: Path
 ) -> None:
@@ -152,6 +154,7 @@ def test_the_seed_says_which_points(tmp_path: Path) -> None:
     assert first == order("second", 1) != order("third", 2)
 
 
+@pytest.mark.long
 def test_an_interrupted_trial_goes_on_from_its_checkpoint(model: str, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     stopped = run_it(model, data, out, RATES, callbacks=Watcher(stop=True))
@@ -183,6 +186,7 @@ def test_a_kill_in_the_middle_of_taking_a_trial_loses_no_point(tmp_path: Path) -
     assert [trial.number for trial in study().finished] == [0, 1, 2, 3]
 
 
+@pytest.mark.long
 def test_decoding_goes_on_where_it_was(
     model: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +261,7 @@ def test_trials_of_a_new_model_share_one_tokenizer(
     assert (tmp_path / "out" / "tokenizer" / "tokenizer.json").is_file()
 
 
+@pytest.mark.long
 def test_a_search_is_not_continued_as_another(model: str, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run_it(model, data, out, RATES, trials=1)

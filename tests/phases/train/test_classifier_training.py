@@ -118,6 +118,7 @@ class _StopAt(Callback):
             raise KeyboardInterrupt
 
 
+@pytest.mark.long
 def test_a_run_that_was_cut_short_ends_in_the_same_weights(
     trained: Path, data: Path, base: str, tmp_path: Path
 ) -> None:
@@ -137,6 +138,7 @@ def test_a_run_is_not_continued_with_the_other_answer(trained: Path, data: Path,
         finetune(run, sources=find_sources(task_name="rte", data=str(data)), out=trained, start=base)
 
 
+@pytest.mark.long
 def test_a_new_encoder_learns_what_the_label_depends_on(data: Path, tmp_path: Path) -> None:
     our_tokenizer().save_pretrained(tmp_path / "words")
     done = train(data, tmp_path / "run", steps=60, tokenizer=str(tmp_path / "words"))
@@ -144,6 +146,7 @@ def test_a_new_encoder_learns_what_the_label_depends_on(data: Path, tmp_path: Pa
     assert done.result.best_metric > 90  # two in three rows have the most frequent label
 
 
+@pytest.mark.long
 def test_similarities_are_numbers_and_are_correlated(data: Path, base: str, tmp_path: Path) -> None:
     done = train(data, tmp_path / "run", "stsb", start=base)
     assert done.result.metric == "pearson"

@@ -71,6 +71,7 @@ def test_what_was_read_is_kept_and_read_once(done: Trained, model: Path) -> None
     assert not any("through the encoder" in line for line in told)
 
 
+@pytest.mark.long
 def test_damaged_states_are_read_again(done: Trained, model: Path, tmp_path: Path) -> None:
     data = str(done.folder.parent / "asks")
     first = train_extractor(PLAN, tasks=[data], start=str(model), out=tmp_path / "run")

@@ -346,6 +346,7 @@ def test_precis_json_of_earlier_versions_is_still_read() -> None:
     assert ModelUse.from_dict({"max_source": 512, "instruction": "", "task": "samsum"}).grounded_on == ()
 
 
+@pytest.mark.long
 def test_few_shot_pairs_can_be_drawn_by_a_seed_of_their_own(model: str, shelf: Path, tmp_path: Path) -> None:
     digests = {}
     for name, seed in (("a", None), ("b", 0), ("c", 1)):

@@ -320,6 +320,7 @@ def seen_segments(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor | None]:
     return seen
 
 
+@pytest.mark.long
 def test_segments_of_sentences_reach_training_validation_and_the_finished_adapter(
     base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

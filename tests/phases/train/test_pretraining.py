@@ -65,6 +65,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return AutoModelForSeq2SeqLM.from_pretrained(folder / "model").state_dict()
 
 
+@pytest.mark.long
 @pytest.mark.draws
 @pytest.mark.parametrize("updates", ["in-turn", "joint"])
 def test_a_run_leaves_a_plain_model_and_all_of_its_parts(tmp_path: Path, packed: Path, updates: str) -> None:
@@ -115,6 +116,7 @@ def test_spans_alone_train_a_plain_model(tmp_path: Path, packed: Path) -> None:
     assert weights(tmp_path / "run")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("start", ["the run", "its model alone"])
 def test_pretraining_can_be_taken_up_on_another_corpus(tmp_path: Path, packed: Path, start: str) -> None:
     pretrain(small(), corpora={str(packed): 1.0}, out=tmp_path / "one", callbacks=[])
@@ -341,6 +343,7 @@ def test_a_batch_without_equal_parts_is_refused() -> None:
         small(rows_at_once=0)
 
 
+@pytest.mark.long
 def test_passes_change_neither_the_curve_nor_what_may_be_taken_up(tmp_path: Path, packed: Path) -> None:
     """Fewer rows at a time: the same blocks in each step; a run goes on with another number of passes."""
     whole = pretrain(

@@ -172,6 +172,7 @@ def test_the_licence_the_use_and_the_end_marks_travel(
         assert "max_new_tokens" not in own
 
 
+@pytest.mark.long
 def test_a_run_folder_is_scored_like_a_model(finished: Path, base: Path, data: Path, tmp_path: Path) -> None:
     pairs = list(read_pairs(data / "dev.jsonl"))
     found = evaluate_models([str(base), str(finished)], pairs, out=tmp_path / "scores")
