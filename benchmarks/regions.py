@@ -4,8 +4,8 @@ Threads wait for each other at the end of a region. A library between torch and 
 its one region our C++ step meets three times a layer more, by its own barrier (`barrier.h`). The models and searches
 are those of `benchmarks.compare.decode` at batch 1, with 2 threads. A step's number is the difference between 64 and
 32 new tokens, divided by 32; it does not depend on what else the machine does. Then all decoders take turns with 64
-tokens. "operators" is the fast loop without C++ kernels. CTranslate2 always writes 64 tokens, so its regions are not
-counted. It needs Linux and a C compiler.
+tokens. "operators" is the fast loop without C++ kernels. Names with int8 have weights in 8 bits. CTranslate2 always
+writes 64 tokens, so its regions are not counted. It needs Linux and a C compiler.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ DECODERS: Mapping[str, Mapping[str, str]] = {
     "operators": {"PRECIS_COMPILE": "0"},
     "transformers BART": {},
     "CTranslate2 BART": {},
+    "precis int8": {},
+    "operators int8": {"PRECIS_COMPILE": "0"},
+    "CTranslate2 BART int8": {},
 }
 
 
@@ -63,11 +66,12 @@ def decoder(name: str) -> Callable[[int, int], object]:
     """Return what writes a number of tokens with a number of beams."""
     from benchmarks.compare import decode
     from precis.generation.fast.fast_decoder import FastDecoder
-    from precis.generation.fast.packed_linear import AsGiven
+    from precis.generation.fast.packed_linear import AsGiven, Int8
 
-    if name == "CTranslate2 BART":
+    bits = "int8" if name.endswith("int8") else "fp32"
+    if name.startswith("CTranslate2"):
         made = {
-            beams: decode.ctranslate2(kind="bart", bits="fp32", batch=1, beams=beams, encoder_layers=1)
+            beams: decode.ctranslate2(kind="bart", bits=bits, batch=1, beams=beams, encoder_layers=1)
             for beams in BEAMS
         }
         return lambda beams, _: made[beams]()
@@ -77,7 +81,7 @@ def decoder(name: str) -> Callable[[int, int], object]:
         return lambda beams, tokens: model.generate(
             **inputs, generation_config=decode.exact_config(beams, tokens=tokens)
         )
-    loop = FastDecoder(decode.model_of("zcodepp", 1), AsGiven())
+    loop = FastDecoder(decode.model_of("zcodepp", 1), Int8() if bits == "int8" else AsGiven())
     return lambda beams, tokens: loop(inputs, decode.exact_config(beams, tokens=tokens))
 
 
@@ -130,7 +134,7 @@ def main() -> None:
     if asked.serve:
         return serve(*asked.serve)
     print(
-        f"{'decoder':<20}{'beams':>6}{'regions':>9}{'wall s':>9}{'least':>7}{'most':>7}{'CPU s':>8}",
+        f"{'decoder':<24}{'beams':>6}{'regions':>9}{'wall s':>9}{'least':>7}{'most':>7}{'CPU s':>8}",
         flush=True,
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -146,7 +150,7 @@ def main() -> None:
                 walls, used = zip(*(turn[name] for turn in turns), strict=True)
                 count = "-" if name.startswith("CTranslate2") else f"{regions[name, beams]:.1f}"
                 row = (
-                    f"{name:<20}{beams:>6}{count:>9}{median(walls):>9.2f}{min(walls):>7.2f}{max(walls):>7.2f}"
+                    f"{name:<24}{beams:>6}{count:>9}{median(walls):>9.2f}{min(walls):>7.2f}{max(walls):>7.2f}"
                 )
                 print(f"{row}{median(used):>8.2f}", flush=True)
         for process in processes.values():

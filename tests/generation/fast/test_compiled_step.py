@@ -8,7 +8,7 @@ from torch import Tensor
 
 from precis.generation.fast.compiled_step import CompiledStep
 from precis.generation.fast.packed_decoder import Steps
-from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8
+from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, Weights
 from precis.generation.fast.packed_zcodepp import PackedZCodePP
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
@@ -51,8 +51,9 @@ def steps_of(
     padded: bool,
     compiled: bool,
     steps: int,
+    weights: Weights = AsGiven(),  # noqa: B008  a frozen value
 ) -> Steps:
-    packed = PackedZCodePP(of, rows=documents * beams, weights=AsGiven())
+    packed = PackedZCodePP(of, rows=documents * beams, weights=weights)
     if not compiled:
         packed._step = None
     torch.manual_seed(5)
@@ -88,7 +89,11 @@ def test_logits_are_those_of_the_operators(
     given = {"documents": documents, "beams": beams}
     count = 70 if (documents, beams) == (1, 3) else 6  # caches grow after 64
     ours, operators = (
-        logits_of(steps_of(of, **given, padded=padded, compiled=compiled, steps=count), **given, count=count)
+        logits_of(
+            steps_of(of, **given, padded=padded, compiled=compiled, steps=count, weights=AsGiven()),
+            **given,
+            count=count,
+        )
         for compiled in (True, False)
     )
     for mine, other in zip(ours, operators, strict=True):
@@ -96,12 +101,75 @@ def test_logits_are_those_of_the_operators(
         torch.testing.assert_close(mine, other, atol=2e-4, rtol=1e-4)
 
 
+def of_one_size(of: ZCodePPForConditionalGeneration) -> ZCodePPForConditionalGeneration:
+    """Replace the weights of the decoder by c, 0 and -c, which 8 bits hold exactly."""
+    for module in (*of.get_decoder().modules(), of.lm_head):
+        if isinstance(module, torch.nn.Linear):
+            size = module.weight.abs().mean()
+            module.weight.data = module.weight.sign() * (module.weight.abs() > size / 2) * size
+    return of
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize(
+    ("documents", "beams"), [(1, 1), (1, 3), (3, 4), (2, 9)], ids=["row", "rows", "a group and rows", "many"]
+)
 @torch.inference_mode()
-def test_logits_are_the_same_bits_on_any_number_of_threads(threads: None) -> None:
+def test_weights_that_8_bits_hold_give_the_logits_of_fp32(
+    shape: dict[str, int], gated: bool, documents: int, beams: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precis.generation.fast.compiled_step._MOST_ROWS", 100)
+    of = of_one_size(model(**shape, decoder_feed_forward="gated-gelu" if gated else "relu"))
+    given = {"documents": documents, "beams": beams}
+    ours, operators = (
+        logits_of(
+            steps_of(of, **given, padded=True, compiled=compiled, steps=4, weights=weights), **given, count=4
+        )
+        for compiled, weights in ((True, Int8()), (False, AsGiven()))
+    )
+    for mine, other in zip(ours, operators, strict=True):
+        torch.testing.assert_close(mine, other, atol=2e-4, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_8_bits_of_many_rows_are_left_to_the_operators() -> None:
+    of = model(**SHAPES[1])
+    for beams, same in ((5, False), (6, True)):
+        given = {"documents": 1, "beams": beams}
+        ours, operators = (
+            torch.cat(
+                logits_of(
+                    steps_of(of, **given, padded=False, compiled=compiled, steps=2, weights=Int8()),
+                    **given,
+                    count=2,
+                )
+            )
+            for compiled in (True, False)
+        )
+        assert torch.equal(ours, operators) == same
+
+
+@torch.inference_mode()
+def test_8_bits_change_logits_by_a_hundredth_of_their_spread() -> None:
+    given = {"documents": 2, "beams": 2}
+    of = model(**SHAPES[2])
+    ours, exact = (
+        torch.cat(
+            logits_of(steps_of(of, **given, padded=True, compiled=True, steps=4, weights=w), **given, count=4)
+        )
+        for w in (Int8(), AsGiven())
+    )
+    assert 0 < (ours - exact).abs().mean() < 0.01 * exact.std()
+
+
+@pytest.mark.parametrize("weights", [AsGiven(), Int8()], ids=["fp32", "int8"])
+@torch.inference_mode()
+def test_logits_are_the_same_bits_on_any_number_of_threads(threads: None, weights: Weights) -> None:
     of, found = model(**SHAPES[2]), []
     for count in (1, 2, 3):
         torch.set_num_threads(count)
-        steps = steps_of(of, documents=2, beams=2, padded=True, compiled=True, steps=5)
+        steps = steps_of(of, documents=2, beams=2, padded=True, compiled=True, steps=5, weights=weights)
         found.append(torch.cat(logits_of(steps, documents=2, beams=2, count=2)))
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
@@ -122,11 +190,12 @@ def test_drafts_continue_what_the_step_has_read() -> None:
         torch.testing.assert_close(mine, other, atol=2e-4, rtol=1e-4)
 
 
-def test_it_serves_fp32_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_serves_models_in_fp32_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     of = model()
     assert CompiledStep.of(of, AsGiven()) is not None
     assert CompiledStep.of(of, BFloat16()) is None
-    assert CompiledStep.of(of, Int8()) is None
-    assert CompiledStep.of(model().to(torch.bfloat16), AsGiven()) is None
+    assert CompiledStep.of(of, Int8()) is not None
+    for weights in (AsGiven(), Int8()):
+        assert CompiledStep.of(model().to(torch.bfloat16), weights) is None
     monkeypatch.setattr(cpp_loader, "is_ready", lambda name: False)
     assert CompiledStep.of(of, AsGiven()) is None

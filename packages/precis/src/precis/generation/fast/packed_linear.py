@@ -10,10 +10,8 @@ than inputs.
     2..     oneDNN's blocks, else as it is              the CPU has bf16       for each output
 
 An encoder multiplies all tokens of a batch at once, with copies of its matrices while it reads the batch
-(`PackedEncoder`). In fp32, oneDNN's blocks are faster there than MKL on AMD's processors.
-
-The choice is a rule, not a measurement at startup, since summaries must not depend on the load of the machine.
-Every choice except "as it is" copies the matrix; `generation.fast.fast_decoder` describes the lifetime of copies.
+(`PackedEncoder`). The choice is a rule, not a measurement at startup, since summaries must not depend on the load of
+the machine. `generation.fast.fast_decoder` describes the lifetime of copies.
 """
 
 from __future__ import annotations

@@ -27,20 +27,31 @@ Matrix readable(const Tensor& x) {
   return {x.data_ptr<float>(), x.size(0), x.size(1), x.size(1)};
 }
 
-// Packs a matrix (outputs, inputs) into the panels of each part; `unit` outputs or inputs belong together.
-Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs) {
+// Packs a matrix (outputs, inputs) into the panels of each part, of fp32 or bytes; `unit` outputs or inputs belong
+// together.
+Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs, bool bytes) {
   const Matrix x = readable(weight);
   const Split split{by_outputs ? x.rows : x.columns, unit, parts};
   TORCH_CHECK(unit > 0 && parts > 0 && split.total % unit == 0, "parts: whole units");
-  const int64_t numbers = by_outputs ? split.of_outputs(parts, x.columns) : up(x.rows, kPanel) * x.columns;
-  Tensor packed = at::empty({numbers}, at::kFloat);
+  const auto before = [&](int64_t part) {
+    const Weights kind{nullptr, bytes};
+    return by_outputs ? split.of_outputs(kind, part, x.columns) : split.of_inputs(kind, part, x.rows);
+  };
+  Tensor packed = at::empty({before(parts) / (bytes ? 1 : kScale)}, bytes ? at::kChar : at::kFloat);
+  auto* data = static_cast<char*>(packed.data_ptr());
+  std::vector<float> panels;
   for (int64_t p = 0; p < parts; ++p) {
     const auto [start, count] = split.of(p);
-    float* to = packed.data_ptr<float>() + (by_outputs ? split.of_outputs(p, x.columns) : split.of_inputs(p, x.rows));
-    if (by_outputs)
-      pack_columns({x.row(start), count, x.columns, x.stride}, 0, count, to);
-    else
-      pack_columns({x.data + start, x.rows, count, x.stride}, 0, x.rows, to);
+    const Matrix part = by_outputs ? x.some(start, count) : Matrix{x.data + start, x.rows, count, x.stride};
+    if (!bytes) {
+      pack_columns(part, 0, part.rows, reinterpret_cast<float*>(data + before(p)));
+      continue;
+    }
+    panels.resize(up(part.rows, kPanel) * part.columns);
+    pack_columns(part, 0, part.rows, panels.data());
+    for (int64_t panel = 0; panel * kPanel < part.rows; ++panel)
+      to_bytes(panels.data() + panel * kPanel * part.columns, part.columns,
+               data + before(p) + panel * kPanel * (kScale + part.columns));
   }
   return packed;
 }
@@ -68,8 +79,8 @@ void run(const Step& s, Barrier& barrier, int64_t thread, int64_t threads, float
   }
   const int64_t panels = up(s.vocabulary, kPanel) / kPanel;
   const int64_t first = panels * thread / threads, last = panels * (thread + 1) / threads;
-  multiply(s.rows(), s.width, normed, s.wide(), s.head + first * kPanel * s.width, (last - first) * kPanel,
-           logits + first * kPanel, up(s.vocabulary, kPanel));
+  multiply(s.rows(), s.width, normed, s.wide(), s.head.from(s.head.size(first * kPanel, s.width)),
+           (last - first) * kPanel, logits + first * kPanel, up(s.vocabulary, kPanel));
 }
 
 Tensor run_all(const Step& s, const Tensor& states) {
@@ -96,6 +107,16 @@ std::vector<const float*> places(at::TensorList all, const char* what) {
   for (const Tensor& x : all) {
     TORCH_CHECK(x.is_contiguous() && x.scalar_type() == at::kFloat && x.is_cpu(), what, ": dense, fp32, on the CPU");
     found.push_back(x.data_ptr<float>());
+  }
+  return found;
+}
+
+std::vector<Weights> packed(at::TensorList all) {
+  std::vector<Weights> found;
+  for (const Tensor& x : all) {
+    const bool bytes = x.scalar_type() == at::kChar;
+    TORCH_CHECK(x.is_contiguous() && (bytes || x.scalar_type() == at::kFloat) && x.is_cpu(), "matrices: see `pack`");
+    found.push_back({static_cast<const char*>(x.data_ptr()), bytes});
   }
   return found;
 }
@@ -130,12 +151,13 @@ Tensor step(const Tensor& states, at::TensorList matrices, const Tensor& norms, 
   s.beams = states.size(0) / s.documents, s.width = states.size(1), s.parts = parts;
   s.threads = omp_in_parallel() ? 1 : std::min<int64_t>(at::get_num_threads(), parts);
   s.columns = {s.heads * s.each, s.each, parts}, s.inner = {inner, 1, parts};
-  s.matrices = places(matrices, "matrices"), s.names = static_cast<int64_t>(matrices.size()) / s.layers;
+  s.matrices = packed(matrices), s.names = static_cast<int64_t>(matrices.size()) / s.layers;
   TORCH_CHECK(s.names == kNames || s.names == kGate, "matrices: 8 or 9 of each layer");
-  s.norms = places({norms}, "norms")[0], s.head = places({head}, "head")[0], s.vocabulary = vocabulary;
+  s.norms = places({norms}, "norms")[0], s.head = packed({head})[0], s.vocabulary = vocabulary;
   s.eps = static_cast<float>(eps);
   TORCH_CHECK(norms.sizes() == at::IntArrayRef({kMeetings * s.layers + 1, s.width}), "norms: three a layer, and one");
-  TORCH_CHECK(head.numel() == up(vocabulary, kPanel) * s.width, "head: the panels of the vocabulary");
+  TORCH_CHECK(static_cast<int64_t>(head.nbytes()) == s.head.size(up(vocabulary, kPanel), s.width),
+              "head: the panels of the vocabulary");
   places({states, kept}, "states and kept");
   add_caches(s, kept, source, source_bias, entries, foreign, length);
   return run_all(s, states);

@@ -7,17 +7,17 @@ namespace precis {
 namespace {
 
 // Multiplies normalized states by a part's outputs of a matrix.
-inline void of_part(const Step& s, const float* panels, const Split& split, int64_t part, const float* states,
+inline void of_part(const Step& s, const Weights& matrix, const Split& split, int64_t part, const float* states,
                     float* out, int64_t stride) {
-  multiply(s.rows(), s.width, states, s.wide(), panels + split.of_outputs(part, s.width), split.of(part).count, out,
-           stride);
+  multiply(s.rows(), s.width, states, s.wide(), matrix.from(split.of_outputs(matrix, part, s.width)),
+           split.of(part).count, out, stride);
 }
 
 // Multiplies what a part computed by its inputs of a matrix.
-inline void from_part(const Step& s, const float* panels, const Split& split, int64_t part, const float* mine,
+inline void from_part(const Step& s, const Weights& matrix, const Split& split, int64_t part, const float* mine,
                       int64_t stride, float* out) {
-  multiply(s.rows(), split.of(part).count, mine, stride, panels + split.of_inputs(part, s.width), s.width, out,
-           s.wide());
+  multiply(s.rows(), split.of(part).count, mine, stride, matrix.from(split.of_inputs(matrix, part, s.width)), s.width,
+           out, s.wide());
 }
 
 // Stores the new keys and values of a head.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "attending.h"
+#include "bytes.h"
 
 namespace precis {
 namespace {
@@ -30,12 +30,16 @@ struct Split {
     return most;
   }
   // Where a part's panels begin, if the outputs of a matrix (outputs, depth) are split, or its inputs.
-  int64_t of_outputs(int64_t part, int64_t depth) const {
+  int64_t of_outputs(const Weights& weights, int64_t part, int64_t depth) const {
     int64_t before = 0;
-    for (int64_t p = 0; p < part; ++p) before += up(of(p).count, kPanel) * depth;
+    for (int64_t p = 0; p < part; ++p) before += weights.size(up(of(p).count, kPanel), depth);
     return before;
   }
-  int64_t of_inputs(int64_t part, int64_t outputs) const { return up(outputs, kPanel) * of(part).start; }
+  int64_t of_inputs(const Weights& weights, int64_t part, int64_t outputs) const {
+    int64_t before = 0;
+    for (int64_t p = 0; p < part; ++p) before += weights.size(up(outputs, kPanel), of(p).count);
+    return before;
+  }
 };
 
 // The matrices of a layer; `gate` is the last, and exists in a gated network only.
@@ -50,9 +54,10 @@ struct Step {
   int64_t documents, beams, width, heads, each, parts, threads;
   float eps;
   Split columns, inner;
-  std::vector<const float*> matrices;  // kDown + 1 or kNames a layer
+  std::vector<Weights> matrices;  // kDown + 1 or kNames a layer
   int64_t layers, names;
-  const float *norms, *head;
+  const float* norms;
+  Weights head;
   int64_t vocabulary;
   float* kept;  // (layers, 2, documents, heads, slots, each)
   int64_t slots, length;
@@ -70,7 +75,7 @@ struct Step {
   int64_t column_stride() const { return up(columns.largest(), kPanel); }
   int64_t inner_stride() const { return up(inner.largest(), kPanel); }
   int64_t most_scores() const { return up(std::max(length * beams, words), kLanes); }
-  const float* matrix(int64_t layer, Name name) const { return matrices[layer * names + name]; }
+  const Weights& matrix(int64_t layer, Name name) const { return matrices[layer * names + name]; }
   const float* norm(int64_t index) const { return norms + index * width; }
   float* past(int64_t layer, int64_t which, int64_t document, int64_t head) const {
     return kept + (((layer * 2 + which) * documents + document) * heads + head) * slots * each;
