@@ -155,3 +155,14 @@ def test_a_citation_mark_stays_with_its_sentence() -> None:
     ]
     assert not any(unit.heading for unit in units)
     assert [document[unit.start : unit.stop] for unit in units] == [unit.text for unit in units]
+
+
+def test_rows_of_a_table_are_asides_however_wide_the_header_is() -> None:
+    table = (
+        "Supplier | Response time | Spare device | Rating by customers\nInkwell | 2 working days | no | 3.1\n"
+        "Papyra | 4 hours | yes | 4.4"
+    )
+    units = extraction_units(
+        f"{table}\n\nLast year a printer was out of order on 57 days in total. We chose Papyra."
+    )
+    assert [unit.aside for unit in units] == [True, True, True, False, False]

@@ -252,3 +252,28 @@ def test_a_headline_is_the_shortest_good_sentence_of_five_words_or_more(short, s
     source = scored(f"{best} {short}", [1.0, score])
     found = formed(make_form(type="headline"), source, make_length(), len)
     assert found.text == (short if chosen else best)
+
+
+MORE = "The board met in March. The harbour has six berths. Ships come from Norway. The pilot lives on the island."
+CRANE = f"The new crane cost a lot. It can lift 40 tonnes. {MORE}"
+TOWER = f"The tower was built by Anna Roth. Her brother painted the ceiling. {MORE}"
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "length", "answer"),
+    [
+        (CRANE, "Can it lift 40 tonnes?", {"words": 12}, "The new crane cost a lot. It can lift 40 tonnes."),
+        (CRANE, "Can it lift 40 tonnes?", {"sentences": 1}, "It can lift 40 tonnes."),
+        (
+            TOWER,
+            "Who painted the ceiling?",
+            {"words": 12},
+            "The tower was built by Anna Roth. Her brother painted the ceiling.",
+        ),
+        (TOWER, "Who painted the ceiling?", {"sentences": 1}, "Her brother painted the ceiling."),
+    ],
+)
+def test_an_answer_that_points_back_comes_with_the_sentence_before_it_or_alone(
+    document, question, length, answer
+):
+    assert made(document, about=question, **length).text == answer

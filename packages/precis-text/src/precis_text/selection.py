@@ -26,6 +26,7 @@ _NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if 
 _FEWEST = 3  # fewest words of a unit that is not the only one
 _IN_TURN = 1.5  # factor on the score of a unit next to a chosen one of the same speaker
 _PAIRED = 0.8  # factor on the score of a sentence that is chosen together with the one that it points to
+_ALONE = 0.79  # the same for one that answers a question, without that other one
 TOGETHER = 8192  # maximum tokens of an input; more would cost too much memory for the scores of global layers
 WINDOW = 1024  # units scored together
 # Factor on the expected words: a mean of logs is below the log of the mean, and too long costs less than too short.
@@ -94,7 +95,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         over = extract.spent + sum(extract.costs[each] for each in new) - limit
         if not new or extract.says(place) or (extract.chosen and sizes[place] < _FEWEST):
             continue
-        if len(new) > 1 and (over > 0 or value < least):
+        if len(new) > 1 and ((over > 0 and (length.cap or extract.chosen)) or value < least):
             continue
         if value < least:
             passed.append(place)
@@ -218,6 +219,11 @@ class _Waiting:
             (-_PAIRED * worth[place], (place - 1, place))
             for place, needed in enumerate(self._needs)
             if needed == place - 1 and needed in self._alone
+        ]
+        self._heap += [
+            (-_ALONE * worth[place], (place,))
+            for place, unit in enumerate(units)
+            if unit.answers and not is_out[place]
         ]
         heapify(self._heap)
 

@@ -31,6 +31,7 @@ _LONG_TURN = 60  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
+_CELLS = " | "  # between the cells of a table's row
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
 _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
@@ -60,6 +61,7 @@ class TextUnit:
         heading: whether it is a heading, a title or a signature.
         aside: whether it is not a statement, such as a table row.
         speaker: who says it in a dialogue, or "".
+        answers: whether it may be chosen without the sentence that it points to, since it answers a question.
     """
 
     text: str
@@ -68,6 +70,7 @@ class TextUnit:
     heading: bool = False
     aside: bool = False
     speaker: str = ""
+    answers: bool = False
 
 
 def named_text(unit: TextUnit) -> str:
@@ -185,8 +188,10 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
 
     It is about as wide as the widest of its block, and the next one starts neither a turn nor an item. A small letter
     starts neither, unless a sentence ends before it. A line of several words without an end mark was wrapped at any
-    width if a small letter follows.
+    width if a small letter follows. Two rows of a table were not.
     """
+    if _CELLS in line and _CELLS in following:
+        return False
     if _was_cut(line, following):
         return True
     if not _NARROWEST <= widest <= _WIDEST or len(line.rstrip()) < _FULL * widest:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from precis_text.back_references import has_back_reference
 from precis_text.forms.form import ScoredText
 from precis_text.language import Language, language_of, languages
 from precis_text.words import unicode_words
@@ -101,7 +102,7 @@ def match(question: str, texts: Sequence[str]) -> Match:
 def asked_of(source: ScoredText, question: str) -> ScoredText | None:
     """Return a document whose scores answer a question; None if it says nothing about it.
 
-    Units without relevance become asides, which no form chooses.
+    Units without relevance become asides, which no form chooses, unless a relevant one points to them.
     """
     found = match(question, [unit.text for unit in source.units])
     best = max(
@@ -118,9 +119,11 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
         relevance / best * (1 + score) / 2
         for relevance, score in zip(found.relevance, source.scores, strict=True)
     ]
+    relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= _RELEVANT * best}
+    relevant |= {place - 1 for place in relevant if has_back_reference(source.units[place].text)}
     units = [
-        unit if relevance >= _RELEVANT * best else replace(unit, aside=True)
-        for unit, relevance in zip(source.units, found.relevance, strict=True)
+        replace(unit, answers=score == best) if place in relevant else replace(unit, aside=True)
+        for place, (unit, score) in enumerate(zip(source.units, found.relevance, strict=True))
     ]
     return replace(source, units=units, scores=[min(1.0, score) for score in scores])
 
