@@ -51,3 +51,30 @@ def test_python_takes_the_same_options() -> None:
     assert all(line.startswith("- ") for line in points.split("\n"))
     assert len(points.split()) <= 20
     assert "book the hall" in precis.summarize(TALK, about="Who books the hall?", sentences=1)
+
+
+def test_a_refusal_has_no_source(talk, capsys) -> None:
+    assert main(["summarize", str(talk), "--about", "What do penguins eat?", "--support"]) == 0
+    assert capsys.readouterr().out.strip() == 'The document says nothing about "What do penguins eat?".'
+
+
+def test_topics_have_the_time_of_their_sentence(tmp_path: Path, capsys) -> None:
+    said = (
+        "The pipes of the city lost a quarter of their water last year",
+        "Engineers listened to 200 miles of pipe with microphones at night",
+        "They found 212 leaks in one district and mended them within months",
+        "The council now plans to do the same in four other districts",
+    )
+    cues = [f"{n + 1}\n00:0{n}:30,000 --> 00:0{n}:59,000\n{text}.\n" for n, text in enumerate(said)]
+    (tmp_path / "talk.srt").write_text("\n".join(cues))
+    assert main(["summarize", str(tmp_path / "talk.srt"), "--type", "minutes", "--short", "write"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- ")]
+    assert lines
+    for line in lines:
+        (number,) = [n for n, text in enumerate(said) if text in line]
+        assert f"[0:0{number}:30]" in line
+
+
+def test_notes_of_a_text_file_are_shown(talk, tmp_path: Path, capsys) -> None:
+    assert main(["summarize", str(talk), "--words", "20", "--out", str(tmp_path / "out.txt")]) == 0
+    assert "tokens" in capsys.readouterr().err

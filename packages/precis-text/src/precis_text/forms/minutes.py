@@ -7,7 +7,7 @@ date is named only if the meeting names it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 from precis_text.forms.assents import Assent, assents_of
@@ -181,7 +181,8 @@ def _topics(said: Sequence[Statement], source: ScoredText, known: Cues) -> list[
         return [_shown(statement, "topics", source) for statement in opened]
     found = [line for line in (section_line(source, section) for section in sections) if line is not None]
     best = sorted(found, key=lambda line: -line.worth)[:_MOST_TOPICS]
-    return [_topic(line, line.shown) for line in found if line in best]
+    timed = [replace(line, time=source.passages.at(line.start).time) for line in found if line in best]
+    return [_topic(line, line.shown) for line in timed]
 
 
 def _topic(line: FormLine, text: str) -> FormLine:

@@ -23,34 +23,11 @@ _RELEVANT = 0.3  # least relevance of a unit that may be chosen, relative to the
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
 # Words of questions about documents in general.
-_ASKING = frozenset(
-    [
-        *(
-            "say",
-            "says",
-            "said",
-            "tell",
-            "document",
-            "text",
-            "meeting",
-            "talk",
-            "talked",
-            "discuss",
-            "discussed",
-        ),
-        *(
-            "discussion",
-            "discussions",
-            "summarize",
-            "summary",
-            "describe",
-            "think",
-            "thought",
-            "about",
-            "question",
-        ),
-    ]
-)
+_GENERAL = """
+say says said tell document text meeting talk talked discuss discussed discussion discussions summarize summary describe
+think thought about question
+"""
+_ASKING = frozenset(_GENERAL.split())
 
 
 @dataclass(frozen=True)

@@ -364,7 +364,7 @@ def summarize(
     from precis.generation.model_metadata import DEFAULT
     from precis.phases.use.language_check import warn_of_other_languages
     from precis.phases.use.summarization import with_support
-    from precis.phases.use.summary_format import renderer
+    from precis.phases.use.summary_format import renderer, told
 
     job = asked.summary_job(device, draft=draft).located()
     if not job.is_ranked:
@@ -394,6 +394,8 @@ def summarize(
         for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)
+            if out is not None and not (json_lines or out.suffix == ".jsonl"):  # which state it themselves
+                note(told(result, max_source=loaded.max_source))
         sink.finish()
     if out is not None:
         made = sink.done - sink.failed

@@ -220,7 +220,7 @@ def _windows(documents: Iterator[Document], together: float, characters: float) 
 def with_support(results: Iterable[Result]) -> Iterator[Result]:
     """Yield the results, each summary compared with its document (`precis_text.support.marks`)."""
     for result in results:
-        if result.summary is None:
+        if result.summary is None or not result.summary.answered:
             yield result
         elif result.summary.lines:
             support = _support_of_lines(unmarked(result.document.text), result.summary)
