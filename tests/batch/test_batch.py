@@ -15,6 +15,7 @@ from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble, _keep_token_p
 from precis.batch.batch_worker import ROWS, TRIES, Attempts, Worker, results_of
 from precis.batch.document_source import DocumentSource, documents_of, files_of, packed, unpacked
 from precis.batch.summaries_check import verify
+from precis.cli import main
 from precis.messages import silent
 from precis.phases.use.input_documents import Document, Reading, read_documents
 from precis.phases.use.summarization import Result
@@ -303,3 +304,17 @@ def test_the_handler_of_sigterm_is_ours_again_after_ray_has_set_one() -> None:
     with _signals_kept():
         signal.signal(signal.SIGTERM, lambda *_: None)
     assert signal.getsignal(signal.SIGTERM) is ours
+
+
+def test_a_finished_batch_does_not_say_that_new_documents_have_rows(
+    shelf: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("precis.batch.batch_run.BatchRun.run", lambda self, _: self.out / self.summaries)
+    (tmp_path / "out").mkdir()
+    assert main(["batch", *shelf, "--out", str(tmp_path / "out")]) == 0
+    assert "every document has a row" in capsys.readouterr().err
+    (tmp_path / "out" / "summaries.jsonl").write_text("")
+    assert main(["batch", *shelf, "--out", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().err
+    assert "every document has a row" not in told
+    assert "documents added since then are not in it" in told

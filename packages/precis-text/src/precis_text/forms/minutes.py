@@ -24,29 +24,10 @@ _DEFAULT = "en"
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS = 3
 _LETTERS = 4000  # characters by which the language is detected
-_NO_OWNERS = frozenset(
-    (
-        "it",
-        "that",
-        "this",
-        "there",
-        "what",
-        "who",
-        "we",
-        "they",
-        "he",
-        "she",
-        "you",
-        "i",
-        "everyone",
-        "nobody",
-        "somebody",
-        "someone",
-        "anybody",
-        "anyone",
-        "one",
-    )
-)
+_NO_OWNERS = frozenset([
+    "it", "that", "this", "there", "what", "who", "we", "they", "he", "she", "you", "i", "everyone", "nobody",
+    "somebody", "someone", "anybody", "anyone", "one",
+])  # fmt: skip
 
 
 @final

@@ -11,24 +11,9 @@ from precis_text.errors import UserError
 
 # The types of devices that torch names; an extension of torch may add another.
 _TYPES = (
-    *(
-        "cpu",
-        "cuda",
-        "ipu",
-        "xpu",
-        "mkldnn",
-        "opengl",
-        "opencl",
-        "ideep",
-        "hip",
-        "ve",
-        "fpga",
-        "maia",
-        "xla",
-        "lazy",
-    ),
-    *("vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
-)
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+    "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
 
 
 def refuse_unknown_device(name: str | None) -> None:

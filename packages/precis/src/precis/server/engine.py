@@ -27,6 +27,7 @@ from precis_text.forms.form import Form
 from precis_text.forms.form_choice import PARAGRAPH
 from precis_text.length import ANY_LENGTH, Length
 
+MODEL_THREAD = "model"  # the name of the thread that computes
 _ALIKE = 2  # the longest document of a batch has at most this many times the tokens of the shortest
 
 
@@ -162,7 +163,7 @@ class Engine:
         self._changed = threading.Condition()
         self._tokens = self._documents = 0  # of queued and running jobs
         self._stopping = False
-        self._thread = threading.Thread(target=self._work, name="model", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=MODEL_THREAD, daemon=True)
 
     def start(self) -> None:
         """Start the thread."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
 import socket
+import sys
+import threading
 from collections.abc import Callable, Sequence
 
 from precis.server.asgi_app import Access, make_app
 from precis.server.client_keys import Keys
 from precis.server.connections import ConnectionLimits
+from precis.server.engine import MODEL_THREAD
 from precis.server.guarded_server import GuardedServer
 from precis.server.limits import Limits
 from precis.server.listener import LOOPBACK, Address, check_access, named, url_of
@@ -64,7 +69,15 @@ def serve(
     log_to_stderr()
     server = GuardedServer(app, connections=connections, grace=address.grace, notify=notify)
     notify(f"listening on {url_of(address.host, opened)}{address.prefix} (Ctrl-C stops it)")
-    server.run(sockets=[opened])
+    try:
+        server.run(sockets=[opened])
+    finally:
+        end = sys.exception()
+        if not isinstance(end, Exception) and any(
+            each.name == MODEL_THREAD for each in threading.enumerate()
+        ):
+            logging.shutdown()  # a model still works: Python would stop its thread within torch, and so abort
+            os._exit(getattr(end, "code", None) or 0)
     if not server.started:
         raise RunError("the server did not start; its log says why")
 

@@ -126,12 +126,14 @@ def batch(
         workers=workers,
         address=address,
     )
+    was_finished = (out / work.summaries).exists()
     try:
         with ProgressLine() as progress:
             done = work.run(lambda count: progress(f"{count:,} documents done", count, 0))
     except KeyboardInterrupt:
         leave_unfinished(is_main=True, restart=False)
-    note(f"{done}: every document has a row")
+    added = "was finished before; documents added since then are not in it (--verify names them)"
+    note(f"{done}: {added if was_finished else 'every document has a row'}")
     if verify:
         from precis.batch.summaries_check import verify as compare
 
