@@ -1,11 +1,11 @@
 """Parallel regions, wall and processor seconds of decoding, beside whatever else runs: `python -m benchmarks.regions`.
 
-Threads wait for each other at the end of a region. A library between torch and GNU's OpenMP counts the regions. Inside
-its one region our C++ step meets three times a layer more, by its own barrier (`barrier.h`). The models and searches
-are those of `benchmarks.compare.decode` at batch 1, with 2 threads. A step's number is the difference between 64 and
-32 new tokens, divided by 32; it does not depend on what else the machine does. Then all decoders take turns with 64
-tokens. "operators" is the fast loop without C++ kernels. Names with int8 have weights in 8 bits. CTranslate2 always
-writes 64 tokens, so its regions are not counted. It needs Linux and a C compiler.
+Threads wait for each other at the end of a region. A library between torch and GNU's OpenMP counts the regions.
+Inside its one region our C++ step meets three times a layer more, by its own barrier (`barrier.h`). The models and
+searches are those of `benchmarks.compare.decode` at batch 1, with 2 threads by default. A step's number is the
+difference between 64 and 32 new tokens, divided by 32; it does not depend on what else the machine does. Then all
+decoders take turns with 64 tokens. "operators" is the fast loop without C++ kernels. Names with int8 have weights in
+8 bits. CTranslate2 always writes 64 tokens, so its regions are not counted. It needs Linux and a C compiler.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned 
   next(work, data, threads, flags);
 }
 """
-_THREADS = 2
 _FEW, _MANY = 32, 64  # new tokens
 BEAMS = (1, 5)
 DECODERS: Mapping[str, Mapping[str, str]] = {
@@ -89,7 +88,7 @@ def serve(name: str, library: str) -> None:
     """Print the regions of a step for each search, then decode with each number of beams read, and print seconds."""
     import torch
 
-    torch.set_num_threads(_THREADS)
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     write = decoder(name)
     counter = ctypes.c_long.in_dll(ctypes.CDLL(library), "precis_regions")
     for beams in BEAMS:
@@ -106,9 +105,9 @@ def serve(name: str, library: str) -> None:
         print(time.perf_counter() - began, time.process_time() - used, flush=True)
 
 
-def start(name: str, library: Path) -> subprocess.Popen[str]:
+def start(name: str, library: Path, threads: int) -> subprocess.Popen[str]:
     """Start the process of a decoder."""
-    variables = {**DECODERS[name], "LD_PRELOAD": str(library), "OMP_NUM_THREADS": str(_THREADS)}
+    variables = {**DECODERS[name], "LD_PRELOAD": str(library), "OMP_NUM_THREADS": str(threads)}
     command = [sys.executable, "-m", "benchmarks.regions", "--serve", name, str(library)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, env={**os.environ, **variables}, stdin=pipe, stdout=pipe, text=True)
@@ -129,6 +128,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=4, help="turns of each decoder")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each decoder")
+    parser.add_argument(
+        "--only", nargs="+", choices=DECODERS, default=[*DECODERS], metavar="NAME", help="decoders"
+    )
     parser.add_argument("--serve", nargs=2, metavar=("NAME", "LIBRARY"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
@@ -139,7 +142,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         library = build(Path(folder))
-        processes = {name: start(name, library) for name in DECODERS}
+        processes = {name: start(name, library, asked.threads) for name in asked.only}
         regions = {(name, beams): answer(of)[0] for name, of in processes.items() for beams in BEAMS}
         for beams in BEAMS:
             turns = [
