@@ -97,7 +97,7 @@ def test_killed_and_started_again_each_document_is_there_once(folder: Path) -> N
         "summaries.jsonl",
     ]
     third = _start(folder)
-    assert third.communicate(timeout=_LONGEST)[1].endswith("every document has a row\n")
+    assert third.communicate(timeout=_LONGEST)[1].endswith("(--verify names them)\n")
 
 
 def test_sigterm_ends_a_batch_in_one_line(folder: Path) -> None:
