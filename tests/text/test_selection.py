@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import pytest
+
 from precis_text.length import make_length
 from precis_text.selection import _Extract, _may_end, choose, joined
 from precis_text.units import TextUnit, extraction_units
@@ -38,6 +40,38 @@ def test_an_announcement_is_chosen_only_with_what_it_announces() -> None:
     assert extract(document, [0.9, 0.8, 0.1], words=16) == document.rpartition(" 2. ")[0]
     alone = "The wall moved by eleven centimetres. To see it yourself on the next day, do this with the map:"
     assert extract(alone, [0.1, 0.9], words=40) == "The wall moved by eleven centimetres."
+
+
+def test_a_sentence_that_points_below_is_chosen_only_with_what_follows() -> None:
+    document = (
+        "Clean the stove after use. Below are some other hints for the kitchen. Oil can catch fire in a pan."
+    )
+    assert extract(document, [0.1, 0.9, 0.05], words=8) == "Clean the stove after use."
+
+
+def test_an_announcement_of_a_sentence_that_points_back_is_not_chosen_alone() -> None:
+    document = "The wall is old. The syntax of dependencies in the file will include these:\n\nSpecifically, it takes a target."
+    assert extract(document, [0.1, 0.9, 0.2], words=7) == "The wall is old."
+    assert extract(document, [0.1, 0.2, 0.9], words=16) == document.removeprefix("The wall is old. ").replace(
+        "\n\n", "\n"
+    )
+
+
+def test_a_sentence_that_blank_lines_cut_is_not_chosen_without_its_end() -> None:
+    start, rest = "It rained. For the two men of the ship were", "marooned on a small island of the lake."
+    document = f"The mill of the town is old.\n\n{start}\n\n{rest}\n\nNobody came to the lake then. The ice was thin."
+    assert extract(document, [0.1, 0.02, 0.9, 0.2, 0.01, 0.01], words=9) == "The mill of the town is old."
+    assert extract(document, [0.1, 0.02, 0.9, 0.9, 0.01, 0.01], words=16) == f"{start[11:]}\n{rest}"
+
+
+@pytest.mark.parametrize("mark", ["- ", "* ", "• ", "(2) ", "12) "])
+def test_an_item_of_a_list_has_its_mark_only_next_to_another_item(mark: str) -> None:
+    document = f"The board met on Friday.\n\n{mark}The quay is built in May.\n{mark}The wall is measured."
+    assert (
+        extract(document, [0.9, 0.8, 0.1], words=12) == "The board met on Friday.\nThe quay is built in May."
+    )
+    both = f"{mark}The quay is built in May.\n{mark}The wall is measured."
+    assert extract(document, [0.1, 0.9, 0.8], words=13) == both
 
 
 def test_a_sentence_from_a_long_message_names_its_speaker() -> None:

@@ -32,7 +32,7 @@ _PHRASES = (
     "some of them", "many of these", "many of them", "most of these", "most of them", "none of these",
     "none of them", "unlike this", "given this", "given these", "based on this", "based on these",
     "as a consequence", "as mentioned", "as noted", "the reason", "the main reason", "the reasoning",
-    "the following", "the above",
+    "the above",
 )  # fmt: skip
 _DOCUMENT = re.compile(
     r"here we\b|(?:(?:in|within|throughout|with|by) )?this (?:\w+ ){0,2}"

@@ -15,6 +15,10 @@ from precis_text.units import ENDED, TextUnit
 
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
+_BELOW = re.compile(
+    r"(?:below|here|listed below|shown below)(?: (?:is|are|was|were)\b|, you)|here['’]s\b|(?:in )?the following\b",
+    re.IGNORECASE,
+)
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
 _BREAKS_OFF = re.compile(
     r"(?:[-–—,]|\b(?:and|but|or|so|because|the|an?|to|of|with|for|if))[\s.…]*$", re.IGNORECASE
@@ -43,8 +47,8 @@ def _is_torn(text: str) -> bool:
 
 
 def announces(unit: TextUnit) -> bool:
-    """Check whether a unit ends in a colon, so that it says nothing without the next one."""
-    return unit.text.endswith((":", "：")) and not unit.speaker
+    """Check whether a unit says nothing without the next one: it ends in a colon, or "Below are some hints"."""
+    return (unit.text.endswith((":", "：")) or _BELOW.match(unit.text) is not None) and not unit.speaker
 
 
 def goes_on(before: TextUnit, unit: TextUnit) -> bool:

@@ -14,7 +14,7 @@ from precis_text.exchanges import questions_of_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
 from precis_text.unit_worth import worths
-from precis_text.units import ENDED, TextUnit, named_text
+from precis_text.units import ENDED, TextUnit, named_text, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
 _SAME = 0.3  # largest share of a unit's word pairs that chosen units may contain
@@ -194,13 +194,17 @@ class _Waiting:
     ) -> None:
         self._worth, self._speakers = worth, [unit.speaker for unit in units]
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
+        small = halves(units)
         is_out = [
             place in out or unit.heading or unit.aside or is_part(unit) or (half and not on)
-            for place, (unit, half, on) in enumerate(zip(units, halves(units), follows, strict=True))
+            for place, (unit, half, on) in enumerate(zip(units, small, follows, strict=True))
         ]
+        is_cut = [half and on for half, on in zip(small[1:], follows[1:], strict=True)] + [False]
         is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
         self._needs = [
-            None if is_out[place] else _needed(units, place, is_out, is_written=is_written)
+            None
+            if is_out[place]
+            else _needed(units, place, is_out, is_cut=is_cut[place], is_written=is_written)
             for place in range(len(units))
         ]
         free = [place for place in range(len(units)) if not is_out[place] and self._needs[place] is None]
@@ -218,7 +222,7 @@ class _Waiting:
         self._heap += [
             (-_PAIRED * worth[place], (place - 1, place))
             for place, needed in enumerate(self._needs)
-            if needed == place - 1 and needed in self._alone
+            if needed == place - 1 and (needed in self._alone or self._needs[needed] == needed)
         ]
         self._heap += [
             (-_ALONE * worth[place], (place,))
@@ -253,16 +257,19 @@ class _Waiting:
                     heappush(self._heap, (-_IN_TURN * self._worth[neighbour], (neighbour,)))
 
 
-def _needed(units: Sequence[TextUnit], place: int, out: Sequence[bool], *, is_written: bool) -> int | None:
+def _needed(
+    units: Sequence[TextUnit], place: int, out: Sequence[bool], *, is_cut: bool, is_written: bool
+) -> int | None:
     """Return the neighbour without which a unit says nothing, or None. A unit that is out is never chosen."""
     if _refers_back(units, place, is_written=is_written):
         return place - 1
-    if not announces(units[place]):
-        return None
     following = place + 1
-    if following == len(units) or out[following]:
-        return place  # what it announces is never chosen, so that it is not either
-    return None if _refers_back(units, following, is_written=is_written) else following
+    is_last = following == len(units)
+    if not ((is_cut and is_written) or announces(units[place])):
+        return None
+    if is_last or out[following] or _refers_back(units, following, is_written=is_written):
+        return place  # it is never chosen alone: what it announces is never chosen, or is chosen together with it
+    return following
 
 
 def _refers_back(units: Sequence[TextUnit], place: int, *, is_written: bool) -> bool:
@@ -298,9 +305,15 @@ def joined(document: str, units: Sequence[TextUnit]) -> str:
 
 
 def shown_texts(units: Sequence[TextUnit]) -> list[str]:
-    """Return the text of each unit as a summary shows it: with the speaker, if the unit before it has another one."""
+    """Return the text of each unit as a summary shows it.
+
+    It has the speaker, if the unit before it has another one. An item of a list has its mark only next to another item.
+    """
+    items = [False, *(without_item_mark(unit.text) != unit.text for unit in units), False]
     speakers = ["", *(unit.speaker for unit in units)]
     return [
-        unit.text if unit.speaker == speaker else named_text(unit)
-        for unit, speaker in zip(units, speakers, strict=False)
+        (without_item_mark(unit.text) if not (items[place] or items[place + 2]) else unit.text)
+        if unit.speaker == speaker
+        else named_text(unit)
+        for place, (unit, speaker) in enumerate(zip(units, speakers, strict=False))
     ]

@@ -16,7 +16,7 @@ from precis_text.units import TextUnit
 
 _FEW = 5  # fewest words of a unit that keeps its full score
 _SHORT = 0.3  # factor on the score of a shorter unit
-_QUESTION = 0.1  # factor on the score of a question without its answer
+_QUESTION = 0.03  # factor on the score of a question without its answer
 _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or agrees
 _DECISION = 1.5  # factor on the score of a message that says what was decided
 _CONTENT = (

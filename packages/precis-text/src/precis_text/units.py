@@ -33,6 +33,7 @@ _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
 _CELLS = " | "  # between the cells of a table's row
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
+_MARK = re.compile(r"(?:[-*•–—]|\(?\d{1,3}\))\s+(?=\S)")
 _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 
@@ -77,6 +78,11 @@ def named_text(unit: TextUnit) -> str:
     """Return a unit's text with its speaker, also if it is not the first one of its turn."""
     is_named = not unit.speaker or unit.text.startswith(f"{unit.speaker}:")
     return unit.text if is_named else f"{unit.speaker}: {unit.text}"
+
+
+def without_item_mark(text: str) -> str:
+    """Return a list item's text without its bullet or bracketed number."""
+    return text[found.end() :] if (found := _MARK.match(text)) else text
 
 
 def extraction_units(document: str) -> list[TextUnit]:

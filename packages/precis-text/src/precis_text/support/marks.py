@@ -19,7 +19,7 @@ from precis_text.support.names import Names, name_runs, opens_sentence
 from precis_text.support.negation import Said, Turned, added, left_out
 from precis_text.support.numbers import Number, agrees, month_of, months_in_dates, numbers_of
 from precis_text.support.placed_words import Word, words_of
-from precis_text.units import TextUnit, extraction_units, named_text
+from precis_text.units import TextUnit, extraction_units, named_text, without_item_mark
 from precis_text.words import unicode_words
 
 MarkKind = Literal["name", "number", "negation"]
@@ -196,8 +196,9 @@ class SourceText:
 
     @cached_property
     def _quotable(self) -> list[str]:
-        """The texts of the units, also with the speakers that a quotation names."""
-        return [*dict.fromkeys(text for unit in self.units for text in (unit.text, named_text(unit)))]
+        """The texts of the units, also as a summary shows them: with the speaker, or without the mark of a list."""
+        forms = (lambda unit: unit.text, named_text, lambda unit: without_item_mark(unit.text))
+        return [*dict.fromkeys(form(unit) for unit in self.units for form in forms)]
 
     @cached_property
     def _ngrams(self) -> dict[int, frozenset[tuple[str, ...]]]:
