@@ -50,11 +50,11 @@ def test_a_sentence_that_points_below_is_chosen_only_with_what_follows() -> None
 
 
 def test_an_announcement_of_a_sentence_that_points_back_is_not_chosen_alone() -> None:
-    document = "The wall is old. The syntax of dependencies in the file will include these:\n\nSpecifically, it takes a target."
-    assert extract(document, [0.1, 0.9, 0.2], words=7) == "The wall is old."
-    assert extract(document, [0.1, 0.2, 0.9], words=16) == document.removeprefix("The wall is old. ").replace(
-        "\n\n", "\n"
-    )
+    old, rest = "The wall is old.", "Specifically, it takes a target."
+    announced = "The syntax of dependencies in the file will include these:"
+    document = f"{old} {announced}\n\n{rest}"
+    assert extract(document, [0.1, 0.9, 0.2], words=7) == old
+    assert extract(document, [0.1, 0.2, 0.9], words=16) == f"{announced}\n{rest}"
 
 
 def test_a_sentence_that_blank_lines_cut_is_not_chosen_without_its_end() -> None:

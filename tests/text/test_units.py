@@ -142,19 +142,24 @@ def test_a_wrapped_line_that_goes_on_with_a_small_letter_and_a_colon_is_no_turn(
     assert len(extraction_units(document)) == 1
 
 
-def test_a_citation_mark_stays_with_its_sentence() -> None:
+def test_a_citation_mark_has_the_place_of_its_sentence_and_is_not_in_its_text() -> None:
     document = (
         "Byron went to Dulwich. [17] He stayed for two years.[3][4] He read. [5]\n\n[2] is his book of poems."
     )
     units = extraction_units(document)
     assert [unit.text for unit in units] == [
+        "Byron went to Dulwich.",
+        "He stayed for two years.",
+        "He read.",
+        "[2] is his book of poems.",
+    ]
+    assert not any(unit.heading for unit in units)
+    assert [document[unit.start : unit.stop] for unit in units] == [
         "Byron went to Dulwich. [17]",
         "He stayed for two years.[3][4]",
         "He read. [5]",
         "[2] is his book of poems.",
     ]
-    assert not any(unit.heading for unit in units)
-    assert [document[unit.start : unit.stop] for unit in units] == [unit.text for unit in units]
 
 
 def test_rows_of_a_table_are_asides_however_wide_the_header_is() -> None:

@@ -8,7 +8,8 @@ The rules of `sentences` split a line of text into sentences. Three cases differ
 - a blank line always ends a unit;
 - a citation mark behind a full stop ("in Dulwich. [17]") belongs to the sentence before it.
 
-The text of a turn is without pauses and sounds (`precis_text.pauses`).
+The text of a turn is without pauses and sounds (`precis_text.pauses`), other text without references to sources and
+figures (`precis_text.citations`).
 
 Headings, titles and signatures are units too, but are marked: a summary does not use them. So are asides, which
 are not statements: table rows, captions, lines of a menu (`precis_text.asides`).
@@ -22,6 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from precis_text.asides import Asides
+from precis_text.citations import Citations
 from precis_text.control_characters import unit_starts
 from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
@@ -58,7 +60,8 @@ class TextUnit:
     """A unit: `document[start:stop]`.
 
     Attributes:
-        text: on one line, without stamps, pauses and invisible characters. The first unit of a turn names its speaker.
+        text: on one line, without stamps, pauses, references and invisible characters. The first unit of a turn names
+            its speaker.
         heading: whether it is a heading, a title or a signature.
         aside: whether it is not a statement, such as a table row.
         speaker: who says it in a dialogue, or "".
@@ -92,20 +95,24 @@ def extraction_units(document: str) -> list[TextUnit]:
     """
     turns = turns_of(document)
     if not turns:
-        return _without_pauses(_units_of_lines(document), document)
+        return _without_marks(_units_of_lines(document), document)
     if not any(turn.speaker for turn in turns):
         return _units_of_lines(without_stamps(document, turns))
     before = _units_of_lines(document[: turns[0].start])
     said = [unit for turn in turns for unit in _units_of_turn(turn, document)]
-    return before + _without_pauses(said, document)
+    return before + _without_marks(said, document)
 
 
-def _without_pauses(units: list[TextUnit], document: str) -> list[TextUnit]:
-    """Leave pauses and sounds out of what speakers say."""
-    if not any(unit.speaker for unit in units):
-        return units
-    pauses = Pauses.of(document)
-    return [replace(unit, text=_without(pauses, unit)) if unit.speaker else unit for unit in units]
+def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
+    """Leave references out of what is written, and pauses and sounds out of what speakers say."""
+    citations = Citations.of(document)
+    pauses = Pauses.of(document) if any(unit.speaker for unit in units) else None
+    return [
+        replace(
+            unit, text=_without(pauses, unit) if pauses and unit.speaker else citations.left_out(unit.text)
+        )
+        for unit in units
+    ]
 
 
 def _without(pauses: Pauses, unit: TextUnit) -> str:

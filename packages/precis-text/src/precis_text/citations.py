@@ -1,0 +1,55 @@
+"""Text without its references to sources and figures, which lead nowhere in a summary: "[12, 13]", "(Fig. 3a)".
+
+A reference in brackets goes with the space before it. One that the sentence needs stays: "see [12]", "in (Gray, 1978)".
+Names with years, and numbers behind a word without a space, count as references only in a document with several of
+them: "(Paris, 1924)" may be a place, and "rows[3]" a program.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NUMBERS = r"\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|note\s\d{1,3}|[a-z]|citation\sneeded)\]"
+_FIGURE = r"(?:fig(?:ure)?s?|tab(?:le)?s?|eqs?|equations?|appendix|abbildung|abb|tabelle|tableau|tabla|figura|рис|табл)"
+_BEFORE = r"(?:see\s|cf\.\s|siehe\s|voir\s|ver\s)?(?:supp\w*\.?\s|extended\sdata\s)?"
+_LABELLED = rf"(?:{_FIGURE}\.?\s?[a-z]?\d|(?:s?\d{{1,3}}[a-z]?\s(?:and\s)?)+{_FIGURE}(?=[\s,;.)]))"
+_FIGURES = rf"\({_BEFORE}{_LABELLED}[^()=<>≤≥]{{0,60}}\)"
+_NAME, _YEAR = r"[^\W\d_][\w’'-]+", r"(?:1[89]|20)\d\d[a-z]?"
+_NAMED = rf"{_NAME}(?:\set\sal\.?|(?:\sand|\s&|,)\s{_NAME})*,?\s{_YEAR}(?:,\s{_YEAR})*"
+_NAMES = rf"\((?:e\.g\.,?\s|see\s|reviewed\sin\s)?{_NAMED}(?:;\s{_NAMED})*\)"
+_AT_ONCE = rf"(?<=[^\W\d_]{{3}}){_NUMBERS}"  # behind a word: "in Dulwich[17]", or "rows[17]" of a program
+_FEWEST = 5  # such references, and those with names and years, in a document where they are references
+_NEEDS = re.compile(
+    r"\b(?:in|see|by|from|of|refs?|references?|with|to|and|or|than|on|for|cf|as|eq|siehe|nach|von|aus|mit|laut|und|dans"
+    r"|voir|de|par|selon|et|en|ver|por|según|y|da|di|secondo|e|см|по|в|и)\.?$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Citations:
+    """The references of a document that its sentences do not need.
+
+    Attributes:
+        pattern: what one of them, or several in a row, look like.
+    """
+
+    pattern: re.Pattern[str]
+
+    @classmethod
+    def of(cls, document: str) -> Citations:
+        """Return the references of a document."""
+        kinds = [rf"\s{_FIGURES}", rf"(?:\s|(?<=[.,;:!?])){_NUMBERS}(?:\s?{_NUMBERS})*"]
+        names, numbers = (len(re.findall(kind, document)) >= _FEWEST for kind in (_NAMES, _AT_ONCE))
+        kinds += [rf"\s{_NAMES}"] * names + [_AT_ONCE] * numbers
+        return cls(re.compile(rf"(?:{'|'.join(kinds)})+", re.IGNORECASE))
+
+    def left_out(self, text: str) -> str:
+        """Return a text on one line without its references; the text itself if nothing else is there."""
+
+        def kept(found: re.Match[str]) -> str:
+            return found.group() if _NEEDS.search(text[: found.start()]) else ""
+
+        shown = self.pattern.sub(kept, text)
+        return shown if any(map(str.isalnum, shown)) else text

@@ -1,0 +1,65 @@
+"""References that a summary leaves out, and those that a sentence needs."""
+
+import pytest
+
+from precis_text.citations import Citations
+from precis_text.units import extraction_units
+
+CITING = "(Gray, 1978) (Lee et al., 2001; Kim and Park, 2004a) (Ray, 1999) (Wu & Li, 2011) (Po, 2010)"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("The rate rose [12, 13]. It fell [7].", "The rate rose. It fell."),
+        ("The rate rose [3–5] [9], and fell.", "The rate rose, and fell."),
+        ("Both were found (Fig. 2A).", "Both were found."),
+        ("Both were kept (S3A and S3C Fig).", "Both were kept."),
+        ("They were found (see Supplementary Table S1), which helps.", "They were found, which helps."),
+        ("Der Wert stieg (siehe Abb. 4).", "Der Wert stieg."),
+        ("He moved to Dulwich.[17]", "He moved to Dulwich."),
+        ("He lived in Dulwich,[17][b] and read.", "He lived in Dulwich, and read."),
+        ("Mice sleep (Gray, 1978).", "Mice sleep."),
+        ("Mice sleep (e.g., Lee et al., 2001; Kim and Park, 2004a) at night.", "Mice sleep at night."),
+    ],
+)
+def test_references_are_left_out(text: str, shown: str) -> None:
+    assert Citations.of(CITING).left_out(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See [12].",
+        "The method of [12] is fast.",
+        "Mice sleep, as in (Gray, 1978).",
+        "It rose (Fig. 2d, p = 0.01).",
+        "A (figurative) word, and rooms (tables of wood).",
+        "x[1] is the second value.",
+        "[12]",
+        "He moved there (Paris 1924 to 1926).",
+    ],
+)
+def test_what_a_sentence_needs_and_what_refers_to_nothing_stays(text: str) -> None:
+    assert Citations.of(CITING).left_out(text) == text
+
+
+def test_one_name_with_a_year_is_no_reference() -> None:
+    text = "They won the cup (Paris, 1924)."
+    assert Citations.of(text).left_out(text) == text
+
+
+def test_numbers_behind_words_are_references_where_there_are_several() -> None:
+    article = "Dulwich[17] and Harrow[2] and Cambridge[3] and Greece[4] and London[5]"
+    assert Citations.of(article).left_out(article) == "Dulwich and Harrow and Cambridge and Greece and London"
+    assert Citations.of("The value is rows[3].").left_out("The value is rows[3].") == "The value is rows[3]."
+
+
+def test_units_are_without_references_and_keep_their_places() -> None:
+    document = "The wall moved by eleven centimetres [3]. The quay is safe (Fig. 2)."
+    units = extraction_units(document)
+    assert [unit.text for unit in units] == ["The wall moved by eleven centimetres.", "The quay is safe."]
+    assert [document[unit.start : unit.stop] for unit in units] == [
+        "The wall moved by eleven centimetres [3].",
+        "The quay is safe (Fig. 2).",
+    ]
