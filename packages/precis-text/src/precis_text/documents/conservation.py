@@ -39,42 +39,11 @@ _RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻⁼⁽⁾ⁿ]+")
 _MEETING = re.compile(r"(?<=[a-z])(?=[A-Z\d])|(?<=\d)(?=[A-Za-z])")  # words that elements set side by side
 _INLINE = frozenset(
     [
-        "a",
-        "abbr",
-        "acronym",
-        "b",
-        "bdi",
-        "bdo",
-        "big",
-        "cite",
-        "code",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "ins",
-        "kbd",
-        "mark",
-        "nobr",
-        "q",
-        "rb",
-        "ruby",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "time",
-        "tt",
-        "u",
-        "var",
-        "wbr",
+        "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
+        "i", "ins", "kbd", "mark", "nobr", "q", "rb", "ruby", "s", "samp", "small", "span", "strike", "strong",
+        "sub", "time", "tt", "u", "var", "wbr",
     ]
-)
+)  # fmt: skip
 _SCRIPTS = frozenset(("script", "style", "sup", "msup", "head", "rt", "rp", "annotation"))
 _OFFICE = re.compile(rb"<(?:\w+:)?(\w+)(?:\s[^<>]*)?/?>([^<]*)")
 _OFFICE_PARTS = re.compile(
@@ -84,19 +53,10 @@ _OFFICE_PARTS = re.compile(
 _OFFICE_SPACES = frozenset((b"p", b"tab", b"br", b"tc", b"v"))
 _OFFICE_NO_TEXT = frozenset(
     [
-        b"instrText",
-        b"delInstrText",
-        b"posOffset",
-        b"align",
-        b"pctWidth",
-        b"pctHeight",
-        b"fldData",
-        b"attrName",
-        b"tableStyleId",
-        b"f",
-        b"formatCode",
+        b"instrText", b"delInstrText", b"posOffset", b"align", b"pctWidth", b"pctHeight", b"fldData",
+        b"attrName", b"tableStyleId", b"f", b"formatCode",
     ]
-)
+)  # fmt: skip
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
 _OPEN_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
 _SHEET_PARTS = (
