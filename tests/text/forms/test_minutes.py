@@ -40,6 +40,12 @@ SPANISH = "Ana: El té de la cocina está frío y las galletas se han terminado.
         (ENGLISH, "Bob: ok garden it is."),
         (ENGLISH, "Bob: Okay, so we're going with the sixteenth."),
         (ENGLISH, "Bob: The launch is moved to 2 April."),
+        (ENGLISH, "Bob: All right, then seven from May on."),
+        (ENGLISH, "Bob: Okay, on Friday at the station."),
+        (GERMAN, "Bernd: Der Umzug wird auf den 1. Juli verschoben."),
+        (GERMAN, "Bernd: Passt, um 10 am Bahnhof"),
+        (FRENCH, "Bruno: OK, samedi devant la gare."),
+        (SPANISH, "Berta: Vale, a las dos en la plaza"),
         (GERMAN, "Bernd: Okay, einverstanden, 250 Einladungen."),
         (GERMAN, "Bernd: Ok, also Zug um 10:15"),
         (GERMAN, "Bernd: Wir nehmen die Goethestraße."),
@@ -61,6 +67,7 @@ def test_a_short_sentence_carries_a_decision(before, said):
         (ENGLISH, "Bob: Okay, talk to you then."),
         (ENGLISH, "Bob: Okay, let's think about it."),
         (ENGLISH, "Bob: Okay, agreed?"),
+        (ENGLISH, "Bob: Okay, on the fence, I got two quotes."),
         (ENGLISH, "Bob: We moved to 16 Elm Street."),
         (GERMAN, "Bernd: Gut, dann danke."),
         (FRENCH, "Bruno: D'accord, merci."),
@@ -84,6 +91,11 @@ def test_an_answer_of_courtesy_is_no_decision(before, said):
 )
 def test_what_is_not_agreed_is_an_open_question(before, said):
     assert parts_of(said, before=before) == ["questions"]
+
+
+@pytest.mark.parametrize("said", ["I didn't agree to that, but fine.", "Well, we didn't agree on that."])
+def test_a_protest_is_no_open_question(said):
+    assert parts_of(f"Bob: {said}") == []
 
 
 def test_a_proposal_that_the_reply_objects_to_is_no_decision():
@@ -195,6 +207,8 @@ def test_a_question_on_a_line_of_notes_is_open():
     ("before", "said", "owner"),
     [
         (ENGLISH, "Bob: Ms Weber will ask the bank.", "Ms Weber"),
+        (ENGLISH, "Bob: Rosa asked whether the town could pay; Will is to write to the council.", "Will"),
+        (ENGLISH, "Bob: Mr. Finch will fit it before Easter.", "Mr. Finch"),
         (ENGLISH, "Bob: Mr. Okafor takes care of the insurance.", "Mr. Okafor"),
         (ENGLISH, "Bob: Weber to update the imprint by Friday.", "Weber"),
         (ENGLISH, "Bob: I'm ordering the cake from the baker.", "Bob"),
@@ -237,6 +251,13 @@ def test_a_request_that_is_declined_belongs_to_who_does_it():
     assert lines(asked, "actions") == []
     assert lines(f"{asked}\nCem: I'll do it then.", "actions") == [
         "[turn 1] Ann: Bob, can you get a third quote? (owner: Cem)"
+    ]
+
+
+def test_a_request_to_tell_others_is_an_action():
+    asked = "Ann: Bob, can you tell the staff?\nBob: Yes, I'll talk to them on Monday."
+    assert lines(asked, "actions") == [
+        "[turn 1] Ann: Bob, can you tell the staff? (owner: Bob; due: on Monday)"
     ]
 
 

@@ -154,10 +154,10 @@ def _owner(said: Sequence[Statement], place: int, known: Cues) -> str | None:
         return None
     if known.promises.search(text) and not known.idle.search(text):
         return said[place].speaker
-    for pattern in known.assigned:
-        found = pattern.search(text)
+    clauses = [clause for clause in text.split("; ") if not known.undecided.search(clause)]
+    for found in (pattern.search(clause) for pattern in known.assigned for clause in clauses):
         owner = (found["owner"] or "") if found else ""
-        if found and owner.lower() not in known.nobody and not known.undecided.search(text):
+        if found and owner.lower() not in known.nobody:
             return _speaker(owner, said)
     return None
 
