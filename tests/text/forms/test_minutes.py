@@ -1,11 +1,15 @@
 """Minutes find what short sentences, notes and other languages say, and take nothing else for it."""
 
+import re
+from importlib.resources import files
+
 import pytest
 
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
 from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import formed, make_form
+from precis_text.forms.minutes import PARTS
 from precis_text.length import make_length
 from precis_text.units import extraction_units
 
@@ -318,3 +322,9 @@ def test_labelled_items_are_the_topics():
         "\n\nTop 2: Dach\nDas Dach ist undicht und die Reparatur ist teuer."
     )
     assert lines(text, "topics") == ["Top 1: Sommerfest", "Top 2: Dach"]
+
+
+def test_the_page_of_the_service_names_every_part():
+    page = files("precis").joinpath("server/page/page.js").read_text("utf-8")
+    (names,) = re.findall(r"const PARTS = \{(.*?)\};", page)
+    assert tuple(re.findall(r"(\w+): \"", names)) == PARTS

@@ -176,7 +176,7 @@ def _is_objected(said: Sequence[Statement], place: int, known: Cues) -> bool:
 
 
 def _stays_open(said: Sequence[Statement], place: int, source: ScoredText, known: Cues) -> bool:
-    """Check whether a statement is a question that its reply leaves open, or that nobody answers."""
+    """Check whether a statement is a question that its reply leaves open, or that gets no answer."""
     text, turn = plain(said[place]), said[place].turn
     if not text.endswith("?") or known.idle.search(text):
         return False

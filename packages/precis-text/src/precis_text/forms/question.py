@@ -156,7 +156,7 @@ def _rows(source: ScoredText) -> dict[int, str]:
 def _named_cells(places: Sequence[int], rows: Sequence[Sequence[str]]) -> dict[int, str]:
     """Return the rows of a table with the names of their columns, if the first row has them.
 
-    It has no digits. Two columns may be a list of names and values, unless all values are numbers of one unit.
+    It lacks digits. Two columns may be a list of names and values, unless all values are numbers of one unit.
     """
     names, *others = [[cell.strip(" |") for cell in row] for row in rows]
     is_named = bool(others) and not any(map(str.isdigit, "".join(names)))

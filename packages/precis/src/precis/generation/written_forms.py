@@ -103,12 +103,14 @@ def _ready(source: ScoredText | None, form: Form, length: Length, count: Count) 
         )  # fmt: skip
     asked = asked_of(source, form.about) if form.about else source
     if asked is None:
-        return replace(_summary(source, nothing_about(form.about, source.document), form, count), answered=False)
+        refusal = nothing_about(form.about, source.document)
+        return replace(_summary(source, refusal, form, count), answered=False)
     if isinstance(form, Teaser):
         asked = replace(asked, units=opening(asked))
     elif not form.about:
         return source.document
-    return joined(source.document, [unit for unit in named_rows(asked).units if not (unit.aside or unit.heading)])
+    told = [unit for unit in named_rows(asked).units if not (unit.aside or unit.heading)]
+    return joined(source.document, told)
 
 
 def _summary(source: ScoredText, text: str, form: Form, count: Count) -> Summary:
