@@ -50,6 +50,12 @@ def chosen(*lines: str) -> list[str]:
         "Skip to main content",
         "We use cookies to make this page better.",
         "All rights reserved.",
+        "Anwesend waren Frau Vik und Herr Lee.",
+        "Apologies were: Ann Ode and Ben Lee.",
+        "Thank you very much for the talk yesterday.",
+        "Vielen Dank für das Gespräch gestern.",
+        "Merci beaucoup pour la réunion d'hier.",
+        "Muchas gracias por la reunión de ayer.",
     ],
 )
 def test_what_is_not_a_statement_is_not_chosen(line: str) -> None:
@@ -65,6 +71,8 @@ def test_what_is_not_a_statement_is_not_chosen(line: str) -> None:
         "The browser of the pump house opens in May.",
         "In 2024 it ran for 340 hours, in 2025 for 420, and in 2026 for 510.",
         "Return the form by Monday.",
+        "Thanks to the new pump, the village has water.",
+        "Present at the start were nine members of the club.",
         "If the level rises, then the pump stops by itself.",
         "Copyright law protects the plan of the pump.",
         "The club thanks Ann Ode (ann@club.example) for the plan of the pump.",

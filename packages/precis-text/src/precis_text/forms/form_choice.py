@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict, get_args
 
 from precis_text.config import nearest
 from precis_text.errors import UserError
 from precis_text.forms.form import Count, Form, FormLine, FormType, ScoredText, fitted
+from precis_text.forms.meeting_cues import cues_of
 from precis_text.forms.minutes import Minutes
 from precis_text.forms.outline import Outline
-from precis_text.forms.question import asked_of
+from precis_text.forms.question import CELLS, asked_of, named_rows
 from precis_text.forms.short_forms import Headline, KeyPoints, Paragraph, Teaser, Tldr
 from precis_text.length import Length
 
@@ -96,11 +97,15 @@ def formed(form: Form, source: ScoredText, length: Length, count: Count) -> Form
     own = form.length(length)
     lines = [] if asked is None else form.lines(asked, own)
     if asked is None or (form.about and not lines):
-        return Formed(nothing_about(form.about), (), answered=False)
-    kept, text = fitted(form, lines, source, own, count)
+        return Formed(nothing_about(form.about, source.document), (), answered=False)
+    if form.about:
+        asked = named_rows(asked)
+        rows = {unit.start: unit.text for unit in asked.units if CELLS in unit.text}
+        lines = [replace(line, shown=rows.get(line.start, line.shown)) for line in lines]
+    kept, text = fitted(form, lines, asked, own, count)
     return Formed(text.text, tuple(kept), text.finished)
 
 
-def nothing_about(question: str) -> str:
-    """Return the summary of a document that does not answer a question. No length cuts it."""
-    return f'The document says nothing about "{question}".'
+def nothing_about(question: str, document: str) -> str:
+    """Return the summary of a document that does not answer a question, in its language. No length cuts it."""
+    return cues_of(document).labels["nothing"].format(question=question)

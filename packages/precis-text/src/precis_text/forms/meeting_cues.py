@@ -6,10 +6,14 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
+from precis_text.language import language_of
 from precis_text.words import unicode_words
+
+_DEFAULT = "en"
+_LETTERS = 4000  # characters by which the language is detected
 
 
 @dataclass(frozen=True)
@@ -19,12 +23,18 @@ class Cues:
     labels: Mapping[str, str]
     decisions: re.Pattern[str]
     undecided: re.Pattern[str]
+    objects: re.Pattern[str]
     promises: re.Pattern[str]
     requests: re.Pattern[str]
     idle: re.Pattern[str]
     open: re.Pattern[str]
+    hours: re.Pattern[str]
+    asks: re.Pattern[str]
+    greets: re.Pattern[str]
+    next: re.Pattern[str]
     topics: re.Pattern[str]
     accepts: re.Pattern[str]
+    declines: re.Pattern[str]
     unknown: re.Pattern[str]
     assigned: Sequence[re.Pattern[str]]
     due: Sequence[re.Pattern[str]]
@@ -32,28 +42,53 @@ class Cues:
     proposals: re.Pattern[str]
     tasks: re.Pattern[str]
     hollow: frozenset[str]
+    nobody: frozenset[str]
 
     def is_hollow(self, text: str) -> bool:
         """Check whether a statement lacks content of its own, such as "Good, then that is decided."."""
         return self.hollow.issuperset(unicode_words(text.replace("'", " ")))
 
 
+def cues_of(document: str) -> Cues:
+    """Return the words of a document's language, else the English ones."""
+    return _cues_of_text(document[:_LETTERS])
+
+
+@lru_cache(maxsize=16)
+def _cues_of_text(text: str) -> Cues:
+    code = language_of(text) or _DEFAULT
+    if code == "cyrillic" and "ы" in text and "і" not in text:
+        code = "ru"
+    return _cues_by_code().get(code, _cues_by_code()[_DEFAULT])
+
+
 @cache
-def cues() -> Mapping[str, Cues]:
-    """Load the languages that have words for minutes, by code."""
+def _cues_by_code() -> Mapping[str, Cues]:
+    """Load the languages that have labels, by code; those without patterns of their own have the English ones."""
     table = tomllib.loads(files(__package__).joinpath("minutes.toml").read_text("utf-8"))
-    return {code: _cues(record) for code, record in table.items()}
+    return {code: _cues(table[_DEFAULT] | record) for code, record in table.items()}
 
 
 def _cues(record: Mapping[str, object]) -> Cues:
     made: dict[str, object] = {"labels": record["labels"]}
-    for name in ("decisions", "undecided", "promises", "requests", "idle", "open", "topics"):
+    for name in ("decisions", "undecided", "promises", "requests", "idle", "open", "hours", "next", "topics"):
         made[name] = _pattern("|".join(f"(?:{each})" for each in _texts(record[name])))
-    for name in ("accepts", "unknown", "agrees", "proposals", "tasks"):
+    for name in (
+        "objects",
+        "accepts",
+        "declines",
+        "asks",
+        "greets",
+        "unknown",
+        "agrees",
+        "proposals",
+        "tasks",
+    ):
         made[name] = _pattern(str(record[name]))
     for name in ("assigned", "due"):
         made[name] = [_pattern(each) for each in _texts(record[name])]
-    made["hollow"] = frozenset(str(record["hollow"]).split())
+    for name in ("hollow", "nobody"):
+        made[name] = frozenset(str(record[name]).split())
     return Cues(**made)  # type: ignore[arg-type]
 
 

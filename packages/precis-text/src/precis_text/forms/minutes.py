@@ -1,4 +1,4 @@
-"""The minutes of a meeting: topics, decisions, actions and open questions, each with its place.
+"""The minutes of a meeting: topics, decisions, actions, open questions and the next date, each with its place.
 
 `minutes.toml` lists the words by which each language says them. Every line is a sentence of the meeting; an owner or a
 date is named only if the meeting names it.
@@ -6,28 +6,27 @@ date is named only if the meeting names it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import ClassVar, final
 
 from precis_text.forms.assents import Assent, assents_of
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
-from precis_text.forms.meeting_cues import Cues, cues
+from precis_text.forms.meeting_cues import Cues, cues_of
 from precis_text.forms.outline import section_line, sections_of
-from precis_text.forms.statements import Statement, plain, reply_to, statements_of
-from precis_text.language import language_of
+from precis_text.forms.short_forms import line_of
+from precis_text.forms.statements import Statement, plain, replies_to, statements_of
 from precis_text.length import Length
+from precis_text.words import unicode_words
 
-PARTS = ("topics", "decisions", "actions", "questions")
-_WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "topics": 1.0}
-_DEFAULT = "en"
+PARTS = ("topics", "decisions", "actions", "questions", "next")
+_WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topics": 1.0}
 _MOST_TOPICS = 6  # without headings and without words that open a topic
-_FEWEST_WORDS = 3
-_LETTERS = 4000  # characters by which the language is detected
-_NO_OWNERS = frozenset([
-    "it", "that", "this", "there", "what", "who", "we", "they", "he", "she", "you", "i", "everyone", "nobody",
-    "somebody", "someone", "anybody", "anyone", "one",
-])  # fmt: skip
+_FEWEST_WORDS = 2
+_SHORT_QUESTION = 15  # words of a question in notes without turns
+_RELATED = 5  # least letters of a word by which a later statement answers a question
+_LATER = 6  # statements after the reply that may do so
 
 
 @final
@@ -39,7 +38,7 @@ class Minutes(Form):
 
     def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
         """Return the lines of each part, in the order of the document."""
-        known = _language(source)
+        known = cues_of(source.document)
         said = statements_of(source)
         replies = _accepting(said, known)
         assents = assents_of(said, known, taken={*replies, *replies.values()})
@@ -52,11 +51,13 @@ class Minutes(Form):
                 or _agreed(said, place, source, known, assents)
             )
         ]
-        return sorted([*_topics(said, source, known), *found], key=lambda line: PARTS.index(line.part))
+        told = {(line.start, line.stop) for line in found}
+        topics = [line for line in _topics(said, source, known) if not _is_left_out(line, told, known)]
+        return sorted([*topics, *found], key=lambda line: PARTS.index(line.part))
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return the parts under their labels; a part without lines is left out."""
-        labels = _language(source).labels
+        labels = cues_of(source.document).labels
         parts = []
         for part in PARTS:
             own = [f"- {line.shown}" for line in lines if line.part == part]
@@ -65,8 +66,10 @@ class Minutes(Form):
         return "\n\n".join(parts)
 
 
-def _language(source: ScoredText) -> Cues:
-    return cues().get(language_of(source.document[:_LETTERS]) or _DEFAULT, cues()[_DEFAULT])
+def _is_left_out(topic: FormLine, told: Collection[tuple[int, int]], known: Cues) -> bool:
+    """Check whether a topic without a heading holds a line of another part, or a greeting."""
+    holds = any(topic.start <= start and stop <= topic.stop for start, stop in told)
+    return not topic.heading and (holds or known.greets.search(topic.shown.rpartition(": ")[2]) is not None)
 
 
 def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
@@ -75,8 +78,9 @@ def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
     for place, statement in enumerate(said):
         text = plain(statement)
         if known.requests.search(text) and not known.idle.search(text):
-            reply = reply_to(said, place)
-            if reply is not None and known.accepts.search(plain(said[reply])):
+            reply = next(iter(replies_to(said, place)), None)
+            answer = "" if reply is None else plain(said[reply])
+            if reply is not None and known.accepts.search(answer) and not known.declines.search(answer):
                 found[place] = reply
     return found
 
@@ -92,13 +96,16 @@ def _line(
     statement = plain(said[place])
     if len(statement.split()) < _FEWEST_WORDS or known.is_hollow(statement):
         return None
-    if known.open.search(statement) or _stays_open(said, place, known):
+    if known.next.search(_headed(said, place, source)) and not statement.endswith("?"):
+        return _shown(said[place], "next", source)
+    if known.open.search(known.hours.sub("", statement)) or _stays_open(said, place, source, known):
         return _shown(said[place], "questions", source)
-    owner = said[replies[place]].speaker if place in replies else _owner(said[place], known)
+    owner = said[replies[place]].speaker if place in replies else _owner(said, place, known)
     if owner is not None:
-        answer = plain(said[replies[place]]) if place in replies else ""
+        answer = _turn(said, replies[place]) if place in replies else ""
         return _shown(said[place], "actions", source, owner=owner, due=_due(statement, answer, known))
-    if known.decisions.search(statement) and not known.undecided.search(statement):
+    is_decided = known.decisions.search(statement) and not known.undecided.search(statement)
+    if is_decided and not _is_objected(said, place, known):
         return _shown(said[place], "decisions", source)
     return None
 
@@ -128,27 +135,71 @@ def _due(request: str, answer: str, known: Cues) -> str:
     return next((found["due"] for found in dates if found), "")
 
 
-def _owner(statement: Statement, known: Cues) -> str | None:
+def _turn(said: Sequence[Statement], place: int) -> str:
+    """Return a statement with the rest of its turn."""
+    turn = takewhile(lambda each: each.turn == said[place].turn, said[place : place + _LATER])
+    return " ".join(map(plain, turn))
+
+
+def _headed(said: Sequence[Statement], place: int, source: ScoredText) -> str:
+    """Return a statement after the heading above it, which says what "22 March, 10:00" is."""
+    above = source.units[said[place].unit - 1] if said[place].unit else None
+    return f"{above.text}: {plain(said[place])}" if above and above.heading else plain(said[place])
+
+
+def _owner(said: Sequence[Statement], place: int, known: Cues) -> str | None:
     """Return who does what a statement promises or assigns, "" if that is unknown; None if it does neither."""
-    text = plain(statement)
+    text = plain(said[place])
     if text.endswith("?"):
         return None
     if known.promises.search(text) and not known.idle.search(text):
-        return statement.speaker
-    for pattern in known.assigned:
-        found = pattern.search(text)
+        return said[place].speaker
+    clauses = [clause for clause in text.split("; ") if not known.undecided.search(clause)]
+    for found in (pattern.search(clause) for pattern in known.assigned for clause in clauses):
         owner = (found["owner"] or "") if found else ""
-        if found and owner.lower() not in _NO_OWNERS and not known.undecided.search(text):
-            return owner
+        if found and owner.lower() not in known.nobody:
+            return _speaker(owner, said)
     return None
 
 
-def _stays_open(said: Sequence[Statement], place: int, known: Cues) -> bool:
-    """Check whether a statement is a question whose reply leaves it open."""
-    if not plain(said[place]).endswith("?"):
+def _speaker(owner: str, said: Sequence[Statement]) -> str:
+    """Return the speaker that an owner names by a part of the name, else the owner."""
+    names = {each.speaker for each in said if owner and owner.split()[-1] in each.speaker.split()}
+    return names.pop() if len(names) == 1 else owner
+
+
+def _is_objected(said: Sequence[Statement], place: int, known: Cues) -> bool:
+    """Check whether the reply to a proposal objects to it."""
+    replies = replies_to(said, place)
+    is_proposal = known.proposals.search(plain(said[place])) is not None
+    return is_proposal and bool(replies) and known.objects.search(plain(said[replies[0]])) is not None
+
+
+def _stays_open(said: Sequence[Statement], place: int, source: ScoredText, known: Cues) -> bool:
+    """Check whether a statement is a question that its reply leaves open, or that gets no answer."""
+    text, turn = plain(said[place]), said[place].turn
+    if not text.endswith("?") or known.idle.search(text):
         return False
-    reply = reply_to(said, place)
-    return reply is not None and known.unknown.search(plain(said[reply])) is not None
+    if not turn:  # notes: a line that is a question has no answer on it
+        ends_line = source.document[said[place].stop : said[place].stop + 1] in ("", "\n")
+        return ends_line and len(text.split()) <= _SHORT_QUESTION
+    replies = replies_to(said, place)
+    if any(known.unknown.search(plain(said[reply])) for reply in replies):
+        return True
+    if not known.asks.search(text) or (place + 1 < len(said) and not replies):
+        return False
+    return not replies or _changes_subject(said, place, replies[0], known)
+
+
+def _changes_subject(said: Sequence[Statement], place: int, reply: int, known: Cues) -> bool:
+    """Check whether the reply to a question is another question, and no later statement has a word of the first."""
+    text = plain(said[reply])
+    evades = (known.asks, known.requests, known.topics, known.next)
+    if not any(pattern.search(text) for pattern in evades):
+        return False
+    words = {word for word in unicode_words(plain(said[place])) if len(word) >= _RELATED}
+    later = said[reply : reply + _LATER]
+    return not any(words & {*unicode_words(plain(each))} for each in later if not plain(each).endswith("?"))
 
 
 def _topics(said: Sequence[Statement], source: ScoredText, known: Cues) -> list[FormLine]:
@@ -157,6 +208,9 @@ def _topics(said: Sequence[Statement], source: ScoredText, known: Cues) -> list[
     if any(section.heading for section in sections):
         lines = [section_line(source, section) for section in sections if section.heading]
         return [_topic(line, line.heading) for line in lines if line is not None and (line.worth or not said)]
+    labelled = [unit for unit in source.units if unit.aside and known.topics.search(unit.text)]
+    if labelled:
+        return [_topic(line_of(source, unit, shown=unit.text, worth=0.5), unit.text) for unit in labelled]
     opened = [each for each in said if known.topics.search(plain(each))]
     if opened:
         return [_shown(statement, "topics", source) for statement in opened]
@@ -178,10 +232,11 @@ def _shown(
     statement: Statement, part: str, source: ScoredText, *, owner: str = "", due: str = "", agreed: str = ""
 ) -> FormLine:
     """Return a statement as a line: time or turn, speaker, and who agreed, or the owner and date of an action."""
-    where = statement.time or (f"turn {statement.turn}" if statement.turn else "")
+    labels = cues_of(source.document).labels
+    where = statement.time or (f"{labels['turn']} {statement.turn}" if statement.turn else "")
     who = f"{statement.speaker}: " if statement.speaker else ""
-    told = (owner and f"owner: {owner}", due and f"due: {due}", agreed and f"agreed: {agreed}")
-    facts = [fact for fact in told if fact]
+    told = {"owner": owner, "due": due, "agreed": agreed}
+    facts = [f"{labels[name]}: {value}" for name, value in told.items() if value]
     stamp, known = f"[{where}] " if where else "", f" ({'; '.join(facts)})" if facts else ""
     return FormLine(
         f"{stamp}{who}{statement.text}{known}",

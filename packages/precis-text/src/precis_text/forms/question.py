@@ -7,9 +7,11 @@ absence shows. A unit's neighbours share its relevance, since an answer rarely r
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from precis_text.back_references import has_back_reference
 from precis_text.forms.form import ScoredText
@@ -20,12 +22,26 @@ _SATURATION, _BY_LENGTH = 1.2, 0.75  # k1 and b of BM25
 _BEFORE, _AFTER = 0.4, 0.2  # shares of a unit's relevance that the next and the previous one get
 _PREFIX = 6  # letters of a word that are compared, in a language without a stemmer
 _RELEVANT = 0.3  # least relevance of a unit that may be chosen, relative to the best
+_RELEVANT_ROW = 0.75  # the same for a row of a table, whose neighbours have the same names of columns
+CELLS = " | "  # between the cells of a row
+# Endings of verbs that the stemmers keep, and the least letters before them; without a stemmer, the sixth letter
+_ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
+_DIGITS = re.compile(r"[\d.,\s]+")
+_PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
+_PRICES = re.compile(
+    r"\b(?:cost(?:s|ing)?|prices?|priced|fees?|kosten?|kostete?n?|gekostet|preise?|gebühr(?:en)?|coût\w*|prix|tarifs?|"
+    r"cuestan?|costó|costar\w*|costo|precios?)\b", re.IGNORECASE
+)  # fmt: skip
+_AMOUNTS = re.compile(
+    r"[$€£¥]\s?\d[\d.,]*|\d[\d.,]*\s?(?:[$€£¥]|(?:eur|euros?|usd|dollars?|gbp|pounds?|chf|francs?|franken|kronen|"
+    r"crowns?|dólares|pesos|zł|kč)\b)", re.IGNORECASE
+)  # fmt: skip
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
 # Words of questions about documents in general.
 _GENERAL = """
 say says said tell document text meeting talk talked discuss discussed discussion discussions summarize summary describe
-think thought about question
+think thought about question many much viel viele vielen combien cuánto cuánta cuántos cuántas quanto quanti quante
 """
 _ASKING = frozenset(_GENERAL.split())
 
@@ -43,35 +59,41 @@ class Match:
     held: float
 
 
-def match(question: str, texts: Sequence[str]) -> Match:
+def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Match:
     """Compare a question with the units of a document.
 
     Args:
         texts: the units, in order.
+        rows: the places of those that are rows of tables, which share nothing with their neighbours.
     """
-    language = languages().get(language_of(" ".join(texts)[:4000]) or "")
+    code = language_of(" ".join(texts)[:4000]) or language_of(question)  # a table shows none
+    language = languages().get(code or "")
     asked = {*_terms(question, language)}
-    units = [Counter(_terms(text, language)) for text in texts]
+    said = [_terms(text, language) for text in texts]
+    known = {term for terms in said for term in terms}
+    forms = {
+        form: term for term in asked - known for form in known - asked if _inflects(term, form, language)
+    }
+    units = [Counter(forms.get(term, term) for term in terms) for terms in said]
     sizes = [unit.total() for unit in units]
     mean = max(1.0, sum(sizes) / max(1, len(sizes)))
     weights = {term: _rarity(sum(term in unit for unit in units), len(units)) for term in asked}
     total = sum(weights.values())
     if not total:
         return Match([0.0] * len(units), 0.0)
+    room = [_SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * size / mean) for size in sizes]
     own = [
         sum(
-            weights[term]
-            * unit[term]
-            * (_SATURATION + 1)
-            / (unit[term] + _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * size / mean))
+            weights[term] * unit[term] * (_SATURATION + 1) / (unit[term] + more)
             for term in asked & unit.keys()
         )
-        for unit, size in zip(units, sizes, strict=True)
+        for unit, more in zip(units, room, strict=True)
     ]
     held = max((sum(weights[term] for term in asked & unit.keys()) for unit in units), default=0.0) / total
+    given = [0.0 if place in rows else each for place, each in enumerate(own)]
     shared = [
         here + _BEFORE * before + _AFTER * after
-        for here, before, after in zip(own, [0.0, *own[:-1]], [*own[1:], 0.0], strict=True)
+        for here, before, after in zip(own, [0.0, *given[:-1]], [*given[1:], 0.0], strict=True)
     ]
     return Match(shared, held)
 
@@ -79,30 +101,91 @@ def match(question: str, texts: Sequence[str]) -> Match:
 def asked_of(source: ScoredText, question: str) -> ScoredText | None:
     """Return a document whose scores answer a question; None if it says nothing about it.
 
-    Units without relevance become asides, which no form chooses, unless a relevant one points to them.
+    Units without relevance become asides, which no form chooses, unless a relevant one points to them. Rows of tables
+    are not asides here (see `named_rows`).
     """
-    found = match(question, [unit.text for unit in source.units])
-    best = max(
-        (
-            score
-            for score, unit in zip(found.relevance, source.units, strict=True)
-            if not (unit.heading or unit.aside)
-        ),
-        default=0.0,
-    )
+    rows = _rows(source)
+    read = [
+        replace(unit, heading=False, aside=False) if place in rows else unit
+        for place, unit in enumerate(source.units)
+    ]
+    cells = {place for place, unit in enumerate(read) if CELLS in unit.text}
+    found = match(question, [rows.get(place, unit.text) for place, unit in enumerate(read)], cells)
+    told = (place for place, unit in enumerate(read) if not (unit.heading or unit.aside))
+    best = max((found.relevance[place] for place in told), default=0.0)
     if found.held < LEAST or not best:
         return None
     scores = [
         relevance / best * (1 + score) / 2
         for relevance, score in zip(found.relevance, source.scores, strict=True)
     ]
-    relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= _RELEVANT * best}
-    relevant |= {place - 1 for place in relevant if has_back_reference(source.units[place].text)}
+    least = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(read))]
+    relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= least[place]}
+    relevant |= {place - 1 for place in relevant if has_back_reference(read[place].text)}
     units = [
         replace(unit, answers=score == best) if place in relevant else replace(unit, aside=True)
-        for place, (unit, score) in enumerate(zip(source.units, found.relevance, strict=True))
+        for place, (unit, score) in enumerate(zip(read, found.relevance, strict=True))
     ]
     return replace(source, units=units, scores=[min(1.0, score) for score in scores])
+
+
+def named_rows(source: ScoredText) -> ScoredText:
+    """Return a document in which each row of a table names the column of each cell, as a reader needs it."""
+    rows = _rows(source)
+    units = [replace(unit, text=rows.get(place, unit.text)) for place, unit in enumerate(source.units)]
+    return replace(source, units=units)
+
+
+def _rows(source: ScoredText) -> dict[int, str]:
+    """Return the text of each row of a table, without those that name the columns."""
+    tables: list[list[int]] = []
+    for place, unit in enumerate(source.units):
+        if CELLS not in unit.text or unit.speaker:
+            continue
+        before = source.units[tables[-1][-1]].stop if tables else 0
+        if tables and source.document[before : unit.start].strip(" ") == "\n":
+            tables[-1].append(place)
+        else:
+            tables.append([place])
+    found: dict[int, str] = {}
+    for table in tables:
+        found |= _named_cells(table, [source.units[place].text.split(CELLS) for place in table])
+    return found
+
+
+def _named_cells(places: Sequence[int], rows: Sequence[Sequence[str]]) -> dict[int, str]:
+    """Return the rows of a table with the names of their columns, if the first row has them.
+
+    It lacks digits. Two columns may be a list of names and values, unless all values are numbers of one unit.
+    """
+    names, *others = [[cell.strip(" |") for cell in row] for row in rows]
+    is_named = bool(others) and not any(map(str.isdigit, "".join(names)))
+    if len(names) == 2:
+        values = [row[-1] for row in others]
+        is_number = all(any(map(str.isdigit, value)) for value in values)
+        is_named = is_named and is_number and len({_DIGITS.sub("", value) for value in values}) == 1
+    if not is_named:
+        return {place: CELLS.join(row) for place, row in zip(places, [names, *others], strict=True)}
+    shown = (
+        CELLS.join(
+            f"{name}: {cell}" if name else cell
+            for name, cell in zip_longest(names, row[: len(names)], fillvalue="")
+            if cell
+        )
+        + "".join(f"{CELLS}{cell}" for cell in row[len(names) :])
+        for row in others
+    )
+    return dict(zip(places[1:], shown, strict=True))
+
+
+def _inflects(term: str, form: str, language: Language | None) -> bool:
+    """Check whether two stems differ only in an ending that belongs to the form of a verb."""
+    short, long = sorted((term, form), key=len)
+    code = language.code if language else ""
+    if code not in _ENDINGS or not long.startswith(short):
+        return False
+    least, ending = _ENDINGS[code]
+    return len(short) >= least and ending.fullmatch(long[len(short) :]) is not None
 
 
 def _rarity(units_with_it: int, units: int) -> float:
@@ -111,8 +194,12 @@ def _rarity(units_with_it: int, units: int) -> float:
 
 
 def _terms(text: str, language: Language | None) -> list[str]:
-    """Return the stems of the words with content."""
+    """Return the stems of the words with content; prices, and words that ask for them, are one term."""
+    text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", text))
     words = [word for word in unicode_words(text) if word not in _ASKING]
     if language is None:
         return [word[:_PREFIX] for word in words]
-    return [language.stem(word) for word in words if word not in language.function and len(word) > 1]
+    stems = [language.stem(word) for word in words if word not in language.function and len(word) > 1]
+    if language.code == "es":  # "cuesta", as "costará"
+        return [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
+    return [stem[2:] if language.code == "de" and _PARTICIPLE.match(stem) else stem for stem in stems]

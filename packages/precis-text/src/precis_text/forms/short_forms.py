@@ -11,7 +11,8 @@ from typing import ClassVar, final
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import asks, is_part
-from precis_text.forms.form import Form, FormLine, FormType, ScoredText
+from precis_text.exchanges import is_courtesy
+from precis_text.forms.form import ITEM_MARK, Form, FormLine, FormType, ScoredText
 from precis_text.length import Length, Sentences, Words
 from precis_text.selection import choose, joined, shown_texts
 from precis_text.units import TextUnit
@@ -23,6 +24,8 @@ _CLOSINGS = re.compile(
 )
 _SECOND = 0.5  # least worth of the second sentence of a tldr, relative to the first
 _ENOUGH = 8  # words of a first sentence that may stand alone
+_POINTS, _LONGER = 3, (400, 2000, 8000)  # points of a short document; words beyond which there are two more
+_MORE, _MOST_WORDS = 1.25, 400  # steps to a longer list, and where they end
 _TEASER = 50  # words of a teaser without a requested length
 _OPENING = 0.35  # share of the units that a teaser may use
 _FEWEST_OPENING = 2  # units of a short document that a teaser may use
@@ -105,18 +108,31 @@ class Tldr(Form):
 @final
 @dataclass(frozen=True, kw_only=True)
 class KeyPoints(Form):
-    """A list of the best units, in the order of the document, each of them whole."""
+    """A list of the best units, in the order of the document, each of them whole.
+
+    Without a length there are at least 3 points, and 5, 7 or 9 of a long document, but at most a third of its units.
+    """
 
     name: ClassVar[FormType] = "key-points"
 
     def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
         """Return the chosen units; each names its speaker if it has one."""
+        lines = chosen_lines(source, length)
+        while length.cap is None and len(lines) < self._fewest(source) and source.words < _MOST_WORDS:
+            source = replace(source, words=_MORE * source.words)
+            lines = chosen_lines(source, length)
         return [
             replace(line, shown=f"{line.speaker}: {line.shown}")
             if line.speaker and not line.shown.startswith(f"{line.speaker}:")
-            else line
-            for line in chosen_lines(source, length)
+            else replace(line, shown=ITEM_MARK.sub("", line.shown))
+            for line in lines
         ]
+
+    def _fewest(self, source: ScoredText) -> int:
+        told = [unit for unit in source.units if not (unit.heading or unit.aside)]
+        words = sum(length_in_words(unit.text) for unit in told)
+        points = _POINTS + 2 * sum(words > longer for longer in _LONGER)
+        return 0 if self.about else min(points, len(told) // 3)
 
 
 @final
@@ -159,8 +175,12 @@ class Teaser(Form):
 
 
 def opening(source: ScoredText) -> list[TextUnit]:
-    """Return the units, with all but the opening as asides, and conclusions in it too."""
-    body = [place for place, unit in enumerate(source.units) if not (unit.heading or unit.aside)]
+    """Return the units, with all but the opening as asides, and conclusions and greetings in it too."""
+    body = [
+        place
+        for place, unit in enumerate(source.units)
+        if not (unit.heading or unit.aside or is_courtesy(unit))
+    ]
     first = body[: max(_FEWEST_OPENING, int(_OPENING * len(body)))]
     kept = {place for place in first if not _CLOSINGS.search(source.units[place].text)} or {*body[:1]}
     return [unit if place in kept else replace(unit, aside=True) for place, unit in enumerate(source.units)]
@@ -169,7 +189,7 @@ def opening(source: ScoredText) -> list[TextUnit]:
 def _title(source: ScoredText) -> TextUnit | None:
     """Return the title, if the rest of the document has most of its longer words."""
     for place, unit in enumerate(source.units[:_TITLE_PLACES]):
-        if not unit.heading or len(unit.text.split()) not in _TITLE_WORDS:
+        if not unit.heading or unit.aside or len(unit.text.split()) not in _TITLE_WORDS:
             continue
         words = {word for word in unicode_words(unit.text) if len(word) > 3}
         rest = {word for other in source.units[place + 1 :] for word in unicode_words(other.text)}
@@ -182,7 +202,7 @@ def _headlines(source: ScoredText) -> list[FormLine]:
     """Return the units that may be a headline: good ones that do not refer back to others, or the best one."""
     (best,) = chosen_lines(source, Length(cap=Sentences(count=1)))[:1]
     found = [
-        line_of(source, unit, shown=shown_texts([unit])[0], worth=score)
+        line_of(source, unit, shown=ITEM_MARK.sub("", shown_texts([unit])[0]), worth=score)
         for unit, score in zip(source.units, source.scores, strict=True)
         if score >= _GOOD * best.worth
         if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or has_back_reference(unit.text))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import dropwhile, groupby, pairwise
 
 from precis_text.control_characters import unit_starts
-from precis_text.forms.form import ScoredText
+from precis_text.forms.form import ITEM_MARK, ScoredText
 from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import turns_of
@@ -80,7 +80,7 @@ def _sentences(document: str, start: int, stop: int, pauses: Pauses | None) -> I
     sentences = split_sentences(body)
     begins = [*unit_starts(body, sentences), len(body)]
     for sentence, (begin, end) in zip(sentences, pairwise(begins), strict=True):
-        text = visible(" ".join(sentence.split()))
+        text = ITEM_MARK.sub("", visible(" ".join(sentence.split())))
         text = text if pauses is None else pauses.left_out(text)
         if text:
             yield text, start + begin, start + begin + len(body[begin:end].rstrip())
@@ -91,9 +91,9 @@ def plain(statement: Statement) -> str:
     return statement.text.replace("’", "'")
 
 
-def reply_to(said: Sequence[Statement], place: int) -> int | None:
-    """Return the index of the next turn's first statement, if another person says it."""
-    for other in range(place + 1, len(said)):
-        if said[other].turn != said[place].turn:
-            return other if said[other].speaker != said[place].speaker else None
-    return None
+def replies_to(said: Sequence[Statement], place: int) -> list[int]:
+    """Return the indices of the next turn's statements; none if the same person says them."""
+    later = dropwhile(lambda other: said[other].turn == said[place].turn, range(place, len(said)))
+    turns = groupby(later, key=lambda other: said[other].turn)
+    _, replies = next(turns, (0, iter(())))
+    return [other for other in replies if said[other].speaker != said[place].speaker]

@@ -21,7 +21,7 @@ from precis_text.forms.form import Count, Form, FormLine, ScoredText, fitted
 from precis_text.forms.form_choice import formed, nothing_about
 from precis_text.forms.minutes import Minutes
 from precis_text.forms.outline import Outline
-from precis_text.forms.question import asked_of
+from precis_text.forms.question import asked_of, named_rows
 from precis_text.forms.short_forms import Headline, KeyPoints, Teaser, opening
 from precis_text.length import Length, Sentences
 from precis_text.selection import joined
@@ -103,12 +103,14 @@ def _ready(source: ScoredText | None, form: Form, length: Length, count: Count) 
         )  # fmt: skip
     asked = asked_of(source, form.about) if form.about else source
     if asked is None:
-        return replace(_summary(source, nothing_about(form.about), form, count), answered=False)
+        refusal = nothing_about(form.about, source.document)
+        return replace(_summary(source, refusal, form, count), answered=False)
     if isinstance(form, Teaser):
         asked = replace(asked, units=opening(asked))
     elif not form.about:
         return source.document
-    return joined(source.document, [unit for unit in asked.units if not (unit.aside or unit.heading)])
+    told = [unit for unit in named_rows(asked).units if not (unit.aside or unit.heading)]
+    return joined(source.document, told)
 
 
 def _summary(source: ScoredText, text: str, form: Form, count: Count) -> Summary:

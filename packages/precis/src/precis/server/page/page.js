@@ -12,7 +12,7 @@ const STORE = "precis-history", MOST = 20, LONGEST_KEPT = 100000;
 const METHODS = { extract: "choose sentences", abstract: "write" };
 const MADE = { extract: "chosen sentences", abstract: "written summary" };
 const DOES = { extract: "This server's model chooses sentences of the document.", abstract: "This server's model writes the summary." };
-const PARTS = { topics: "Topics", decisions: "Decisions", actions: "Actions", questions: "Open questions" };
+const PARTS = { topics: "Topics", decisions: "Decisions", actions: "Actions", questions: "Open questions", next: "Next meeting" };
 const RANGES = { words: [10, 400, 10, 80], sentences: [1, 20, 1, 3] };
 // source: the summarized text
 const state = { facts: null, abort: null, results: [], source: "", clock: 0, opening: null };

@@ -1,0 +1,330 @@
+"""Minutes find what short sentences, notes and other languages say, and take nothing else for it."""
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from precis_text.documents.passages import Passages
+from precis_text.documents.reader import read_content
+from precis_text.forms.form import ScoredText
+from precis_text.forms.form_choice import formed, make_form
+from precis_text.forms.minutes import PARTS
+from precis_text.length import make_length
+from precis_text.units import extraction_units
+
+
+def minutes(document):
+    passages = document if isinstance(document, Passages) else Passages(document)
+    units = extraction_units(passages.text)
+    source = ScoredText(passages, units, [1] * len(units), [0.5] * len(units), 100.0)
+    return formed(make_form(type="minutes"), source, make_length(), len)
+
+
+def lines(document, part):
+    return [line.shown for line in minutes(document).lines if line.part == part]
+
+
+def parts_of(said, *, before="Ann: The tea is cold.", after="Cem: Hm, the tea."):
+    return [line.part for line in minutes(f"{before}\n{said}\n{after}").lines if line.part != "topics"]
+
+
+ENGLISH = "Ann: The tea in the kitchen is cold and the cake is gone."
+GERMAN = "Anna: Der Tee in der Küche ist kalt und die Kekse sind alle."
+FRENCH = "Anne: Le thé dans la cuisine est froid et les gâteaux sont finis."
+SPANISH = "Ana: El té de la cocina está frío y las galletas se han terminado."
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (ENGLISH, "Bob: Okay, agreed, 250 invitations."),
+        (ENGLISH, "Bob: agreed, garden"),
+        (ENGLISH, "Bob: Fine, black stands then."),
+        (ENGLISH, "Bob: ok garden it is."),
+        (ENGLISH, "Bob: Okay, so we're going with the sixteenth."),
+        (ENGLISH, "Bob: The launch is moved to 2 April."),
+        (ENGLISH, "Bob: All right, then seven from May on."),
+        (ENGLISH, "Bob: Okay, on Friday at the station."),
+        (GERMAN, "Bernd: Der Umzug wird auf den 1. Juli verschoben."),
+        (GERMAN, "Bernd: Passt, um 10 am Bahnhof"),
+        (FRENCH, "Bruno: OK, samedi devant la gare."),
+        (SPANISH, "Berta: Vale, a las dos en la plaza"),
+        (GERMAN, "Bernd: Okay, einverstanden, 250 Einladungen."),
+        (GERMAN, "Bernd: Ok, also Zug um 10:15"),
+        (GERMAN, "Bernd: Wir nehmen die Goethestraße."),
+        (FRENCH, "Bruno: D'accord, 250 invitations."),
+        (SPANISH, "Berta: De acuerdo, 250 invitaciones."),
+        (SPANISH, "Berta: Entonces alquilamos la carpa grande."),
+    ],
+)
+def test_a_short_sentence_carries_a_decision(before, said):
+    assert parts_of(said, before=before) == ["decisions"]
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (ENGLISH, "Bob: Agreed, thanks."),
+        (ENGLISH, "Bob: Agreed, but who pays?"),
+        (ENGLISH, "Bob: Okay, see you then."),
+        (ENGLISH, "Bob: Okay, talk to you then."),
+        (ENGLISH, "Bob: Okay, let's think about it."),
+        (ENGLISH, "Bob: Okay, agreed?"),
+        (ENGLISH, "Bob: Okay, on the fence, I got two quotes."),
+        (ENGLISH, "Bob: We moved to 16 Elm Street."),
+        (GERMAN, "Bernd: Gut, dann danke."),
+        (FRENCH, "Bruno: D'accord, merci."),
+        (FRENCH, "Bruno: D'accord, on en parle demain."),
+        (SPANISH, "Berta: De acuerdo, gracias."),
+    ],
+)
+def test_an_answer_of_courtesy_is_no_decision(before, said):
+    assert "decisions" not in parts_of(said, before=before, after="")
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (ENGLISH, "Bob: We did not agree on the colour."),
+        (GERMAN, "Bernd: Über die Farbe haben wir uns nicht geeinigt."),
+        (GERMAN, "Bernd: Offen ist, wer das Dach bezahlt."),
+        (FRENCH, "Bruno: Nous n'avons pas décidé de la couleur des chaises."),
+        (SPANISH, "Berta: No hemos acordado el color de las sillas."),
+    ],
+)
+def test_what_is_not_agreed_is_an_open_question(before, said):
+    assert parts_of(said, before=before) == ["questions"]
+
+
+@pytest.mark.parametrize("said", ["I didn't agree to that, but fine.", "Well, we didn't agree on that."])
+def test_a_protest_is_no_open_question(said):
+    assert parts_of(f"Bob: {said}") == []
+
+
+def test_a_proposal_that_the_reply_objects_to_is_no_decision():
+    assert not parts_of(
+        "Bob: Let's take the cheaper one.", after="Cem: I'd rather wait, their work was poor."
+    )
+    assert parts_of("Bob: Let's take the cheaper one.", after="Cem: Good.") == ["decisions"]
+
+
+def test_a_yes_after_a_decision_word_agrees_to_the_proposal():
+    meeting = "Ann: Should we buy the pump?\nBob: Yes.\nCem: Yes, agreed.\nAnn: Good, carried."
+    assert lines(meeting, "decisions") == ["[turn 1] Ann: Should we buy the pump? (agreed: Cem)"]
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "label"),
+    [
+        (ENGLISH, "Bob: The next meeting is on Thursday 4 May at ten.", "Next meeting"),
+        (ENGLISH, "Bob: We meet again on 9 June at 18:30.", "Next meeting"),
+        (GERMAN, "Bernd: Die nächste Sitzung ist am Donnerstag um zehn Uhr.", "Nächster Termin"),
+        (FRENCH, "Bruno: La prochaine réunion aura lieu le jeudi 4 mai à dix heures.", "Prochaine réunion"),
+        (SPANISH, "Berta: La próxima reunión es el jueves 4 de mayo a las diez.", "Próxima reunión"),
+    ],
+)
+def test_the_date_of_the_next_meeting_has_a_part_of_its_own(before, said, label):
+    made = minutes(f"{before}\n{said}")
+    assert [line.part for line in made.lines if line.part != "topics"] == ["next"]
+    assert f"{label}\n- " in made.text
+
+
+def test_a_heading_says_that_a_date_is_that_of_the_next_meeting():
+    notes = b"# Team\n\n## Office\n\n- Holt will ask the landlord.\n\n## Next meeting\n\n22 March, 10:00, room 4.\n"
+    assert lines(read_content(notes, name="notes.md"), "next") == ["22 March, 10:00, room 4."]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Bob: We will decide that at the next meeting.",
+        "Bob: Is the next meeting on Thursday?",
+        "Bob: The next meeting will be long.",
+    ],
+)
+def test_a_next_meeting_without_a_date_is_not_told(said):
+    assert "next" not in parts_of(said)
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (ENGLISH, "Bob: The shops on Market Street stay open until nine."),
+        (ENGLISH, "Bob: The library remains open during the works."),
+        (ENGLISH, "Bob: The office is still open."),
+        (ENGLISH, "Bob: Registration is open."),
+        (GERMAN, "Bernd: Die Geschäfte in der Marktstraße bleiben bis 21 Uhr offen."),
+        (GERMAN, "Bernd: Das Fenster ist noch offen."),
+        (FRENCH, "Bruno: Les magasins restent ouverts jusqu'à 21 heures."),
+        (SPANISH, "Berta: Las tiendas están abiertas hasta las nueve."),
+    ],
+)
+def test_an_open_shop_is_no_open_question(before, said):
+    assert parts_of(said, before=before) == []
+
+
+def test_an_open_question_beside_open_hours_stays_one():
+    said = "Bob: The price is still open; the museum shop stays open until six in any case."
+    assert parts_of(said) == ["questions"]
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "after"),
+    [
+        (ENGLISH, "Bob: Who pays for it?", "Cem: The church might help, but nothing is settled."),
+        (ENGLISH, "Bob: Who pays for it?", "Cem: Next item, the chairs."),
+        (ENGLISH, "Bob: who's picking up grandma?", "Cem: Bob can you bring a speaker?"),
+        (ENGLISH, "Bob: And when do we send it out?", "Cem: That is it for today."),
+        (ENGLISH, "Bob: Who pays?", ""),
+        (ENGLISH, "Bob: Does it handle old accounts?", "Cem: I honestly don't know."),
+        (GERMAN, "Bernd: Und wer kümmert sich um die Möbel?", "Cem: Das klären wir nächste Woche."),
+        (FRENCH, "Bruno: Qui paie la musique ?", "Cem: On décidera plus tard."),
+        (SPANISH, "Berta: ¿Quién paga la música?", "Cem: Lo vemos otro día."),
+    ],
+)
+def test_a_short_question_that_nobody_answers_is_open(before, said, after):
+    assert parts_of(said, before=before, after=after) == ["questions"]
+
+
+@pytest.mark.parametrize(
+    ("said", "after"),
+    [
+        ("Bob: How many copies do we print?", "Cem: 400, same as last time."),
+        ("Bob: When do we meet?", "Cem: At ten at the station?"),
+        ("Bob: How are you?", ""),
+        ("Bob: Who brings the chairs?", "Cem: When is it?\nBob: On Sunday.\nCem: Then I bring the chairs."),
+    ],
+)
+def test_a_question_that_is_answered_is_not_open(said, after):
+    assert "questions" not in parts_of(said, after=after)
+
+
+def test_a_question_on_a_line_of_notes_is_open():
+    notes = read_content(
+        b"# Office\n\n- The lease ends in August.\n- Do we extend it?\n- Paint the door.\n", name="n.md"
+    )
+    assert lines(notes, "questions") == ["Do we extend it?"]
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "owner"),
+    [
+        (ENGLISH, "Bob: Ms Weber will ask the bank.", "Ms Weber"),
+        (ENGLISH, "Bob: Rosa asked whether the town could pay; Will is to write to the council.", "Will"),
+        (ENGLISH, "Bob: Mr. Finch will fit it before Easter.", "Mr. Finch"),
+        (ENGLISH, "Bob: Mr. Okafor takes care of the insurance.", "Mr. Okafor"),
+        (ENGLISH, "Bob: Weber to update the imprint by Friday.", "Weber"),
+        (ENGLISH, "Bob: I'm ordering the cake from the baker.", "Bob"),
+        (ENGLISH, "Bob: And I order the chairs on Monday.", "Bob"),
+        (GERMAN, "Bernd: Weber übernimmt die Plakate.", "Weber"),
+        (GERMAN, "Bernd: Herr Weber macht das bis Freitag.", "Herr Weber"),
+        (GERMAN, "Bernd: Frau Schulz wird die Versicherung anrufen.", "Frau Schulz"),
+        (GERMAN, "Bernd: Ich bringe den Kuchen mit", "Bernd"),
+        (FRENCH, "Bruno: M. Martin va vérifier le contrat.", "M. Martin"),
+        (FRENCH, "Bruno: Je m'occupe des affiches avant vendredi.", "Bruno"),
+        (SPANISH, "Berta: El señor Gómez va a revisar el seguro.", "señor Gómez"),
+    ],
+)
+def test_a_person_named_by_the_surname_owns_the_action(before, said, owner):
+    assert [line.owner for line in minutes(f"{before}\n{said}").lines if line.part == "actions"] == [owner]
+
+
+def test_an_owner_who_speaks_has_the_name_of_the_speaker():
+    meeting = "Mr Okafor: The account is empty.\nAnn: Okafor will ask the bank.\nMr Okafor: Hm."
+    assert [line.owner for line in minutes(meeting).lines if line.part == "actions"] == ["Mr Okafor"]
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (ENGLISH, "Bob: Tickets will cost more next year."),
+        (ENGLISH, "Bob: Monday will suit everybody."),
+        (GERMAN, "Bernd: Das Dach wird im Mai repariert."),
+        (GERMAN, "Bernd: Das muss noch jemand prüfen."),
+        (GERMAN, "Bernd: Die Frau von der Stadt wird am Montag kommen."),
+        (GERMAN, "Bernd: Man muss die Tür reparieren."),
+    ],
+)
+def test_a_thing_owns_no_action(before, said):
+    assert "actions" not in parts_of(said, before=before, after="")
+
+
+def test_a_request_that_is_declined_belongs_to_who_does_it():
+    asked = "Ann: Bob, can you get a third quote?\nBob: I can't this week, sorry."
+    assert lines(asked, "actions") == []
+    assert lines(f"{asked}\nCem: I'll do it then.", "actions") == [
+        "[turn 1] Ann: Bob, can you get a third quote? (owner: Cem)"
+    ]
+
+
+def test_a_request_to_tell_others_is_an_action():
+    asked = "Ann: Bob, can you tell the staff?\nBob: Yes, I'll talk to them on Monday."
+    assert lines(asked, "actions") == [
+        "[turn 1] Ann: Bob, can you tell the staff? (owner: Bob; due: on Monday)"
+    ]
+
+
+def test_a_wish_is_no_request():
+    assert parts_of("Bob: Black, please.", after="Cem: Yes.") == []
+
+
+@pytest.mark.parametrize(
+    ("meeting", "told"),
+    [
+        (f"{GERMAN}\nBernd: Ich kümmere mich bis Freitag um die Musik.",
+         "[Beitrag 2] Bernd: Ich kümmere mich bis Freitag um die Musik. (zuständig: Bernd; Termin: bis Freitag)"),
+        (f"{FRENCH}\nBruno: Je m'occupe des affiches avant vendredi.",
+         "[intervention 2] Bruno: Je m'occupe des affiches avant vendredi. "
+         "(responsable: Bruno; échéance: avant vendredi)"),
+        (f"{SPANISH}\nBerta: Me encargo de los carteles antes del viernes.",
+         "[intervención 2] Berta: Me encargo de los carteles antes del viernes. "
+         "(responsable: Berta; plazo: antes del viernes)"),
+    ],
+)  # fmt: skip
+def test_owner_date_and_turn_are_told_in_the_language_of_the_document(meeting, told):
+    assert lines(meeting, "actions") == [told]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Il ponte è vecchio e la strada è chiusa da maggio per i lavori.", "Temi"),
+        ("De brug is oud en de weg is dicht tot mei voor het werk van de stad.", "Onderwerpen"),
+        ("A ponte é velha e a rua está fechada até maio para as obras da cidade.", "Temas"),
+        ("Most jest stary i droga nie jest otwarta do maja, bo są na niej prace.", "Tematy"),
+        ("Most je starý a silnice je zavřená do května, protože se na ní pracuje.", "Témata"),
+        ("Мост старый, и дорога закрыта до мая, потому что её ремонтируют.", "Темы"),
+    ],
+)
+def test_languages_without_patterns_have_their_labels(text, label):
+    assert minutes(text).text.split("\n")[0] == label
+
+
+def test_marks_of_items_are_left_out():
+    notes = read_content(
+        b"# Web\n\n- Decision: we use the blue logo.\n- [ ] Holt to fix the page.\n", name="n.md"
+    )
+    assert lines(notes, "decisions") == ["Decision: we use the blue logo."]
+    assert lines(notes, "actions") == ["Holt to fix the page. (owner: Holt)"]
+
+
+def test_neither_a_greeting_nor_a_line_of_another_part_is_a_topic():
+    assert lines("Ann: Good morning and welcome to all of you here.", "topics") == []
+    text = "We agreed to open the show on 3 June.\n"
+    assert lines(text, "topics") == []
+    assert len(lines(text, "decisions")) == 1
+
+
+def test_labelled_items_are_the_topics():
+    text = (
+        "Anwesend waren Frau Weber und Herr Kaya.\n\nTop 1: Sommerfest\nDas Fest ist im Juli und das Budget ist klein."
+        "\n\nTop 2: Dach\nDas Dach ist undicht und die Reparatur ist teuer."
+    )
+    assert lines(text, "topics") == ["Top 1: Sommerfest", "Top 2: Dach"]
+
+
+def test_the_page_of_the_service_names_every_part():
+    page = files("precis").joinpath("server/page/page.js").read_text("utf-8")
+    (names,) = re.findall(r"const PARTS = \{(.*?)\};", page)
+    assert tuple(re.findall(r"(\w+): \"", names)) == PARTS
