@@ -267,6 +267,27 @@ def test_logs_hold_no_text(service, caplog: pytest.LogCaptureFixture) -> None:
     assert "Zanzibar" not in json.dumps(ours, default=str)
 
 
+def test_the_log_line_of_a_refusal_has_its_status_and_code(
+    service, serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    small = serve(limits=Limits(tokens=300, queue=300))
+    with caplog.at_level(logging.INFO, "precis.server"):
+        post(service, {"text": "one two three", "words": "many"})
+        post(service, {"text": " "})
+        post(service, {"text": "one", "model": "other"})
+        post(service, {"text": "one"}, headers={"Host": "evil.example"})
+        post(service, {}, path="/nowhere")
+        post(small, {"text": "one " * 900})
+        until = time.monotonic() + 10
+        while len(ours := _ours(caplog)) < 6 and time.monotonic() < until:  # a line comes behind its answer
+            time.sleep(0.01)
+    told = sorted((one["fields"]["status"], one["fields"]["code"]) for one in ours)
+    assert told == [
+        (403, "unknown_host"), (404, "bad_request"), (404, "model_not_found"), (413, "document_too_long"),
+        (422, "empty_document"), (422, "int_type"),
+    ]  # fmt: skip
+
+
 def test_a_page_of_another_site_cannot_use_a_service_without_keys(service) -> None:
     value = {"text": "one two three"}
     assert post(service, value, headers={"Host": "evil.example"}).status_code == 403

@@ -122,7 +122,7 @@ _VOID = frozenset(
         "source",
         "track",
         "wbr",
-    ]  # fmt: skip
+    ]
 )
 _ENDS = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)

@@ -30,7 +30,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "leave_out",
         "precision",
         "answer",
-    ),  # fmt: skip
+    ),
     "Decoding": (
         "tokens",
         "min_words",
@@ -52,7 +52,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "faithful",
         "likelihood",
         "checker",
-    ),  # fmt: skip
+    ),
     "Ray": ("workers", "address", "verify"),
     "Limits": (
         "max_tokens",
@@ -68,7 +68,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "head_seconds",
         "least_rate",
         "root_path",
-    ),  # fmt: skip
+    ),
     "Language models": ("language", "free", "allow_remote"),
     "Data": ("document_column", "summary_column", "units_column", "skip_bad", "whole_tables"),
     "Advanced": ("settings", "tokenizer", "restart", "threads", "device"),
