@@ -153,6 +153,7 @@ def _add_facts(app: FastAPI, service: Service) -> None:
             "max_files_bytes": limits.files,
             "file_endings": sorted({ending for kind in KINDS for ending in kind.endings}),
             "max_documents": limits.documents,
+            "max_beams": limits.beams,
             "loaded": name in service.models.loaded,
         }
         return {"id": name, "object": "model", "created": 0, "owned_by": "precis", "precis": facts}

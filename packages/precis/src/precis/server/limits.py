@@ -77,6 +77,7 @@ class Limits(Settings):
         batch: documents in a batch of written summaries.
         together: tokens of documents in a batch of extracts.
         per_minute: requests of one key in a minute; 0 for no limit.
+        beams: widest beam search that a request may ask for.
     """
 
     body: int = 4 << 20
@@ -90,6 +91,7 @@ class Limits(Settings):
     batch: int = 8
     together: int = 4096
     per_minute: int = 0
+    beams: int = 4
 
     def __post_init__(self) -> None:
         if self.queue < self.tokens:
