@@ -78,13 +78,13 @@ class ServedModel:
         if modes == ("extract",) and is_ranked(found):
             return cls(name, modes, None, open_extractor(found), batch, languages=languages)
         loaded = load_model(found, device=device)
-        writer = Summarizer.of(loaded) if "abstract" in modes else None
-        if writer is not None and beams is not None:
-            writer.settings = replace(writer.settings, beams=beams)
+        summarizer = Summarizer.of(loaded) if "abstract" in modes else None
+        if summarizer is not None and beams is not None:
+            summarizer.settings = replace(summarizer.settings, beams=beams)
         return cls(
             name,
             modes,
-            writer,
+            summarizer,
             extractor_of(loaded) if "extract" in modes else None,
             batch,
             languages=languages,
