@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -342,7 +343,8 @@ def test_a_request_asks_for_beams_within_the_bound_of_the_server(serve, served_m
 def test_a_model_that_chooses_sentences_has_no_beams() -> None:
     chooser = ServedModel("chooser", ("extract",), None, None, 8)
     pool = SimpleNamespace(names=["chooser"], modes=lambda _: chooser.modes)
-    service = Service(*[pool, None, Limits(), None, None], counting=None)  # type: ignore[arg-type]
+    unused: Any = None
+    service = Service(cast(Any, pool), unused, Limits(), unused, unused, counting=unused)
     with pytest.raises(ApiError, match="does not use beams; omit beams"):
         service.ask(model=None, beams=2)
 
