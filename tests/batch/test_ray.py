@@ -108,3 +108,34 @@ def test_sigterm_ends_a_batch_in_one_line(folder: Path) -> None:
     assert command.returncode == 128 + signal.SIGTERM
     assert told.endswith("error: ended by SIGTERM; repeat the command\n")
     assert "***" not in told
+
+
+def _of_session(session: int) -> list[str]:
+    """The processes of a command that still run, without the command's own."""
+    listed = subprocess.run(
+        ["ps", "-eo", "pid,sid,stat,args"], capture_output=True, text=True, check=True
+    ).stdout
+    rows = (line.split(None, 3) for line in listed.splitlines()[1:])
+    return [args for pid, sid, state, args in rows if sid == str(session) != pid and "Z" not in state]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("after", [0.2, 1.5])
+def test_a_signal_while_ray_starts_leaves_no_process_behind(
+    folder: Path, sent: signal.Signals, after: float
+) -> None:
+    command = _start(folder)
+    until = time.monotonic() + 120
+    while not _of_session(command.pid):  # Ray is starting
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    time.sleep(after)
+    command.send_signal(sent)
+    told = command.communicate(timeout=120)[1]
+    assert command.returncode == 128 + sent
+    assert "repeat the command" in told
+    assert "ray log level" not in told
+    until = time.monotonic() + 10
+    while (left := _of_session(command.pid)) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert not left

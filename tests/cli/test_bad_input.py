@@ -43,6 +43,10 @@ def test_a_missing_file(command: str, precis: Precis, tmp_path: Path) -> None:
     outcome = precis(*reading_commands(tmp_path / "none.jsonl", tmp_path)[command])
     assert outcome.code == 2
     assert "none.jsonl: no such file" in outcome.error
+    near = rows(tmp_path / "nonne.jsonl", GOOD)
+    assert (
+        f"did you mean {near}?" in precis(*reading_commands(tmp_path / "none.jsonl", tmp_path)[command]).error
+    )
 
 
 @pytest.mark.parametrize("command", ["tokenizer", "finetune", "evaluate", "show", "check"])

@@ -75,7 +75,7 @@ def test_a_stream_of_files_begins_with_their_texts(service) -> None:
             "unreadable_file",
             "a.csv: has a document in each row",
         ),
-        ([("upload", ("a.txt", b"A."))], {}, "bad_form", "name the field of each file: file"),
+        ([("upload", ("a.txt", b"A."))], {}, "bad_form", "a.txt: name the field of each file: file"),
         ([("file", ("a.txt", b"A."))], {"text": "B."}, "bad_form", "send files or text, not both"),
         ([("file", ("a.txt", b"A."))], {"wrods": "3"}, "extra_forbidden", "unknown field 'wrods'"),
         (
@@ -85,7 +85,7 @@ def test_a_stream_of_files_begins_with_their_texts(service) -> None:
             "words: Input should be a valid integer",
         ),
         ([("file", ("a.txt", b"A."))], {"words": ["3", "4"]}, "bad_form", "gives this option twice"),
-        ([("file", ("a.txt", b"  "))], {}, "empty_document", "document 1 is empty"),
+        ([("file", ("a.txt", b"  "))], {}, "empty_document", "a.txt: document 1 is empty"),
     ],
 )
 def test_a_wrong_form_is_refused_in_one_line(service, files, data, code: str, told: str) -> None:
@@ -96,6 +96,22 @@ def test_a_wrong_form_is_refused_in_one_line(service, files, data, code: str, to
     assert error["code"] == code
     assert told in error["message"]
     assert "\n" not in error["message"]
+
+
+@pytest.mark.parametrize("stream", ["true", "false"])
+def test_a_refused_document_is_named_by_its_file(serve, stream: str) -> None:
+    good, empty, long = (
+        ("a.txt", TEXT.encode()),
+        ("empty.txt", b" "),
+        ("long.txt", b"The mill turned. " * 900),
+    )
+    with serve(limits=Limits(tokens=300, queue=2000)).client() as client:
+        refused = client.post("/v1/summarize", files=form(good, long), data={"stream": stream})
+        some = client.post("/v1/summarize", files=form(good, empty), data={"stream": stream})
+    assert refused.status_code == 413
+    assert refused.json()["error"]["message"].startswith("long.txt: document 2 has ")
+    assert some.status_code == 200
+    assert '"message": "empty.txt: document 2 is empty"' in some.text.replace('":"', '": "')
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,20 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
 
-from precis.server.limits import Limits
+from precis.server.limits import ApiError, Limits
 from precis.server.schemas import SummarizeAnswer
-from precis.server.service import plain  # type: ignore[attr-defined]
-from tests.tiny_models import documents
+from precis.server.served_model import ServedModel
+from precis.server.service import Service, plain  # type: ignore[attr-defined]
+from precis_text.errors import UserError
+from tests.tiny_models import documents, save
 
 
 def post(service, value, path="/v1/summarize", **options):
@@ -267,6 +273,27 @@ def test_logs_hold_no_text(service, caplog: pytest.LogCaptureFixture) -> None:
     assert "Zanzibar" not in json.dumps(ours, default=str)
 
 
+def test_the_log_line_of_a_refusal_has_its_status_and_code(
+    service, serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    small = serve(limits=Limits(tokens=300, queue=300))
+    with caplog.at_level(logging.INFO, "precis.server"):
+        post(service, {"text": "one two three", "words": "many"})
+        post(service, {"text": " "})
+        post(service, {"text": "one", "model": "other"})
+        post(service, {"text": "one"}, headers={"Host": "evil.example"})
+        post(service, {}, path="/nowhere")
+        post(small, {"text": "one " * 900})
+        until = time.monotonic() + 10
+        while len(ours := _ours(caplog)) < 6 and time.monotonic() < until:  # a line comes behind its answer
+            time.sleep(0.01)
+    told = sorted((one["fields"]["status"], one["fields"]["code"]) for one in ours)
+    assert told == [
+        (403, "unknown_host"), (404, "bad_request"), (404, "model_not_found"), (413, "document_too_long"),
+        (422, "empty_document"), (422, "int_type"),
+    ]  # fmt: skip
+
+
 def test_a_page_of_another_site_cannot_use_a_service_without_keys(service) -> None:
     value = {"text": "one two three"}
     assert post(service, value, headers={"Host": "evil.example"}).status_code == 403
@@ -292,3 +319,40 @@ def test_every_path_of_the_interface_answers(service) -> None:
         schema["paths"]["/v1/summarize"]["post"]["responses"]["200"]["content"]["application/json"]["example"]
     )
     assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+def test_a_request_asks_for_beams_within_the_bound_of_the_server(serve, served_model) -> None:
+    service, (text, *_) = serve(limits=Limits(beams=3)), documents(1)
+    assert served_model.writer.settings.beams == 1
+    settings = replace(served_model.writer.settings, beams=3)
+    (wide,) = served_model.writer.summarize([text], words=12, settings=settings)
+    (narrow,) = served_model.writer.summarize([text], words=12)
+    assert wide.text != narrow.text
+    for beams, expected in ((3, wide.text), (1, narrow.text), (None, narrow.text)):
+        answer = post(service, {"text": text, "words": 12, "beams": beams}).json()
+        assert answer["summaries"][0]["summary"] == expected
+    refused = post(service, {"text": text, "beams": 4})
+    assert refused.status_code == 422
+    assert refused.json()["error"]["message"] == "beams=4: this server allows at most 3"
+    with service.client() as client:
+        assert client.get("/v1/models").json()["data"][0]["precis"]["max_beams"] == 3
+        form = client.post("/v1/summarize", files=[("file", ("a.txt", text.encode()))], data={"beams": "4"})
+    assert form.json()["error"]["param"] == "beams"
+
+
+def test_a_model_that_chooses_sentences_has_no_beams() -> None:
+    chooser = ServedModel("chooser", ("extract",), None, None, 8)
+    pool = SimpleNamespace(names=["chooser"], modes=lambda _: chooser.modes)
+    unused: Any = None
+    service = Service(cast(Any, pool), unused, Limits(), unused, unused, counting=unused)
+    with pytest.raises(ApiError, match="does not use beams; omit beams"):
+        service.ask(model=None, beams=2)
+
+
+def test_the_operator_sets_the_beams_of_requests_that_name_none(tmp_path: Path) -> None:
+    model = str(save("zcodepp", tmp_path / "tiny"))
+    served = ServedModel.load(model, name="tiny", beams=5)
+    assert served.writer is not None
+    assert served.writer.settings.beams == 5
+    with pytest.raises(UserError, match=r"--beams does not apply to default"):
+        ServedModel.load("default", name="default", beams=5)

@@ -1,6 +1,7 @@
 """What others wrote is read within bounds, from regular files that lie where they should, and nothing of it is lost."""
 
 import os
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from precis_text.bounded_io import (
     JsonError,
     check_inside,
     is_plain_name,
+    meant,
     names_in,
     open_regular,
     parse_json,
@@ -182,3 +184,21 @@ def test_a_file_is_one_object_of_bounded_size(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(UserError, match=r"a\.json: is not valid JSON: is not UTF-8 at byte 1"):
         read_json(path)
+
+
+def test_a_missing_file_names_the_one_that_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    report = tmp_path / "documents" / "report.txt"
+    for name in ("report.txt", "notes.md", "b.txt", ".reprot.txt"):
+        (tmp_path / "documents" / name).touch()
+    for wrong in ("reprot.txt", "Report.TXT", "report.md", "report", tmp_path / "docments" / "report.txt"):
+        assert meant(report.parent / wrong).endswith(f"; did you mean {report}?"), wrong
+    for strange in ("a.txt", "invoice.txt", "no/such/folder"):
+        assert meant(report.parent / strange) == ""
+    with pytest.raises(UserError, match=rf"no such file; did you mean {re.escape(str(report))}\?$"):
+        open_regular(report.with_name("reports.txt"))
+
+
+@pytest.mark.parametrize("place", ["https://example.org/a.txt", Path("https://example.org/a.txt")])
+def test_an_address_is_no_missing_file(place: str | Path) -> None:
+    assert "precis reads files only: download it first" in meant(place)

@@ -56,6 +56,8 @@ def test_an_address_is_refused_with_the_command_that_reads_it() -> None:
         UserError, match=r"^https://example\.org/a: is an address, .* curl -sL https://example\.org/a \| "
     ):
         read_documents(["https://example.org/a"])
+    with pytest.raises(UserError, match=r"curl -sL 'https://example\.org/\?a=1&b=2' \| precis summarize -$"):
+        read_documents(["https://example.org/?a=1&b=2"])
 
 
 def test_a_mailbox_is_a_document_for_each_mail(tmp_path: Path) -> None:

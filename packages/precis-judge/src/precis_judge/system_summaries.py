@@ -11,7 +11,7 @@ from typing import Any
 from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.data.rows.row_files import read_rows
 from precis.evaluation.predictions import is_predictions
-from precis_text.bounded_io import is_folder, stat_or_none
+from precis_text.bounded_io import is_folder, meant, stat_or_none
 from precis_text.control_characters import readable
 from precis_text.errors import UserError
 from precis_text.row import Row, counted, invalid_text, named
@@ -58,7 +58,7 @@ def prediction_files(places: Sequence[Path]) -> dict[str, Path]:
 def _files(place: Path) -> list[Path]:
     if not is_folder(place):
         if stat_or_none(place) is None:
-            raise UserError(f"{place} does not exist; name a file of predictions")
+            raise UserError(f"{place} does not exist; name a file of predictions{meant(place)}")
         return [place]
     files = sorted((place / "predictions").glob("*.jsonl"))
     if not files:

@@ -12,8 +12,10 @@ This module parses JSON as follows:
     accepts NaN and Infinity                        | refuses them unless the caller allows them
 """
 
+import difflib
 import json
 import os
+import re
 import stat
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO, NoReturn
@@ -21,6 +23,7 @@ from typing import Any, BinaryIO, NoReturn
 from precis_text.errors import UserError
 
 MIB = 1 << 20
+ADDRESS = re.compile(r"(?:https?|ftp):/", re.IGNORECASE)  # a `Path` has one slash of two
 MAX_DEPTH = 100
 _TOO_DEEP = f"is nested deeper than {MAX_DEPTH} levels"
 MAX_VALUES = 4_000_000
@@ -48,7 +51,7 @@ def open_regular(path: Path) -> BinaryIO:
     """
     found = stat_or_none(path)
     if found is None:
-        raise UserError(f"{path}: no such file")
+        raise UserError(f"{path}: no such file{meant(path)}")
     _refuse(path, found.st_mode)  # opening a device can have side effects
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -113,6 +116,30 @@ def names_in(folder: Path) -> list[str]:
         return sorted(path.name for path in folder.iterdir())
     except OSError as error:
         raise unreadable(folder, error) from error
+
+
+def meant(missing: str | Path) -> str:
+    """Return the end of a "no such file" message: the closest name that exists, or what to do with an address."""
+    if ADDRESS.match(str(missing)):
+        return "; this is an address, and precis reads files only: download it first, then name the file"
+    near = _nearest(Path(missing))
+    return f"; did you mean {near}?" if near else ""
+
+
+def _nearest(path: Path) -> Path | None:
+    """Return the existing path closest to a missing one, whose folders may have wrong names too."""
+    folder = path.parent if path.parent.is_dir() else _nearest(path.parent)
+    if folder is None or path.name in ("", ".."):
+        return None
+    try:
+        names = [name for name in names_in(folder) if name[0] != "." or path.name[0] == "."]
+    except UserError:
+        return None
+    stems = {name: Path(name).stem.lower() for name in names}
+    # Stems decide, since the same ending makes any two short names similar
+    close = difflib.get_close_matches(path.stem.lower(), stems.values(), n=5, cutoff=0.7)
+    alike = difflib.get_close_matches(path.name, [name for name in names if stems[name] in close], cutoff=0)
+    return folder / alike[0] if alike else None
 
 
 def size(count: int) -> str:

@@ -22,8 +22,10 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,18 +119,32 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     workers = batch.workers or available_cores()
     here = {"address": "local", "num_cpus": workers + _SPARE, "include_dashboard": False}
-    try:
-        with _without_errors_of_c(), _signals_kept():
-            ray.init(**quiet, **(here if batch.address is None else {"address": batch.address}))
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise UserError(
-            f"--address {batch.address or 'local'}: Ray does not start: {first_line(error)}"
-        ) from None
-    _keep_token_private()
-    try:
+    how = {**quiet, **(here if batch.address is None else {"address": batch.address})}
+    with _to_the_end(lambda: _quietly(partial(ray.init, **how)), ray.shutdown) as started:
+        try:
+            with _signals_kept():
+                started.result()
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise UserError(
+                f"--address {batch.address or 'local'}: Ray does not start: {first_line(error)}"
+            ) from None
+        _keep_token_private()
         yield
-    finally:
-        ray.shutdown()
+
+
+@contextmanager
+def _to_the_end(start: Callable[[], object], end: Callable[[], object]) -> Iterator[Future[object]]:
+    """Call `start` in a thread that lives until `end`, which waits for the end of `start` even if a signal came.
+
+    What Ray has half started, its shutdown would leave behind. Its processes end with the thread that started them.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        started = thread.submit(start)
+        try:
+            yield started
+        finally:
+            wait([started])
+            end()
 
 
 def _keep_token_private() -> None:
@@ -152,14 +168,13 @@ def _refuse_unreachable(address: str) -> None:
             ) from None
 
 
-@contextmanager
-def _without_errors_of_c() -> Iterator[None]:
-    """Silence standard error, also for Ray's C++ library, which prints its log level."""
+def _quietly(start: Callable[[], object]) -> None:
+    """Call `start` without standard error, also for Ray's C++ library, which prints its log level."""
     sys.stderr.flush()
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nothing, 2)
-        yield
+        start()
     finally:
         os.dup2(kept, 2)
         os.close(kept)
@@ -168,7 +183,7 @@ def _without_errors_of_c() -> Iterator[None]:
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Take SIGTERM back from Ray, which ends the process by it with a stack trace."""
+    """Take SIGTERM back from Ray, whose C++ library ends the process by it with a stack trace."""
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield

@@ -27,7 +27,7 @@ from precis.generation.model_metadata import DEFAULT, PACKAGES, USE_FILE, ModelU
 from precis.generation.model_names import is_endpoint, is_gguf, refuse_missing
 from precis.storage.model_files import CONFIG, check_sizes, plain_settings
 from precis.storage.seal import has_seal, sealed_digests
-from precis_text.bounded_io import check_inside, read_json
+from precis_text.bounded_io import check_inside, meant, read_json
 from precis_text.errors import UserError, first_line
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ def _check_hub(name: str) -> None:
         answered = isinstance(error, huggingface_hub.errors.HfHubHTTPError)
         if answered and cast(Any, error).response.status_code in _NOT_PUBLIC:
             problem = "no such public model on the Hugging Face hub"
-        raise UserError(f"{name}: no such folder, and {problem}") from error
+        raise UserError(f"{name}: no such folder, and {problem}{meant(name)}") from error
 
 
 def _settings_in(file: Path) -> dict[str, Any]:

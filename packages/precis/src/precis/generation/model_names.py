@@ -6,6 +6,7 @@ from pathlib import Path
 
 from precis.data.rows.hub import PREFIX, hub_hint, hub_name
 from precis.generation.model_metadata import PACKAGES
+from precis_text.bounded_io import meant
 from precis_text.errors import UserError
 
 _WEB = ("http://", "https://")
@@ -39,10 +40,10 @@ def refuse_missing(source: str) -> None:
     if source in PACKAGES or (not source.startswith(PREFIX) and path.is_dir()):
         return
     if path.suffix.lower() == ".gguf" and not path.exists():
-        raise UserError(f"{source}: no such file")
+        raise UserError(f"{source}: no such file{meant(source)}")
     if path.is_file():
         if path.suffix in PICKLES:
             raise UserError(f"{source}: pickles are refused, since opening one can run any code; {SAFE}")
         raise UserError(f"{source}: is a file; give the folder with config.json and model.safetensors")
     if hub_name(source) is None:
-        raise UserError(f"{source}: no such folder{hub_hint(source)}")
+        raise UserError(f"{source}: no such folder{hub_hint(source)}{meant(source)}")

@@ -25,18 +25,10 @@ from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGenerati
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
 
 __all__ = [
-    "CONVERTED",
-    "FAMILIES",
-    "PREDICTS_FUTURE",
-    "Family",
-    "ProphetNetConfig",
-    "ProphetNetForConditionalGeneration",
-    "ProphetNetModel",
-    "ZCodePPConfig",
-    "ZCodePPForConditionalGeneration",
-    "ZCodePPForSequenceClassification",
-    "ZCodePPModel",
-]
+    "CONVERTED", "FAMILIES", "PREDICTS_FUTURE", "Family", "ProphetNetConfig",
+    "ProphetNetForConditionalGeneration", "ProphetNetModel", "ZCodePPConfig",
+    "ZCodePPForConditionalGeneration", "ZCodePPForSequenceClassification", "ZCodePPModel",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

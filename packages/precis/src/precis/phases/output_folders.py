@@ -8,6 +8,7 @@ from pathlib import Path
 
 from precis.storage.atomic import is_temporary, remove_temporary_files
 from precis.storage.locks import LOCK_FILE, is_marked, locked
+from precis_text.bounded_io import meant
 from precis_text.errors import UserError
 
 
@@ -71,5 +72,6 @@ def existing_folder(place: str | Path) -> Path:
     """
     folder = Path(place)
     if not folder.is_dir():
-        raise UserError(f"{folder}: {'is a file; name a folder' if folder.exists() else 'no such folder'}")
+        missing = f"no such folder{meant(folder)}"
+        raise UserError(f"{folder}: {'is a file; name a folder' if folder.exists() else missing}")
     return folder

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from precis.server import file_routes, openai_routes, summarize_routes
-from precis.server.asgi_request import App, error_body
+from precis.server.asgi_request import App, error_body, note_code
 from precis.server.client_keys import Keys
 from precis.server.engine import Engine
 from precis.server.file_reader import FileReader
@@ -153,6 +153,7 @@ def _add_facts(app: FastAPI, service: Service) -> None:
             "max_files_bytes": limits.files,
             "file_endings": sorted({ending for kind in KINDS for ending in kind.endings}),
             "max_documents": limits.documents,
+            "max_beams": limits.beams,
             "loaded": name in service.models.loaded,
         }
         return {"id": name, "object": "model", "created": 0, "owned_by": "precis", "precis": facts}
@@ -200,6 +201,7 @@ def _fixed(content: bytes, kind: str) -> Any:
 
 def _add_errors(app: FastAPI) -> None:
     async def refused(request: Request, error: Any) -> Response:
+        note_code(request.scope, error)
         status = 400 if error.status == 422 and request.url.path in _OPENAI else error.status
         headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
         return JSONResponse(error_body(error), status_code=status, headers=headers)
@@ -223,7 +225,8 @@ def _add_errors(app: FastAPI) -> None:
         return answer
 
     async def left(request: Request, error: Any) -> Response:
-        return Response(status_code=499)  # only for metrics
+        note_code(request.scope, ApiError(499, "client_left", "the client left"))
+        return Response(status_code=499)  # only for metrics and logs
 
     async def failed(request: Request, error: Any) -> Response:
         return await refused(request, server_failed())

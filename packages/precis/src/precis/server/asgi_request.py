@@ -37,6 +37,12 @@ def error_body(refused: ApiError) -> dict[str, Any]:
     }
 
 
+def note_code(scope: Scope, refused: ApiError) -> None:
+    """Keep the code of an error for the log."""
+    state = scope.setdefault("state", {})
+    state["facts"] = {**state.get("facts", {}), "code": refused.code}
+
+
 def body_too_large(limit: int) -> ApiError:
     """Return the error for a body above the limit."""
     return ApiError(413, "body_too_large", f"the body exceeds {limit:,} bytes; send a shorter one")
@@ -187,6 +193,7 @@ class Exchange:
         if self._begun:
             return
         self._refused = True
+        note_code(self.scope, refused)
         body = json.dumps(error_body(refused)).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         if refused.retry_after is not None:

@@ -40,6 +40,7 @@ class Ask:
     length: Length = ANY_LENGTH
     form: Form = PARAGRAPH
     instruction: str | None = None
+    beams: int | None = None
 
 
 class TextSummarizer(Protocol):

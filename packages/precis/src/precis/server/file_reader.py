@@ -115,9 +115,10 @@ async def _sorted(items: list[tuple[str, Any]]) -> FileRequest:
     options: dict[str, str] = {}
     for name, value in items:
         if isinstance(value, UploadFile):
-            if name != "file":
-                raise ApiError(422, "bad_form", "name the field of each file: file", param=name[:50])
             shown = (value.filename or "").replace("\\", "/").rpartition("/")[2][:_LONGEST_NAME]
+            if name != "file":
+                problem = f"{shown or 'the file'}: name the field of each file: file"
+                raise ApiError(422, "bad_form", problem, param=name[:50])
             files.append((shown, await value.read()))
         elif name in options:
             raise ApiError(422, "bad_form", "the form gives this option twice", param=name[:50])

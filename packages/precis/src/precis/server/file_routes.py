@@ -17,7 +17,7 @@ from precis.server.service import Service, unless_left
 from precis.server.summarize_routes import respond
 from precis_text.documents.passages import Passages
 
-_NUMBERS = ("words", "sentences", "tokens", "min_words")
+_NUMBERS = ("words", "sentences", "tokens", "min_words", "beams")
 _SWITCHES = {"true": True, "false": False}
 _FORM = {
     "requestBody": {

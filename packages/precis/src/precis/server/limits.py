@@ -21,6 +21,7 @@ class ApiError(Exception):
         code: a short name that programs can compare.
         param: the invalid field.
         retry_after: seconds after which the client may retry.
+        document: the number of the document that it is about, from 1.
     """
 
     def __init__(
@@ -31,10 +32,23 @@ class ApiError(Exception):
         *,
         param: str | None = None,
         retry_after: int | None = None,
+        document: int | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.param = status, code, message, param
-        self.retry_after = retry_after
+        self.retry_after, self.document = retry_after, document
+
+    def of(self, names: Sequence[str], index: int | None = None) -> ApiError:
+        """Return this error with the name of the file that document `index`, or else `document`, comes from.
+
+        Args:
+            names: those of all documents; empty if they do not come from files.
+        """
+        place = index if self.document is None else self.document - 1
+        if place is None or not names:
+            return self
+        message = f"{names[place] or 'the file'}: {self.message}"
+        return ApiError(self.status, self.code, message, param=self.param, retry_after=self.retry_after)
 
 
 def server_failed() -> ApiError:
@@ -44,7 +58,7 @@ def server_failed() -> ApiError:
 
 def empty_document(number: int, *, param: str | None = None) -> ApiError:
     """Return the error for an empty document; `number` counts from 1."""
-    return ApiError(422, "empty_document", f"document {number} is empty", param=param)
+    return ApiError(422, "empty_document", f"document {number} is empty", param=param, document=number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +77,7 @@ class Limits(Settings):
         batch: documents in a batch of written summaries.
         together: tokens of documents in a batch of extracts.
         per_minute: requests of one key in a minute; 0 for no limit.
+        beams: widest beam search that a request may ask for.
     """
 
     body: int = 4 << 20
@@ -76,6 +91,7 @@ class Limits(Settings):
     batch: int = 8
     together: int = 4096
     per_minute: int = 0
+    beams: int = 4
 
     def __post_init__(self) -> None:
         if self.queue < self.tokens:
@@ -117,7 +133,7 @@ class Limits(Settings):
                 text.encode()
             except UnicodeEncodeError:
                 problem = f"document {number} contains half of a character (a lone surrogate)"
-                raise ApiError(422, "not_text", problem, param=param) from None
+                raise ApiError(422, "not_text", problem, param=param, document=number) from None
         self.check_tokens([counter.at_least(text) for text in texts], param=param, known="at least ")
 
     def check_tokens(self, counts: Sequence[int], *, param: str, known: str = "") -> None:
@@ -139,4 +155,5 @@ class Limits(Settings):
             "document_too_long",
             f"document {number} has {count} tokens; this server accepts {self.tokens:,}",
             param=param,
+            document=number,
         )

@@ -64,6 +64,10 @@ class SummarizeRequest(BaseModel):
     instruction: Annotated[StrictStr | None, Field(max_length=2000)] = Field(
         None, description="Text before each document; only for the mode abstract."
     )
+    beams: Annotated[StrictInt | None, Field(ge=1, le=128)] = Field(
+        None,
+        description="Beam width, at most max_beams of /v1/models; 1 is fastest. Default: the server's own.",
+    )
     support: StrictBool = Field(False, description="Show the passages behind each sentence, and marks.")
     stream: StrictBool = Field(False, description="Send each sentence as a server-sent event.")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -53,16 +54,22 @@ class ServedModel:
         device: torch.device | None = None,
         mode: Mode | None = None,
         batch: int = 8,
+        beams: int | None = None,
     ) -> ServedModel:
         """Load a model once for all of its modes.
 
         Args:
             mode: the only mode to serve; if None, all.
+            beams: width of the search of requests that name none; if None, the model's own.
 
         Raises:
-            UserError: if the model cannot be loaded, or was not trained for `mode`.
+            UserError: if the model cannot be loaded, was not trained for `mode`, or does not use `beams`.
         """
         found = locate(model, adapter)
+        if beams is not None and (found.is_writer or "abstract" not in found.use.modes or mode == "extract"):
+            raise UserError(
+                f"--beams does not apply to {model}, which does not write by beam search; omit it"
+            )
         if found.is_writer:
             writer = open_writer(found, choose=passage_choice(), device=device)
             return cls(name, (found.use.mode_for(mode),), writer, None, batch)
@@ -71,10 +78,13 @@ class ServedModel:
         if modes == ("extract",) and is_ranked(found):
             return cls(name, modes, None, open_extractor(found), batch, languages=languages)
         loaded = load_model(found, device=device)
+        summarizer = Summarizer.of(loaded) if "abstract" in modes else None
+        if summarizer is not None and beams is not None:
+            summarizer.settings = replace(summarizer.settings, beams=beams)
         return cls(
             name,
             modes,
-            Summarizer.of(loaded) if "abstract" in modes else None,
+            summarizer,
             extractor_of(loaded) if "extract" in modes else None,
             batch,
             languages=languages,
@@ -113,8 +123,20 @@ class ServedModel:
             assert self.chooser is not None
             return self.chooser.summarize(texts, **asked)
         assert self.writer is not None
+        settings: dict[str, Any] = {}
+        if ask.beams is not None:
+            if isinstance(self.writer, Writer):
+                raise UserError(
+                    "beams does not apply to this model, which writes by greedy search; omit beams"
+                )
+            settings["settings"] = replace(self.writer.settings, beams=ask.beams)
         return self.writer.summarize(
-            texts, **asked, instruction=ask.instruction, batch_size=self.batch, on_partial=on_partial
+            texts,
+            **asked,
+            **settings,
+            instruction=ask.instruction,
+            batch_size=self.batch,
+            on_partial=on_partial,
         )
 
 

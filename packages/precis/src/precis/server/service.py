@@ -62,6 +62,7 @@ class Service:
         instruction: str | None = None,
         type: FormType | None = None,  # noqa: A002  the name of the option
         about: str | None = None,
+        beams: int | None = None,
         **lengths: Unpack[LengthOptions],
     ) -> Ask:
         """Return the options of a request as a value.
@@ -75,15 +76,19 @@ class Service:
             chosen = mode_of(self.models.modes(named), mode)
         except UserError as error:
             raise ApiError(422, "bad_option", str(error)) from None
-        if instruction is not None and chosen == "extract":
-            problem = "this mode chooses sentences and does not use an instruction; omit instruction"
-            raise ApiError(422, "bad_option", problem, param="instruction")
+        for option, value in (("instruction", instruction), ("beams", beams)):
+            if value is not None and chosen == "extract":
+                problem = f"this mode chooses sentences and does not use {option}; omit {option}"
+                raise ApiError(422, "bad_option", problem, param=option)
+        if beams is not None and beams > self.limits.beams:
+            problem = f"beams={beams}: this server allows at most {self.limits.beams}"
+            raise ApiError(422, "bad_option", problem, param="beams")
         if instruction is not None:
             try:
                 instruction.encode()
             except UnicodeEncodeError:
                 raise ApiError(422, "not_text", "instruction contains half of a character") from None
-        return Ask(model=named, mode=chosen, instruction=instruction, length=length, form=form)
+        return Ask(model=named, mode=chosen, instruction=instruction, length=length, form=form, beams=beams)
 
     @asynccontextmanager
     async def working(

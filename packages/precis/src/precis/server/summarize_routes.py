@@ -63,18 +63,21 @@ async def respond(
     lengths = body.model_dump(include={*LENGTH_OPTIONS})
     ask = service.ask(
         model=body.model, mode=body.mode, instruction=body.instruction, type=body.type, about=body.about,
-        **lengths,
+        beams=body.beams, **lengths,
     )  # fmt: skip
     texts = [body.text] if isinstance(body.text, str) else body.text
-    if body.stream:
-        return await streamed(
-            _events(
-                service, request, texts, ask, support=body.support, documents=documents, passages=passages
+    names = [document["name"] for document in documents]
+    try:
+        if body.stream:
+            return await streamed(
+                _events(
+                    service, request, texts, ask, support=body.support, documents=documents, passages=passages
+                )
             )
-        )
-    found = await unless_left(
-        request, _all(service, request, texts, ask, support=body.support, passages=passages)
-    )
+        work = _all(service, request, texts, ask, support=body.support, passages=passages, names=names)
+        found = await unless_left(request, work)
+    except ApiError as refused:
+        raise refused.of(names) from None
     if len(found) == 1 and isinstance(found[0], ApiError):
         raise found[0]
     summaries = [_one(index, each) for index, each in enumerate(found)]
@@ -100,10 +103,14 @@ async def _all(
     *,
     support: bool,
     passages: Sequence[Passages],
+    names: Sequence[str],
 ) -> list[Any]:
     async with service.working(request, texts, ask, passages=passages) as jobs:
         answers = (service.answer(index, job, support=support) for index, job in enumerate(jobs))
         found = await asyncio.gather(*answers, return_exceptions=True)
+    found = [
+        each.of(names, index) if isinstance(each, ApiError) else each for index, each in enumerate(found)
+    ]
     for each in found:
         if isinstance(each, BaseException) and not (isinstance(each, ApiError) and each.status == 422):
             raise each
@@ -161,7 +168,10 @@ async def _events(
                     sent = len(beginning)
                 found = await service.answer(index, job, support=support)
             except ApiError as refused:
-                yield event("error", {"index": index, **error_body(refused)})
+                yield event(
+                    "error",
+                    {"index": index, **error_body(refused.of([one["name"] for one in documents], index))},
+                )
                 continue
             for sentence in (one for one in found["sentences"] if one["start"] >= sent):
                 yield event("sentence", {"index": index, **sentence})

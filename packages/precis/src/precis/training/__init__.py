@@ -12,21 +12,9 @@ from precis.training.training_settings import Highest, Lowest, TrainSettings
 from precis.training.validation import mean_loss
 
 __all__ = [
-    "Callback",
-    "Curves",
-    "Highest",
-    "JsonLines",
-    "Lowest",
-    "ProgressBar",
-    "TensorBoard",
-    "TrainResult",
-    "TrainSettings",
-    "Trained",
-    "load_weights",
-    "mean_loss",
-    "standard_callbacks",
-    "train",
-]
+    "Callback", "Curves", "Highest", "JsonLines", "Lowest", "ProgressBar", "TensorBoard", "TrainResult",
+    "TrainSettings", "Trained", "load_weights", "mean_loss", "standard_callbacks", "train",
+]  # fmt: skip
 
 
 def standard_callbacks(*, kept: Literal["best", "last"] = "best") -> list[Callback]:

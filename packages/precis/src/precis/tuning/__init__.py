@@ -6,16 +6,6 @@ from precis.tuning.discourse import METHODS, MethodSettings, Tuning, method
 from precis.tuning.prefix import NoPrefix, Prefix
 
 __all__ = [
-    "METHODS",
-    "Adapter",
-    "Attachment",
-    "MethodSettings",
-    "NoPrefix",
-    "Prefix",
-    "Tuning",
-    "attach",
-    "attached",
-    "load_adapter",
-    "method",
-    "read_adapter",
-]
+    "METHODS", "Adapter", "Attachment", "MethodSettings", "NoPrefix", "Prefix", "Tuning", "attach", "attached",
+    "load_adapter", "method", "read_adapter",
+]  # fmt: skip

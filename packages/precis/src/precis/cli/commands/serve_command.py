@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli.commands.summarize_command import Device
+from precis.cli.commands.summarize_command import Beams, Device
 from precis.cli.framework.command_class import described
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.environment_options import CommandOfService
@@ -121,6 +121,9 @@ MaxSeconds = Annotated[
     float,
     typer.Option("--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."),
 ]
+MaxBeams = Annotated[
+    int, typer.Option("--max-beams", min=1, max=128, help="Widest beam search that a request may ask for.")
+]
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 
 
@@ -186,6 +189,8 @@ def serve(
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")
     ] = 8,
+    beams: Beams = None,
+    max_beams: MaxBeams = 4,
     device: Device = None,
     threads: Threads = None,
 ) -> None:
@@ -214,15 +219,10 @@ def serve(
         most=max_connections, of_one=max_connections_of_one, head_seconds=head_seconds
     )
     limits = Limits(
-        body=max_body_mb << 20,
-        files=max_files_mb << 20,
-        tokens=max_tokens,
-        queue=queue_tokens,
-        seconds=max_seconds,
-        rate=least_rate << 10,
-        batch=batch_size,
-        per_minute=requests_per_minute,
-    )
+        body=max_body_mb << 20, files=max_files_mb << 20, tokens=max_tokens, queue=queue_tokens,
+        seconds=max_seconds, rate=least_rate << 10, batch=batch_size, per_minute=requests_per_minute,
+        beams=max_beams,
+    )  # fmt: skip
     if adapter is not None and len(model or ()) > 1:
         raise UserError(
             f"--adapter {adapter} needs exactly one --model, but {len(model or ())} are given; name the adapter's run "
@@ -239,17 +239,14 @@ def serve(
         begin(threads)
         memory = None if model_memory is None else model_memory * 1_000_000
         named = dict(zip(names, models, strict=True))
-        pool = _pool(named, adapter=adapter, device=device, mode=mode, batch=batch_size, memory=memory)
+        pool = _pool(
+            named, adapter=adapter, device=device, mode=mode, batch=batch_size, memory=memory, beams=beams
+        )
         with suppress(EndedBySignal):  # the end that was asked for, once its requests have ended
             run(
-                pool,
-                opened=opened,
-                address=address,
-                access=access,
-                limits=limits,
-                connections=connections,
+                pool, opened=opened, address=address, access=access, limits=limits, connections=connections,
                 notify=note,
-            )
+            )  # fmt: skip
 
 
 def _pool(
@@ -260,6 +257,7 @@ def _pool(
     mode: ModeName | None,
     batch: int,
     memory: int | None,
+    beams: int | None,
 ) -> ModelPool:
     """Return the pool of these models, name -> place; nothing is loaded yet."""
     from precis.generation.model_loader import named_device
@@ -271,6 +269,7 @@ def _pool(
         device=None if device is None else named_device(device),
         mode=None if mode is None else ModeName(mode).value,
         batch=batch,
+        beams=beams,
     )
     loaders = {name: partial(load, place, adapter=adapter, name=name) for name, place in models.items()}
     return ModelPool(loaders, memory=memory)

@@ -21,7 +21,7 @@ from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, doc
 from precis.data.rows.hub import PREFIX, read_hub
 from precis.data.rows.row_files import known_endings, read_rows
 from precis.storage.seal import SEAL
-from precis_text.bounded_io import is_folder, names_in, open_regular, stat_or_none
+from precis_text.bounded_io import is_folder, meant, names_in, open_regular, stat_or_none
 from precis_text.control_characters import unmarked
 from precis_text.errors import UserError
 from precis_text.row import Row, SkippedRows
@@ -99,7 +99,7 @@ def text_files(sources: Iterable[str | Path], *, report: TextReport | None = Non
     files: list[Path] = []
     for path in (path for source in sources for path in _matching(source)):
         if stat_or_none(path) is None:
-            raise UserError(f"{path}: no such file or folder")
+            raise UserError(f"{path}: no such file or folder{meant(path)}")
         if is_folder(path):
             every = sorted(_files_below(path))
             inside = [p for p in every if p.name.lower().endswith(endings) and not p.name.endswith(_SUMMARY)]

@@ -26,6 +26,7 @@ from precis_text.bounded_io import (
     MIB,
     JsonError,
     is_folder,
+    meant,
     open_regular,
     parse_json,
     size,
@@ -53,7 +54,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         UserError: the file is missing, is not a regular file, is of another kind, or is damaged as a whole.
     """
     if stat_or_none(path) is None:
-        raise UserError(f"{path}: no such file")
+        raise UserError(f"{path}: no such file{meant(path)}")
     if is_folder(path):
         raise UserError(f"{path}: is a folder, not a file of rows")
     name = path.name.lower()

@@ -24,6 +24,7 @@ from precis.data.pairs.pair_reader import (
 )
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import GENERAL, KINDS, Records
+from precis_text.bounded_io import meant
 from precis_text.config import Settings, nearest
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
@@ -249,7 +250,7 @@ def resolve(task: Task, data: str | Path | None = None) -> Part:
     if path.is_file():
         return _local(task, path)
     if not path.exists():
-        raise UserError(f"{path}: no such file or folder")
+        raise UserError(f"{path}: no such file or folder{meant(path)}")
     if (folder := folder_of(task, path)) is not None:
         return _local(task, folder, published=True)
     if available_splits(path, task.scheme):

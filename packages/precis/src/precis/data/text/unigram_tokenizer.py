@@ -30,7 +30,7 @@ from precis.data.rows.hub import PREFIX, hub_hint, hub_name
 from precis.data.text.encoding import one_line
 from precis.data.text.unigram_trainer import learn_pieces
 from precis.storage.model_files import CONFIG, check_sizes, check_tokenizer_settings, plain_settings
-from precis_text.bounded_io import MAX_BYTES, MAX_VALUES, check_inside, read_bounded, read_json
+from precis_text.bounded_io import MAX_BYTES, MAX_VALUES, check_inside, meant, read_bounded, read_json
 from precis_text.control_characters import SEPARATOR, unmarked
 from precis_text.errors import UserError
 from precis_text.tokenizer_growth import check_growth
@@ -148,7 +148,7 @@ def load_tokenizer(folder: str | Path, *, checked: bool = False) -> PreTrainedTo
         raise UserError(f"{folder}: contains no tokenizer.json; make one with `precis tokenizer`")
     name = str(folder) if is_local else hub_name(folder)
     if name is None:
-        raise UserError(f"{folder}: no such folder{hub_hint(folder)}")
+        raise UserError(f"{folder}: no such folder{hub_hint(folder)}{meant(folder)}")
     if is_local and not checked:
         _check_folder(path)
     overruled = _check_files(path) if is_local else {}

@@ -32,18 +32,9 @@ class PackedProphetNet(PackedDecoder):
     """
 
     known = (
-        StreamDecoder,
-        StreamDecoderLayer,
-        MultiHeadAttention,
-        FeedForward,
-        AbsolutePositions,
-        PositionRows,
-        nn.ModuleList,
-        nn.Embedding,
-        nn.Linear,
-        nn.LayerNorm,
-        Dropout,
-    )
+        StreamDecoder, StreamDecoderLayer, MultiHeadAttention, FeedForward, AbsolutePositions, PositionRows,
+        nn.ModuleList, nn.Embedding, nn.Linear, nn.LayerNorm, Dropout,
+    )  # fmt: skip
 
     def __init__(self, model: ProphetNetForConditionalGeneration, *, rows: int, weights: Weights) -> None:
         super().__init__(model, rows=rows, weights=weights)

@@ -30,18 +30,9 @@ class PackedZCodePP(PackedDecoder):
     """
 
     known = (
-        Decoder,
-        DecoderLayer,
-        MultiHeadAttention,
-        FanInFeedForward,
-        GatedFeedForward,
-        FanInEmbedding,
-        FanInLinear,
-        nn.ModuleList,
-        nn.Linear,
-        nn.RMSNorm,
-        Dropout,
-    )
+        Decoder, DecoderLayer, MultiHeadAttention, FanInFeedForward, GatedFeedForward, FanInEmbedding,
+        FanInLinear, nn.ModuleList, nn.Linear, nn.RMSNorm, Dropout,
+    )  # fmt: skip
 
     def __init__(self, model: ZCodePPForConditionalGeneration, *, rows: int, weights: Weights) -> None:
         super().__init__(model, rows=rows, weights=weights)

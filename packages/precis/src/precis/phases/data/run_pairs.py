@@ -17,6 +17,7 @@ from precis.data.pairs.pair_reader import ReadReport, available_splits, splits_o
 from precis.data.pairs.pair_reader import read_pairs as stream_pairs
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.tasks import TASKS, Part, resolve, task
+from precis_text.bounded_io import meant
 from precis_text.config import Settings
 from precis_text.control_characters import main_part
 from precis_text.errors import UserError
@@ -263,7 +264,7 @@ def find_sources(
         validation = replace(place, split="dev")
     if dev is not None:
         if not Path(dev).exists():
-            raise UserError(f"{dev}: no such file")
+            raise UserError(f"{dev}: no such file{meant(dev)}")
         scheme, _ = split_scheme(place.source)
         rows_apart = replace(place.columns, repeated=False)
         validation = replace(place, source=scheme + dev, split=None, columns=rows_apart, empty_documents=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from typing import Any
 from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pair_of
 from precis.data.rows.row_files import known_endings, read_rows
 from precis.messages import Notify, silent
-from precis_text.bounded_io import is_folder, names_in, read_bounded, size, stat_or_none
+from precis_text.bounded_io import ADDRESS, is_folder, meant, names_in, read_bounded, size, stat_or_none
 from precis_text.documents.file_kinds import ENDINGS, MANY
 from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.documents.reader import MOST_BYTES, read_contents
@@ -23,7 +23,6 @@ from precis_text.text_files import document_files, unread_names
 
 STANDARD_INPUT = "-"
 CONTINUE = "--keep-going continues with the others"
-_ADDRESS = re.compile(r"(?:https?|ftp)://", re.IGNORECASE)
 _TABLES = (".csv", ".tsv")
 
 
@@ -97,11 +96,10 @@ def read_documents(
 
 def _missing(file: str) -> str:
     """Say what to do about a file that does not exist."""
-    if _ADDRESS.match(file):
-        return (
-            f"is an address, and precis does not use the network; run: curl -sL {file} | precis summarize -"
-        )
-    return "no such file"
+    if ADDRESS.match(file):
+        run = f"curl -sL {shlex.quote(file)} | precis summarize -"
+        return f"is an address, and precis reads files only; download it first, or run: {run}"
+    return f"no such file{meant(file)}"
 
 
 def holds_many(file: str, how: Reading = Reading()) -> bool:

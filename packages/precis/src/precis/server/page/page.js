@@ -276,7 +276,8 @@ async function readOnServer(file) {
   } catch (error) {
     if (state.opening !== opening) return;
     say("");
-    fail(error instanceof Refusal ? `Not opened: ${error.message}.` : told(error));
+    const named = error.message.startsWith(file.name) ? "" : `${file.name}: `;
+    fail(error instanceof Refusal ? `Not opened: ${named}${error.message}.` : told(error));
   }
 }
 at("file").addEventListener("change", () => {
