@@ -74,6 +74,21 @@ def test_an_item_of_a_list_has_its_mark_only_next_to_another_item(mark: str) -> 
     assert extract(document, [0.1, 0.9, 0.8], words=13) == both
 
 
+@pytest.mark.parametrize(
+    "said", ["Excellent, thanks for that, Ann.", "No worries!", "Well, let's begin.", "Cool, let's go!"]
+)
+def test_a_message_that_only_thanks_agrees_or_opens_is_not_chosen_while_there_are_others(said: str) -> None:
+    chat = f"[10:30] <Ann> The quay is built in May.\n[10:31] <Ben> {said}\n[10:32] <Ann> The wall is old and grey."
+    assert "Ben" not in extract(chat, [0.3, 0.9, 0.2], words=40)
+    assert extract(f"[10:30] <Ann> Hi!\n[10:31] <Ben> {said}", [0.1, 0.9], words=40).endswith(f"Ben: {said}")
+
+
+@pytest.mark.parametrize("said", ["Yes, on Monday.", "Let's go to Paris."])
+def test_a_short_message_with_a_day_or_a_place_is_no_courtesy(said: str) -> None:
+    chat = f"[10:30] <Ann> The quay is built in May.\n[10:31] <Ben> {said}\n[10:32] <Ann> The wall is old and grey."
+    assert f"Ben: {said}" in extract(chat, [0.3, 0.9, 0.2], words=40)
+
+
 def test_a_sentence_from_a_long_message_names_its_speaker() -> None:
     long = " ".join(f"Sentence {number} of hers is here." for number in range(14))
     document = f"[10:30] <ann> {long}\n[10:31] <ben> Harbour is closed."

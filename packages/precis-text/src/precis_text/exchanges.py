@@ -23,6 +23,7 @@ _COURTESIES = frozenset(_TABLE["courtesies"].replace("'", " ").split())
 _FILLERS = _COURTESIES.union(_TABLE["fillers"].replace("'", " ").split())
 _MODERATES = re.compile(_TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
 _DECISIONS = re.compile(_TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:(?<=,)\s*|^)[^\W\d_a-z][^\W\d_]+(?=[,.!?]|$)")
 _MARKS = ("?", "？", "؟", "\u037e")
 _FEW = 8  # words of an answer that is taken with its question, whatever its first word
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
@@ -49,8 +50,8 @@ def questions_of_answers(units: Sequence[TextUnit]) -> dict[int, int]:
 
 
 def is_courtesy(unit: TextUnit) -> bool:
-    """Check whether a message only greets, thanks or agrees."""
-    words = unicode_words(_message(unit).lower())
+    """Check whether a message only greets, thanks, agrees or opens a meeting; it may address somebody by name."""
+    words = unicode_words(_ADDRESS.sub(" ", _MODERATES.sub(" ", _message(unit))).lower())
     return bool(words) and len(words) <= _LONGEST_COURTESY and _COURTESIES.issuperset(words)
 
 

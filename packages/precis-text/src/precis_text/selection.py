@@ -10,7 +10,7 @@ from typing import Protocol
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces, goes_on, halves, is_part
-from precis_text.exchanges import questions_of_answers
+from precis_text.exchanges import is_courtesy, questions_of_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
 from precis_text.unit_worth import worths
@@ -64,9 +64,9 @@ def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequenc
 def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
-    Headings, asides, halves and parts of units are never chosen while the document has others. A sentence that refers
-    to the one before it is chosen after that one or together with it, and one that ends in a colon after the next one.
-    A decision that
+    Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
+    that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
+    the next one. A decision that
     answers is chosen together with its question (`exchanges`). A unit is skipped if
     many of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
     least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
@@ -84,7 +84,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     limit = words if length.cap is None else length.cap.count
     worth = worths(read.units, scores, sizes, questions, longer=sum(costs) / limit)
     costs = _with_questions(costs, questions)
-    waiting = _Waiting(read.units, worth, out=questions.values())
+    courtesies = (place for place, unit in enumerate(read.units) if is_courtesy(unit))
+    waiting = _Waiting(read.units, worth, out={*questions.values(), *courtesies})
     best = waiting.best
     sizes = _with_questions(sizes, questions)
     extract = _Extract(read.units, sizes, costs)
