@@ -21,9 +21,10 @@ _TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text
 _ANSWERS = frozenset(_TABLE["answers"].split())
 _COURTESIES = frozenset(_TABLE["courtesies"].replace("'", " ").split())
 _FILLERS = _COURTESIES.union(_TABLE["fillers"].replace("'", " ").split())
+_GREETINGS = frozenset(_TABLE["greetings"].split())
 _MODERATES = re.compile(_TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
 _DECISIONS = re.compile(_TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
-_ADDRESS = re.compile(r"(?:(?<=,)\s*|^)[^\W\d_a-z][^\W\d_]+(?=[,.!?]|$)")
+_ADDRESS = re.compile(r"(?<=,)\s*[^\W\d_a-z][^\W\d_]+(?=[,.!?]|$)")  # a name, behind a comma
 _MARKS = ("?", "？", "؟", "\u037e")
 _FEW = 8  # words of an answer that is taken with its question, whatever its first word
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
@@ -51,8 +52,11 @@ def questions_of_answers(units: Sequence[TextUnit]) -> dict[int, int]:
 
 def is_courtesy(unit: TextUnit) -> bool:
     """Check whether a message only greets, thanks, agrees or opens a meeting; it may address somebody by name."""
-    words = unicode_words(_ADDRESS.sub(" ", _MODERATES.sub(" ", _message(unit))).lower())
-    return bool(words) and len(words) <= _LONGEST_COURTESY and _COURTESIES.issuperset(words)
+    said = _message(unit)
+    greeted = _ADDRESS.sub(" ", said) if _GREETINGS.intersection(unicode_words(said.lower())) else said
+    words = unicode_words(_MODERATES.sub(" ", greeted).lower())
+    is_said = any(map(str.isalnum, said))
+    return is_said and len(words) <= _LONGEST_COURTESY and _COURTESIES.issuperset(words)
 
 
 def contents(units: Sequence[TextUnit]) -> list[int]:
