@@ -166,8 +166,7 @@ Threads = Annotated[
     ),
 ]
 RunFolder = Annotated[
-    Path,
-    typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False),
+    Path, typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False)
 ]
 SettingsList = Annotated[
     list[str] | None,
@@ -223,9 +222,7 @@ def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | Non
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--seed",
-        callback=checked_seed,
-        help="Random seed for weights, data order and dropout. Default: 0.",
+        "--seed", callback=checked_seed, help="Random seed for weights, data order and dropout. Default: 0."
     ),
 ]
 SamplingSeed = Annotated[

@@ -87,11 +87,7 @@ class NamedPairs:
             UserError: neither task nor data is given, the task is unknown, or training pairs are missing.
         """
         return find_sources(
-            task_name=self.task,
-            data=self.data,
-            dev=self.dev,
-            columns=self._columns,
-            skip_bad=self.skip_bad,
+            task_name=self.task, data=self.data, dev=self.dev, columns=self._columns, skip_bad=self.skip_bad
         )
 
     def check(self) -> None:
