@@ -265,7 +265,8 @@ TuningPrecision = Annotated[
 ValidateEvery = Annotated[
     int | None,
     typer.Option(
-        "--validate-every", help="Steps between validations. Default: one epoch, at most a fifth of the run."
+        "--validate-every",
+        help="Steps between validations. Default: the recipe's, else one epoch, at most a fifth of the run.",
     ),
 ]
 Restart = Annotated[bool, typer.Option("--restart", help="Delete the run in --out and start again.")]
