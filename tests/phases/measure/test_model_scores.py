@@ -153,14 +153,14 @@ def test_questions_are_scored_by_bleu_meteor_and_rouge_l_without_baselines(name:
     assert scores.rouge.types == ("rougeL",)
     assert sorted(scores.scorers) == ["bleu", "meteor"]
     assert scores.baselines == ()
-    assert len(scores_for(name, PAIRS, baselines=True).baselines) == 5
+    assert len(scores_for(name, PAIRS, baselines=True).baselines) == 6
 
 
 @pytest.mark.parametrize("name", ["e2e", "webnlg", "dart"])
 def test_facts_are_scored_by_bleu_meteor_ter_and_chrf_beside_rouge(name: str) -> None:
     scores = scores_for(name, PAIRS)
     assert list(scores.scorers) == ["bleu", "meteor", "ter", "chrf"]
-    assert (scores.rouge, scores.with_rouge, len(scores.baselines)) == (Rouge(), True, 5)
+    assert (scores.rouge, scores.with_rouge, len(scores.baselines)) == (Rouge(), True, 6)
 
 
 @pytest.mark.long
@@ -196,7 +196,7 @@ def test_each_task_of_short_answers_has_its_own_measures_and_no_rouge(name: str,
 def test_all_else_is_scored_as_before(name: str | None) -> None:
     scores = scores_for(name, PAIRS, stemmer=False)
     assert (scores.rouge, scores.scorers) == (Rouge(stemmer=False), {})
-    names = ["LEAD-3", "LEAD-1", "LONGEST-3", "LEXRANK-3", "TEXTRANK-3", "ORACLE"]
+    names = ["LEAD-3", "LEAD-2", "LONGEST-3", "LEXRANK-3", "TEXTRANK-3", "ORACLE"]
     assert [baseline.name for baseline in scores.baselines] == names
     assert scores_for(name, PAIRS, baselines=False).baselines == ()
     more = scores_for(name, PAIRS, with_bleu=True, with_meteor=True)
@@ -247,3 +247,9 @@ def test_documents_of_the_training_pairs_are_counted(tmp_path: Path) -> None:
     told: list[str] = []
     precis.evaluate(run, tmp_path / "test.jsonl", out=tmp_path / "scores", notify=told.append)
     assert any(line.startswith("warning: 2 of 3 documents were in the training pairs") for line in told)
+
+
+def test_references_of_one_sentence_get_a_lead_of_one() -> None:
+    pairs = [Pair("It rains. Ann sings. Bob reads. The cat sleeps.", "Ann sings.")] * 3
+    names = [each.name for each in scores_for(None, pairs).baselines]
+    assert names == ["LEAD-3", "LEAD-1", "LONGEST-3", "LEXRANK-3", "TEXTRANK-3", "ORACLE"]

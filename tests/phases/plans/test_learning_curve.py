@@ -65,7 +65,7 @@ def test_parts_of_a_seed_contain_each_other_and_no_test_or_dev_pair(
     assert "run 4 of 4: 12 pairs, seed 1" in told[-1]
 
     assert [(point.pairs, point.seeds) for point in curve.points] == [(6, (0, 1)), (12, (0, 1))]
-    assert list(curve.levels) == ["LEAD-1"]
+    assert list(curve.levels) == ["LEAD-2"]
     record = json.loads((out / "scores" / "scores.json").read_text())
     means = [record["systems"][f"6-{seed} greedy"]["metrics"]["rougeL"]["mean"] for seed in (0, 1)]
     assert curve.points[0].scores["rougeL"].mean == pytest.approx(sum(means) / 2, abs=1e-3)

@@ -132,7 +132,7 @@ def test_few_pairs_get_enough_steps_and_a_short_warmup(model: Path, tmp_path: Pa
     rates = [
         row["learning_rate"] for row in read_metrics(done.folder / METRICS_FILE) if row["kind"] == "train"
     ]
-    assert rates[0] == max(rates), "the peak comes before the first record, at step 50 of 300"
+    assert rates[0] > max(rates) / 2, "most of the first 50 of 300 steps come after the warm-up"
     assert any("--epochs" in line for line in told)
     assert not any("--steps" in line for line in told)
 
@@ -152,6 +152,6 @@ def test_a_better_untouched_model_is_named(untouched: float, warns: bool, monkey
     monkeypatch.setattr(extractor_training, "open_extractor", lambda model: Says(texts[str(model)]))
     pair = Pair(document="Ann sings in the hall.", summary="Ann sings in the hall.")
     extractor_training._tell_if_worse("default", Path("made"), [pair], told.append)
-    assert [line.startswith("warning: the untouched model chooses better: ROUGE-L") for line in told] == [
-        True
-    ] * warns
+    (line,) = told
+    assert line.startswith("warning: the untouched model chooses better: ROUGE-L") == warns
+    assert ("precis evaluate --model default --model made" in line) != warns

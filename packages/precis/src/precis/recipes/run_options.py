@@ -71,19 +71,11 @@ class ScorerTrainingOptions(TypedDict, total=False):
 
 
 _SETTINGS = {
-    "epochs": "train.epochs",
-    "steps": "train.steps",
-    "batch_size": "batch_size",
-    "batch_tokens": "batch_tokens",
-    "block_length": "block_length",
-    "learning_rate": "train.learning_rate",
-    "max_source": "max_source",
-    "max_target": "max_target",
-    "seed": "train.seed",
-    "precision": "train.precision",
-    "validate_every": "train.validate_every",
-    "patience": "train.patience",
-}
+    "epochs": "train.epochs", "steps": "train.steps", "batch_size": "batch_size",
+    "batch_tokens": "batch_tokens", "block_length": "block_length", "learning_rate": "train.learning_rate",
+    "max_source": "max_source", "max_target": "max_target", "seed": "train.seed",
+    "precision": "train.precision", "validate_every": "train.validate_every", "patience": "train.patience",
+}  # fmt: skip
 """Option -> the setting of a run that it changes."""
 
 _EITHER = {"epochs": "steps", "steps": "epochs", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}

@@ -35,6 +35,7 @@ from precis.generation.summary import Long
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
 from precis.messages import Notify, silent
+from precis.phases.data.pair_checks import count_trained_on
 from precis.phases.data.run_pairs import named_pairs, percent
 from precis.phases.measure.evaluation_inputs import (
     EvaluationOptions,
@@ -47,7 +48,6 @@ from precis.phases.measure.evaluation_inputs import (
 from precis.phases.measure.support_models import load_bert_score, load_judges, told_cut
 from precis.phases.measure.task_metrics import Scores, scores_for
 from precis.phases.output_folders import writing_to
-from precis.phases.train.training_pairs import count_trained_on
 from precis.recipes.prophetnet_recipes import prophetnet_decoding
 from precis.recipes.run_options import refuse_unknown
 from precis_text.bounded_io import read_json

@@ -104,7 +104,7 @@ class LearningCurve:
             rows=[*rows, *levels],
             unbroken=titles,
             lines_above=[len(rows)],
-            caption="intervals: 95%, over runs and test pairs; of two runs, from the lower to the higher",
+            caption="intervals: 95%, over runs and test pairs; two runs give their range",
         )
 
     @property
@@ -356,7 +356,7 @@ def _scored(
 
 
 def _over_runs(runs: Sequence[NDArray[np.float64]]) -> Interval:
-    """Return the mean over runs with its interval; of two, for which Student's t says nothing, with their range."""
+    """Return the mean over runs with its interval, or with the range of two, for which Student's t says nothing."""
     found = OVER_RUNS.runs_interval(np.stack(runs))
     if len(runs) != _TOO_FEW_FOR_T:
         return found

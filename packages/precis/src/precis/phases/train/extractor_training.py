@@ -35,6 +35,7 @@ from precis.phases.data.run_pairs import ColumnNames
 from precis.phases.data.training_sets import GroundingSet, find_sets
 from precis.phases.run_folder import export_folder, save_model
 from precis.phases.train.grounding import DEFAULT_CAP, DEV_ROWS, read_set
+from precis.phases.train.pair_training import FEW_DEV_PAIRS
 from precis.phases.train.training_session import (
     MODEL_FOLDER,
     RunOptions,
@@ -149,6 +150,11 @@ def _tell_if_worse(start: str, made: Path, pairs: Sequence[Pair], notify: Notify
         notify(
             f"warning: the untouched model chooses better: ROUGE-L {before:.1f} on "
             f"{counted(len(pairs), 'validation pair')}, this one {after:.1f}; use --model {start}, or give more pairs"
+        )
+    elif len(pairs) < FEW_DEV_PAIRS:
+        notify(
+            f"{counted(len(pairs), 'validation pair')} cannot show whether the untouched model chooses better; "
+            f"score both on other pairs: precis evaluate --model {start} --model {made} --data FILE --out DIR"
         )
 
 

@@ -11,26 +11,11 @@ from precis_text.language import language_of
 from precis_text.words import length_in_words
 
 _NAMES = {
-    "en": "English",
-    "de": "German",
-    "fr": "French",
-    "es": "Spanish",
-    "pt": "Portuguese",
-    "it": "Italian",
-    "nl": "Dutch",
-    "ca": "Catalan",
-    "ro": "Romanian",
-    "sv": "Swedish",
-    "da": "Danish or Norwegian",
-    "pl": "Polish",
-    "cs": "Czech",
-    "ru": "Russian",
-    "zh": "Chinese",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "el": "Greek",
-    "he": "Hebrew",
-}
+    "en": "English", "de": "German", "fr": "French", "es": "Spanish", "pt": "Portuguese", "it": "Italian",
+    "nl": "Dutch", "ca": "Catalan", "ro": "Romanian", "sv": "Swedish", "da": "Danish or Norwegian",
+    "pl": "Polish", "cs": "Czech", "ru": "Russian", "zh": "Chinese", "ja": "Japanese", "ko": "Korean",
+    "el": "Greek", "he": "Hebrew",
+}  # fmt: skip
 _TELLING = 40  # words; in a shorter text, missing English function words prove nothing
 
 
