@@ -46,7 +46,7 @@ def test_a_curve_ends_with_a_table_and_advice_against_the_model_in_the_box(
     assert outcome.code == 0, outcome.err
     rows = [line.split() for line in outcome.out.splitlines()]
     assert [row[:2] for row in rows if row[:1] in (["10"], ["20"])] == [["10", "2"], ["20", "2"]]
-    assert {"default", "LEAD-3"} <= {row[0] for row in rows if row}
+    assert {"default", "LEAD-2"} <= {row[0] for row in rows if row}
     assert "advice: choose, do not write: after 20 pairs" in outcome.out
     assert "precis extractor --model default --tasks" in outcome.out
     own = (tmp_path / "curve" / "runs" / "10-1" / "run.toml").read_text()

@@ -13,6 +13,7 @@ from precis_text.errors import UserError
 
 Precis = Callable[..., Any]
 REFERENCE = "The council repairs the old bridge in nine weeks."
+DOCUMENT = "The bridge is old. " * 40 + "It ends <here>."
 ROWS = [
     ("The council repairs the old bridge in nine weeks.", 100.0, []),
     ("The council repairs the bridge in 12 weeks & more.", 70.0, ["12 weeks"]),
@@ -31,7 +32,15 @@ def evaluation(folder: Path, *, checked: bool = True, rows: int = len(ROWS)) -> 
             entry["support"] = {"marks": [{"text": mark} for mark in marks]}
         system = {"first": entry, "LEAD-3": {**entry, "prediction": "lead"}}
         lines.append(
-            json.dumps({"row": number, "id": f"r{number}", "references": [REFERENCE], "systems": system})
+            json.dumps(
+                {
+                    "row": number,
+                    "id": f"r{number}",
+                    "document": DOCUMENT,
+                    "references": [REFERENCE],
+                    "systems": system,
+                }
+            )
         )
     (folder / "examples.jsonl").write_text("\n".join(lines) + "\n")
     return folder
@@ -95,3 +104,9 @@ def test_a_folder_without_an_evaluation_and_a_damaged_line_are_refused(tmp_path:
         file.write('{"row": 6}\n')
     with pytest.raises(UserError, match="line 6: is not a row of an evaluation"):
         read_error_view(tmp_path / "e")
+
+
+def test_the_page_holds_the_whole_document_folded(tmp_path: Path) -> None:
+    page = error_page(read_error_view(evaluation(tmp_path / "e")), count=1)
+    assert "<details><summary>Document</summary>" in page
+    assert "It ends &lt;here&gt;." in page

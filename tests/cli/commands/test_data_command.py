@@ -29,7 +29,9 @@ def test_bad_rows_and_a_leak_are_one_error(precis: Precis, tmp_path: Path) -> No
     outcome = precis("data", "check", tmp_path)
     assert outcome.code == 2
     assert "bad row: " in outcome.err
-    assert outcome.error.startswith("error: 1 row cannot be used; fix it, or use --skip-bad; splits")
+    assert outcome.error.startswith(
+        "error: 1 row cannot be used; fix it, or train and evaluate with --skip-bad; splits"
+    )
 
 
 def test_a_document_twice_in_one_split_is_counted_and_no_error(precis: Precis, tmp_path: Path) -> None:

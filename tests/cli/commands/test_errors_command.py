@@ -29,3 +29,10 @@ def test_one_kind_alone(precis: Precis, tmp_path: Path) -> None:
     assert precis("errors", tmp_path / "e", "--kind", "unsupported").code == 2
     wrong = precis("errors", tmp_path / "e", "--kind", "mising")
     assert (wrong.code, "missing" in wrong.err) == (2, True)
+
+
+def test_the_document_and_what_is_unsupported_are_shown(precis: Precis, tmp_path: Path) -> None:
+    outcome = precis("errors", evaluation(tmp_path / "e"), "--rows", 2)
+    assert "[unsupported: Ann]" in outcome.out
+    assert "The bridge is old." in outcome.out
+    assert "It ends" not in outcome.out

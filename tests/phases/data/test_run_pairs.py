@@ -7,6 +7,7 @@ from pathlib import Path
 import datasets
 import pytest
 
+import precis
 from precis.data.pairs.pair import Columns
 from precis.data.synthetic.corpus import make_pairs
 from precis.phases.data.run_pairs import ColumnNames, PairReader, find_part, find_sources, hold_out, sample
@@ -155,3 +156,9 @@ def test_the_hub_is_not_asked_for_the_splits_of_our_own_tasks(monkeypatch: pytes
     dev = find_sources(task_name="samsum").dev
     assert dev is not None
     assert dev.split == "dev"
+
+
+def test_columns_of_ones_own_are_read_from_python(tmp_path: Path) -> None:
+    (tmp_path / "posts.csv").write_text("body,title\nAnn sings.,Songs\n")
+    (pair,) = precis.read_pairs(tmp_path / "posts.csv", document_column="body", summary_column="title")
+    assert (pair.document, pair.summary) == ("Ann sings.", "Songs")

@@ -1,10 +1,12 @@
 """Evaluation resumes, refuses to mix, and reads predictions that others made."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import precis
 from precis.data.pairs.pair import Pair
 from precis.data.synthetic.corpus import make_pairs
 from precis.evaluation.meteor import Meteor
@@ -12,7 +14,7 @@ from precis.evaluation.predictions import PredictionWriter, read_predictions
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
-from precis.phases.data.run_pairs import find_part
+from precis.phases.data.run_pairs import find_part, find_sources
 from precis.phases.measure.evaluation_inputs import given_predictions, given_systems, joined, read_test_pairs
 from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
@@ -151,14 +153,14 @@ def test_questions_are_scored_by_bleu_meteor_and_rouge_l_without_baselines(name:
     assert scores.rouge.types == ("rougeL",)
     assert sorted(scores.scorers) == ["bleu", "meteor"]
     assert scores.baselines == ()
-    assert len(scores_for(name, PAIRS, baselines=True).baselines) == 5
+    assert len(scores_for(name, PAIRS, baselines=True).baselines) == 6
 
 
 @pytest.mark.parametrize("name", ["e2e", "webnlg", "dart"])
 def test_facts_are_scored_by_bleu_meteor_ter_and_chrf_beside_rouge(name: str) -> None:
     scores = scores_for(name, PAIRS)
     assert list(scores.scorers) == ["bleu", "meteor", "ter", "chrf"]
-    assert (scores.rouge, scores.with_rouge, len(scores.baselines)) == (Rouge(), True, 5)
+    assert (scores.rouge, scores.with_rouge, len(scores.baselines)) == (Rouge(), True, 6)
 
 
 @pytest.mark.long
@@ -194,7 +196,7 @@ def test_each_task_of_short_answers_has_its_own_measures_and_no_rouge(name: str,
 def test_all_else_is_scored_as_before(name: str | None) -> None:
     scores = scores_for(name, PAIRS, stemmer=False)
     assert (scores.rouge, scores.scorers) == (Rouge(stemmer=False), {})
-    names = ["LEAD-3", "LONGEST-3", "LEXRANK-3", "TEXTRANK-3", "ORACLE"]
+    names = ["LEAD-3", "LEAD-2", "LONGEST-3", "LEXRANK-3", "TEXTRANK-3", "ORACLE"]
     assert [baseline.name for baseline in scores.baselines] == names
     assert scores_for(name, PAIRS, baselines=False).baselines == ()
     more = scores_for(name, PAIRS, with_bleu=True, with_meteor=True)
@@ -220,3 +222,34 @@ def test_case_does_not_count_in_the_bleu_of_questions() -> None:
 def test_an_unknown_task_is_refused() -> None:
     with pytest.raises(UserError, match="did you mean 'squad-qg'"):
         scores_for("squad_qg", PAIRS)
+
+
+def test_another_set_in_the_same_folder_names_both_sets(tmp_path: Path) -> None:
+    model = save("zcodepp", tmp_path / "tiny")
+    for name in ("first", "second"):
+        rows = [{"document": f"The {name} {word} sings.", "summary": "It sings."} for word in ("cat", "dog")]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    precis.evaluate(model, tmp_path / "first.jsonl", out=tmp_path / "scores")
+    with pytest.raises(
+        UserError, match=r"evaluation on .*first\.jsonl, and .*second\.jsonl was given now; choose"
+    ):
+        precis.evaluate(model, tmp_path / "second.jsonl", out=tmp_path / "scores")
+
+
+def test_documents_of_the_training_pairs_are_counted(tmp_path: Path) -> None:
+    rows = [{"document": f"The {word} sings.", "summary": "It sings."} for word in ("cat", "dog", "owl")]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:2]))
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = tmp_path / "run"
+    save("zcodepp", run / "model")
+    sources = find_sources(data=str(tmp_path / "train.jsonl"))
+    (run / "settings.json").write_text(json.dumps({"sources": sources.to_dict()}))
+    told: list[str] = []
+    precis.evaluate(run, tmp_path / "test.jsonl", out=tmp_path / "scores", notify=told.append)
+    assert any(line.startswith("warning: 2 of 3 documents were in the training pairs") for line in told)
+
+
+def test_references_of_one_sentence_get_a_lead_of_one() -> None:
+    pairs = [Pair("It rains. Ann sings. Bob reads. The cat sleeps.", "Ann sings.")] * 3
+    names = [each.name for each in scores_for(None, pairs).baselines]
+    assert names == ["LEAD-3", "LEAD-1", "LONGEST-3", "LEXRANK-3", "TEXTRANK-3", "ORACLE"]

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from precis.data.pairs.pair_reader import read_pairs
@@ -11,7 +12,7 @@ from precis.data.synthetic.corpus import make_pairs
 from precis.evaluation.significance import Interval
 from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.plans import learning_curve as module
-from precis.phases.plans.learning_curve import CurvePoint, LearningCurve, learning_curve
+from precis.phases.plans.learning_curve import CurvePoint, LearningCurve, _over_runs, learning_curve
 from precis_text.errors import UserError
 
 SHAPE = ["hidden_size=32", "intermediate_size=64", "encoder_layers=1", "decoder_layers=1", "vocab_size=600"]
@@ -64,7 +65,7 @@ def test_parts_of_a_seed_contain_each_other_and_no_test_or_dev_pair(
     assert "run 4 of 4: 12 pairs, seed 1" in told[-1]
 
     assert [(point.pairs, point.seeds) for point in curve.points] == [(6, (0, 1)), (12, (0, 1))]
-    assert list(curve.levels) == ["LEAD-3"]
+    assert list(curve.levels) == ["LEAD-2"]
     record = json.loads((out / "scores" / "scores.json").read_text())
     means = [record["systems"][f"6-{seed} greedy"]["metrics"]["rougeL"]["mean"] for seed in (0, 1)]
     assert curve.points[0].scores["rougeL"].mean == pytest.approx(sum(means) / 2, abs=1e-3)
@@ -150,3 +151,8 @@ def test_advice_is_to_write_from_where_all_further_points_are_above_chosen_sente
 def test_advice_says_that_the_pairs_do_not_decide() -> None:
     assert "20 pairs do not decide" in curve_of((-9, -8), (-1, 2)).advice
     assert "20 pairs do not decide" in curve_of((-9, -8), (0, 2)).advice
+
+
+def test_two_runs_show_their_range() -> None:
+    found = _over_runs([np.array([10.0, 12.0]), np.array([20.0, 22.0])])
+    assert (found.mean, found.low, found.high) == (16.0, 11.0, 21.0)

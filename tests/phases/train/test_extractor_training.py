@@ -7,20 +7,23 @@ import pytest
 import torch
 
 import precis
+from precis.data.pairs.pair import Pair
 from precis.extract import unit_encoder
 from precis.extract.extractor_opening import open_extractor
 from precis.extract.unit_tokens import UnitTokenizer
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
+from precis.phases.train import extractor_training
 from precis.phases.train.extractor_training import UNITS_FOLDER, train_extractor
 from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape
 from precis.training import Trained, TrainSettings
+from precis.training.callbacks import METRICS_FILE, read_metrics
 from precis_text.errors import UserError
 from tests.tiny_models import save
 
 PLAN = ExtractPlan(
     scorer=ScorerShape(width=16, layers=1, heads=2, dropout=0.0),
-    train=TrainSettings(epochs=30, learning_rate=1e-2, warmup_steps=2, log_every=10),
+    train=TrainSettings(steps=90, learning_rate=1e-2, warmup_steps=2, log_every=10),
     batch_units=64,
 )
 
@@ -117,3 +120,38 @@ def test_pairs_with_columns_of_their_own_are_read_by_their_names(model: Path, tm
 def test_a_column_without_a_file_of_pairs_is_refused(model: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--tasks names none; omit them: a task has its own columns"):
         precis.train_extractor(model, "samsum", out=tmp_path / "run", document_column="body")
+
+
+def test_few_pairs_get_enough_steps_and_a_short_warmup(model: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    small = ["scorer.width=16", "scorer.heads=2", "scorer.layers=1"]
+    done = precis.train_extractor(
+        model, str(write(tmp_path / "asks")), out=tmp_path / "run", settings=small, notify=told.append
+    )
+    assert done.result.total_steps == extractor_training.LEAST_STEPS
+    rates = [
+        row["learning_rate"] for row in read_metrics(done.folder / METRICS_FILE) if row["kind"] == "train"
+    ]
+    assert rates[0] > max(rates) / 2, "most of the first 50 of 300 steps come after the warm-up"
+    assert any("--epochs" in line for line in told)
+    assert not any("--steps" in line for line in told)
+
+
+@pytest.mark.parametrize(("untouched", "warns"), [(60.0, True), (20.0, False)])
+def test_a_better_untouched_model_is_named(untouched: float, warns: bool, monkeypatch) -> None:
+    class Says:
+        def __init__(self, text: str) -> None:
+            self.text = text
+
+        def stream(self, documents, **_):
+            return [self for _ in documents]
+
+    told: list[str] = []
+    before = "Ann sings in" if untouched > 50 else "none"
+    texts = {"default": before, "made": "Ann"}
+    monkeypatch.setattr(extractor_training, "open_extractor", lambda model: Says(texts[str(model)]))
+    pair = Pair(document="Ann sings in the hall.", summary="Ann sings in the hall.")
+    extractor_training._tell_if_worse("default", Path("made"), [pair], told.append)
+    (line,) = told
+    assert line.startswith("warning: the untouched model chooses better: ROUGE-L") == warns
+    assert ("precis evaluate --model default --model made" in line) != warns

@@ -98,6 +98,7 @@ def test_few_pairs_are_advised_to_choose_with_the_committed_figures_and_the_comm
     assert "| 1,000 | default | 16.1/2.7/13.9" in page
     assert "LEAD-3 | 31.3/8.7/24.3" in page
     assert "choose, do not write" in told
+    assert "--curve 30,100,300" in told
     assert all(figure in told for figure in ("10.7", "13.9", "24.3"))
     command = shlex.split(told.rpartition("to choose: ")[2])
     assert command[:2] == ["precis", "extractor"]

@@ -46,9 +46,11 @@ def _row(row: JudgedRow, view: ErrorView) -> str:
     head = f"row {row.row:,}{named}: {title_of(view.measure)} {row.score:.1f}{kinds}"
     references = "".join(f"<p>{escape(text)}</p>" for text in row.references)
     summary = "".join(_marked(row)) or '<span class="soft">no text</span>'
+    document = f"<details><summary>Document</summary><pre>{escape(row.document)}</pre></details>"
+    document = document if row.document else ""
     return (
         f'<section><p class="soft">{escape(head)}</p><div class="pair">'
-        f"<div><h3>Summary</h3><p>{summary}</p></div><div><h3>Reference</h3>{references}</div></div></section>"
+        f"<div><h3>Summary</h3><p>{summary}</p></div><div><h3>Reference</h3>{references}</div></div>{document}</section>"
     )
 
 

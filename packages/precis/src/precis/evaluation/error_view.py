@@ -37,6 +37,7 @@ class JudgedRow:
         row: its number, from 1.
         name: the pair's id; "" without one.
         score: the measure of the summary, 0 to 100.
+        document: the document; "" in an evaluation of an older version.
         marks: the unsupported parts of the summary.
         kinds: its kinds of mistake, of `KINDS`.
     """
@@ -44,6 +45,7 @@ class JudgedRow:
     row: int
     name: str
     score: float
+    document: str
     summary: str
     references: tuple[str, ...]
     marks: tuple[str, ...]
@@ -154,6 +156,7 @@ def _row(example: Mapping[str, Any], found: Mapping[str, Any], measure: str, rou
         row=int(example["row"]),
         name=str(example.get("id") or ""),
         score=float(found[measure]),
+        document=str(example.get("document") or ""),
         summary=summary,
         references=references,
         marks=marks,

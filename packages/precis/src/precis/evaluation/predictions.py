@@ -24,6 +24,10 @@ from precis_text.row import invalid_text, kind_of, named
 FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file or choose another one")
 
 
+class OtherPairsError(UserError):
+    """Predictions were made for other pairs."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
     """One summary. `tokens_read` < `document_tokens` means that the model did not read the whole document.
@@ -113,7 +117,7 @@ class PredictionWriter:
         _check_types(self.path, line, record)
         if line - 1 > len(self._keys):
             count = len(self._keys)
-            raise UserError(
+            raise OtherPairsError(
                 f"{self.path} holds more than {count:,} predictions, but there are {count:,} examples"
             )
         _check_example(self.path, line, record, self._keys[line - 2])
@@ -158,7 +162,9 @@ def _check_example(path: Path, line: int, record: Mapping[str, Any], key: tuple[
     """Check that a record was made for the example at its position."""
     if (record["id"], record["document"]) != key:
         found, wanted = named([record["id"]]), named([key[0]])
-        raise UserError(f"{path}, line {line}: made for example {found}, not for {wanted} with this document")
+        raise OtherPairsError(
+            f"{path}, line {line}: made for example {found}, not for {wanted} with this document"
+        )
 
 
 _KINDS = {"id": str, "prediction": str, "document_tokens": int, "tokens_read": int, "document": str}

@@ -61,11 +61,7 @@ class MeanAttention:
         self._documents = np.zeros(0, np.int64)
 
     def add(
-        self,
-        weights: Float[Tensor, "b h i p+j"],
-        *,
-        queries: Int[Tensor, " b"],
-        keys: Int[Tensor, " b"],
+        self, weights: Float[Tensor, "b h i p+j"], *, queries: Int[Tensor, " b"], keys: Int[Tensor, " b"]
     ) -> None:
         """Add a batch.
 

@@ -118,6 +118,7 @@ class Report:
     faithful: Mapping[str, FaithfulScores] = field(
         default_factory=dict, repr=False
     )  # by system and REFERENCES
+    source: str = ""  # the pairs, as the user named them
 
     def system(self, name: str) -> SystemScores:
         """Return a system by name; raise `UserError` if the name is unknown."""
@@ -273,6 +274,7 @@ class Report:
         """
         return {
             "examples": len(self.pairs),
+            "pairs": self.source,
             "systems": {
                 system.name: {
                     "kind": system.kind,
@@ -338,7 +340,13 @@ class Report:
                 for row_of_table in self.systems
                 for system in row_of_table.runs or (row_of_table,)
             }
-            yield {"row": row + 1, "id": pair.id, "references": list(pair.all_references), "systems": systems}
+            yield {
+                "row": row + 1,
+                "id": pair.id,
+                "document": pair.document,
+                "references": list(pair.all_references),
+                "systems": systems,
+            }
 
     def _faithful_example(self, system: str, row: int) -> dict[str, Any]:
         """Return the marks and figures of one summary, if they were requested."""

@@ -54,11 +54,7 @@ def faithful_scores(
     for name, summaries in systems.items():
         counts = {f"{kind}s": np.array([float(s.count(kind)) for s in supports[name]]) for kind in KINDS}
         marked: Column = 100.0 * np.any([*counts.values()], axis=0)
-        columns: dict[str, Column] = {
-            "marked": marked,
-            **counts,
-            "other_language": np.array(other[name]),
-        }
+        columns: dict[str, Column] = {"marked": marked, **counts, "other_language": np.array(other[name])}
         for judge in judges:
             columns |= judge(read, summaries, references)
         found[name] = FaithfulScores(supports=supports[name], columns=columns)

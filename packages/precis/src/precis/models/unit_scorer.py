@@ -72,10 +72,7 @@ class UnitScorer(nn.Module):
         self.words = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1))
 
     def forward(
-        self,
-        vectors: Float[Tensor, "b u dd"],
-        features: Float[Tensor, "b u f"],
-        valid: Bool[Tensor, "b u"],
+        self, vectors: Float[Tensor, "b u dd"], features: Float[Tensor, "b u f"], valid: Bool[Tensor, "b u"]
     ) -> tuple[Float[Tensor, "b u"], Float[Tensor, " b"]]:
         """Return a logit for each unit, and the log of the predicted word count of a summary.
 

@@ -71,10 +71,7 @@ class NgramConvolution(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self,
-        embedded: Float[Tensor, "b n d"],
-        first_layer: Float[Tensor, "b n d"],
-        group: Chunks | Group,
+        self, embedded: Float[Tensor, "b n d"], first_layer: Float[Tensor, "b n d"], group: Chunks | Group
     ) -> Float[Tensor, "b n d"]:
         valid = group.valid
         mixed = self.convolution(embedded.transpose(1, 2)).transpose(1, 2)

@@ -82,11 +82,7 @@ def _at(rows: Tensor, columns: Tensor) -> Tensor:
 def _scores(model: nn.Module, joined: Joined, predicts: Tensor) -> Tensor:
     """Return the logits (1 t v) of the positions that predict the summary."""
     owner = unwrapped(model)
-    inputs = {
-        "input_ids": joined.input_ids,
-        "attention_mask": joined.attention_mask,
-        "use_cache": False,
-    }
+    inputs = {"input_ids": joined.input_ids, "attention_mask": joined.attention_mask, "use_cache": False}
     if any(is_compiled(module) for module in (model, owner)):
         made: Tensor = model(**inputs).logits  # a compiled model ignores hooks
         return made[predicts][None]

@@ -154,11 +154,7 @@ def grounding(run: RunPlan) -> RunPlan:
 
 
 def resolve_grounding(
-    name: str | None,
-    *,
-    start: str,
-    changes: Mapping[str, Any] | None = None,
-    assignments: Iterable[str] = (),
+    name: str | None, *, start: str, changes: Mapping[str, Any] | None = None, assignments: Iterable[str] = ()
 ) -> RunPlan:
     """Return the plan of a grounding run.
 

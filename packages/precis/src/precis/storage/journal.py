@@ -331,4 +331,4 @@ def _digest(before: str, body: bytes) -> str:
 
 def _with_remedy(error: UserError, kind: JournalFormat) -> UserError:
     text = str(error)
-    return UserError(text if text.endswith(kind.remedy) else f"{text}; {kind.remedy}")
+    return type(error)(text if text.endswith(kind.remedy) else f"{text}; {kind.remedy}")

@@ -371,7 +371,7 @@ class Run:
         if warmup >= total:
             logger.warning(
                 "warmup_steps=%d is not below the %d steps of the run: the learning rate never reaches its peak; "
-                "train longer (--epochs, --steps), or add --set train.warmup_steps=%d",
+                "train longer, or add --set train.warmup_steps=%d",
                 warmup,
                 total,
                 total // 10,

@@ -46,8 +46,7 @@ Out = Annotated[
     ),
 ]
 Limit = Annotated[
-    int | None,
-    typer.Option("--limit", min=1, help="Number of documents, from the start. Default: all."),
+    int | None, typer.Option("--limit", min=1, help="Number of documents, from the start. Default: all.")
 ]
 
 

@@ -115,9 +115,8 @@ def _wrong(checked: DataCheck) -> list[str]:
     wrong = []
     if checked.bad_rows:
         rows = counted(checked.bad_rows, "row")
-        wrong.append(
-            f"{rows} cannot be used; fix {'it' if checked.bad_rows == 1 else 'them'}, or use --skip-bad"
-        )
+        them = "it" if checked.bad_rows == 1 else "them"
+        wrong.append(f"{rows} cannot be used; fix {them}, or train and evaluate with --skip-bad")
     if checked.shared:
         wrong.append("splits share documents (LEAK above); keep each in only one split")
     return wrong

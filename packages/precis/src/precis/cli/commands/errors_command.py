@@ -13,6 +13,8 @@ from precis.cli.framework.command_class import described
 if TYPE_CHECKING:
     from precis.evaluation.error_view import ErrorView, JudgedRow
 
+_SHOWN = 240  # characters of a document
+
 Run = Annotated[
     Path,
     typer.Argument(
@@ -104,7 +106,15 @@ def _show(heading: str, rows: Sequence[JudgedRow], view: ErrorView) -> None:
     table.add_column("row", overflow="fold")
     table.add_column("summary", ratio=1, overflow="fold")
     table.add_column("reference", ratio=1, overflow="fold")
+    table.add_column("document", ratio=1, overflow="fold")
     for row in rows:
         head = "\n".join([str(row.row), f"{row.score:.1f}", *row.kinds])
-        table.add_row(head, escape(row.summary), escape("\n".join(row.references)), end_section=True)
+        unsupported = [f"[unsupported: {', '.join(row.marks)}]"] if row.marks else []
+        texts = ["\n".join([row.summary, *unsupported]), "\n".join(row.references), _beginning(row.document)]
+        table.add_row(head, *map(escape, texts), end_section=True)
     show(table)
+
+
+def _beginning(document: str) -> str:
+    words = " ".join(document.split())
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN].rpartition(' ')[0]} ..."

@@ -37,10 +37,7 @@ class DecodingPreset(StrEnum):
 Out = Annotated[
     Path,
     typer.Option(
-        "--out",
-        help="Folder for predictions, scores and tables.",
-        show_default=False,
-        callback=folder_to_be,
+        "--out", help="Folder for predictions, scores and tables.", show_default=False, callback=folder_to_be
     ),
 ]
 Model = Annotated[
@@ -71,16 +68,14 @@ Task = Annotated[
     ),
 ]
 Split = Annotated[
-    str | None,
-    typer.Option("--split", help="Split to score on. Default: test, if there are splits."),
+    str | None, typer.Option("--split", help="Split to score on. Default: test, if there are splits.")
 ]
 Beams = Annotated[
     list[int] | None,
     typer.Option("--beams", help="Beam width; 1 is greedy. Repeatable: one row of the table per width."),
 ]
 LengthPenalty = Annotated[
-    float | None,
-    typer.Option("--length-penalty", help="Above 1 favours longer summaries (only with beams)."),
+    float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (only with beams).")
 ]
 NoRepeatNgram = Annotated[
     int | None,
@@ -120,8 +115,7 @@ MeteorJar = Annotated[
     ),
 ]
 BertScoreFolder = Annotated[
-    Path | None,
-    typer.Option("--bertscore", help="Add BERTScore, computed by the encoder in this folder."),
+    Path | None, typer.Option("--bertscore", help="Add BERTScore, computed by the encoder in this folder.")
 ]
 BertScoreLayer = Annotated[
     int | None,

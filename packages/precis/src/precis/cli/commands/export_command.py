@@ -34,8 +34,7 @@ def onnx(
         ),
     ] = None,
     int8: Annotated[
-        bool,
-        typer.Option("--int8", help="Store matrices in 8 bits: a third to half the size."),
+        bool, typer.Option("--int8", help="Store matrices in 8 bits: a third to half the size.")
     ] = False,
 ) -> None:
     """Write ONNX files that onnxruntime runs without torch.

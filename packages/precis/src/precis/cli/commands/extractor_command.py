@@ -45,8 +45,7 @@ Tasks = Annotated[
     ),
 ]
 MaxSource = Annotated[
-    int | None,
-    typer.Option("--max-source", help="Maximum tokens per document in training. Default: 4096."),
+    int | None, typer.Option("--max-source", help="Maximum tokens per document in training. Default: 4096.")
 ]
 
 

@@ -56,8 +56,7 @@ Recipe = Annotated[
     ),
 ]
 Tokenizer = Annotated[
-    str | None,
-    typer.Option("--tokenizer", help="Tokenizer of a new model. Default: train one on the pairs."),
+    str | None, typer.Option("--tokenizer", help="Tokenizer of a new model. Default: train one on the pairs.")
 ]
 Patience = Annotated[
     int | None,

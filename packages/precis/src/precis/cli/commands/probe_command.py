@@ -50,8 +50,7 @@ def _own(out: Path) -> Path:
 
 
 Out = Annotated[
-    Path,
-    typer.Option("--out", help="Folder for plots and numbers.", show_default=False, callback=_own),
+    Path, typer.Option("--out", help="Folder for plots and numbers.", show_default=False, callback=_own)
 ]
 Split = Annotated[
     str | None, typer.Option("--split", help="Split to read. Default: test, if there are splits.")
@@ -148,12 +147,7 @@ class ProbeOptions(OptionGroup):
         "Without --adapter: the model's own attention, over the input only."
     ),
 )
-def attention(
-    *,
-    documents: ProbeOptions,
-    out: Out,
-    adapter: Adapter = None,
-) -> None:
+def attention(*, documents: ProbeOptions, out: Out, adapter: Adapter = None) -> None:
     """Plot every layer's attention over prefix and input, averaged over heads and documents.
 
     The decoder reads the reference summaries.
@@ -296,8 +290,7 @@ def metrics(
         ),
     ],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder for metrics.json and metrics.md.", show_default=False),
+        Path | None, typer.Option("--out", help="Folder for metrics.json and metrics.md.", show_default=False)
     ] = None,
     reference_system: Annotated[
         str | None,

@@ -137,8 +137,7 @@ Short = Annotated[
     ),
 ]
 Beams = Annotated[
-    int | None,
-    typer.Option("--beams", help="Beam width; 1 is fastest. Default: the model's own."),
+    int | None, typer.Option("--beams", help="Beam width; 1 is fastest. Default: the model's own.")
 ]
 Draft = Annotated[
     bool,
@@ -155,8 +154,7 @@ MaxSource = Annotated[
     typer.Option("--max-source", help="Maximum input tokens of the model. Default: the model's own."),
 ]
 Instruction = Annotated[
-    str | None,
-    typer.Option("--instruction", help="Text before each document. Default: the model's own."),
+    str | None, typer.Option("--instruction", help="Text before each document. Default: the model's own.")
 ]
 Language = Annotated[
     str | None,
@@ -172,8 +170,7 @@ Free = Annotated[
     ),
 ]
 AllowRemote = Annotated[
-    bool,
-    typer.Option("--allow-remote", help="Send documents to an endpoint on another machine, over https."),
+    bool, typer.Option("--allow-remote", help="Send documents to an endpoint on another machine, over https.")
 ]
 Support = Annotated[
     bool,

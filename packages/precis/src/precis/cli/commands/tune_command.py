@@ -55,15 +55,13 @@ Patience = Annotated[
     int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
 ]
 Select = Annotated[
-    str | None,
-    typer.Option("--select", help="Metric that selects the best checkpoint: rougeL, loss, ..."),
+    str | None, typer.Option("--select", help="Metric that selects the best checkpoint: rougeL, loss, ...")
 ]
 Examples = Annotated[
     int | None, typer.Option("--examples", help="Number of training pairs, drawn at random.")
 ]
 Share = Annotated[
-    float | None,
-    typer.Option("--share", help="Share of the pairs to train on, drawn at random: 0.05, ..."),
+    float | None, typer.Option("--share", help="Share of the pairs to train on, drawn at random: 0.05, ...")
 ]
 Search = Annotated[
     bool, typer.Option("--search", help="Search the settings that --method uses (the paper's Table 7).")

@@ -166,8 +166,7 @@ Threads = Annotated[
     ),
 ]
 RunFolder = Annotated[
-    Path,
-    typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False),
+    Path, typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False)
 ]
 SettingsList = Annotated[
     list[str] | None,
@@ -223,9 +222,7 @@ def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | Non
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--seed",
-        callback=checked_seed,
-        help="Random seed for weights, data order and dropout. Default: 0.",
+        "--seed", callback=checked_seed, help="Random seed for weights, data order and dropout. Default: 0."
     ),
 ]
 SamplingSeed = Annotated[
@@ -268,7 +265,8 @@ TuningPrecision = Annotated[
 ValidateEvery = Annotated[
     int | None,
     typer.Option(
-        "--validate-every", help="Steps between validations. Default: one epoch, at most a fifth of the run."
+        "--validate-every",
+        help="Steps between validations. Default: the recipe's, else one epoch, at most a fifth of the run.",
     ),
 ]
 Restart = Annotated[bool, typer.Option("--restart", help="Delete the run in --out and start again.")]

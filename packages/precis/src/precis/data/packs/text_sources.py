@@ -150,11 +150,7 @@ def _matching(source: str | Path) -> list[Path]:
 
 
 def read_texts(
-    files: Sequence[Source],
-    *,
-    column: str = "text",
-    skip_bad: bool = False,
-    report: TextReport | None = None,
+    files: Sequence[Source], *, column: str = "text", skip_bad: bool = False, report: TextReport | None = None
 ) -> Iterator[str]:
     """Yield the documents of all files: a text file is one document, and so is each row of other files.
 

@@ -15,13 +15,7 @@ from typing import Any, Literal, get_args
 
 from precis.data.pairs.dataset_adapters import GLUE_FOLDER, prefix_of
 from precis.data.pairs.pair import Columns, Pair
-from precis.data.pairs.pair_reader import (
-    ReadReport,
-    available_splits,
-    columns_of,
-    merge_repeated,
-    read_pairs,
-)
+from precis.data.pairs.pair_reader import ReadReport, available_splits, columns_of, merge_repeated, read_pairs
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import GENERAL, KINDS, Records
 from precis_text.bounded_io import meant
@@ -229,9 +223,7 @@ def resolve(task: Task, data: str | Path | None = None) -> Part:
         UserError: `data` lacks files for the task, or is not given and the hub lacks the task.
     """
     on_hub = Part(
-        source=task.scheme + PREFIX + task.hub,
-        columns=task.hub_columns,
-        empty_documents=task.empty_documents,
+        source=task.scheme + PREFIX + task.hub, columns=task.hub_columns, empty_documents=task.empty_documents
     )
     if data is None:
         parent = os.environ.get(DATA_VARIABLE)

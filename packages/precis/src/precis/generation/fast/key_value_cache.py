@@ -129,9 +129,7 @@ class Target(ABC):
         """Return scores of all slots, minus infinity where a state must not attend."""
 
     def bias(
-        self,
-        positions: Float[Tensor, "#b #h s #m t"],
-        own: Float[Tensor, "#b #h s #m 1"] | None = None,
+        self, positions: Float[Tensor, "#b #h s #m t"], own: Float[Tensor, "#b #h s #m 1"] | None = None
     ) -> Float[Tensor, "#b #h s*m j"]:
         """Return scores for the keys of `extend`, minus infinity where a state must not attend.
 

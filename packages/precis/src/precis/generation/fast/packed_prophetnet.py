@@ -141,10 +141,7 @@ class _Layer:
         return self.feed_forward_norm(states + self.down(self.activation(self.up(states))))
 
     def _bias(
-        self,
-        scores: Float[Tensor, "s*b*m rh"],
-        buckets: Int[Tensor, " s #m t+1"],
-        target: Target,
+        self, scores: Float[Tensor, "s*b*m rh"], buckets: Int[Tensor, " s #m t+1"], target: Target
     ) -> Float[Tensor, "b h s*m j+1"]:
         """Return position scores of all slots and, last, of a state's own key, hidden from the main state."""
         parts = scores.view(len(buckets), target.documents, -1, scores.shape[-1] // self.heads, self.heads)

@@ -7,11 +7,7 @@ from precis.nn.attention import scaled_attention
 from precis.nn.blocks import ACTIVATIONS, FeedForward
 from precis.nn.relative_positions import CausalBuckets
 from precis.nn.stream_decoder import StreamDecoder, StreamDecoderLayer
-from precis.nn.transformer import (
-    AbsolutePositions,
-    PostNormEncoder,
-    PostNormEncoderLayer,
-)
+from precis.nn.transformer import AbsolutePositions, PostNormEncoder, PostNormEncoderLayer
 
 
 class ProphetNetConfig(FamilyConfig):

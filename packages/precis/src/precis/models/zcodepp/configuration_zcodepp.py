@@ -13,12 +13,7 @@ from precis.nn.blocks import (
     GatedFeedForward,
 )
 from precis.nn.decoder import Decoder
-from precis.nn.encoder import (
-    BucketedPositionEmbedding,
-    Encoder,
-    NgramConvolution,
-    RelativePositionEmbedding,
-)
+from precis.nn.encoder import BucketedPositionEmbedding, Encoder, NgramConvolution, RelativePositionEmbedding
 from precis.nn.layer_plan import dense_plan, fusion_plan
 from precis.nn.relative_positions import CausalBuckets, LogBuckets, TwoWayBuckets
 

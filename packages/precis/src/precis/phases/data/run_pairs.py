@@ -88,11 +88,7 @@ class NamedPairs:
             UserError: neither task nor data is given, the task is unknown, or training pairs are missing.
         """
         return find_sources(
-            task_name=self.task,
-            data=self.data,
-            dev=self.dev,
-            columns=self._columns,
-            skip_bad=self.skip_bad,
+            task_name=self.task, data=self.data, dev=self.dev, columns=self._columns, skip_bad=self.skip_bad
         )
 
     def check(self) -> None:
@@ -172,6 +168,8 @@ def read_pairs(
     skip_bad: bool = False,
     limit: int | None = None,
     report: ReadReport | None = None,
+    document_column: str | None = None,
+    summary_column: str | None = None,
     **options: Unpack[ReadOptions],
 ) -> Iterator[Pair]:
     """Stream pairs of document and summary.
@@ -183,6 +181,7 @@ def read_pairs(
         skip_bad: skip unusable rows instead of stopping at the first.
         limit: stop after this many pairs, 1 or more.
         report: filled in while reading.
+        document_column, summary_column: columns to read instead of the source's own.
         options: without a task, those of `precis.data.pairs.pair_reader.read_pairs`.
 
     Raises:
@@ -192,12 +191,19 @@ def read_pairs(
     Examples:
         >>> next(read_pairs("pairs", split="test")).summary
         'Ann sings.'
+        >>> next(read_pairs("pairs", split="test", document_column="summary", summary_column="document")).document
+        'Ann sings.'
     """
     if task is None and data is not None:
+        names = ColumnNames(document=document_column, summary=summary_column)
+        options["columns"] = names.put_into(options.get("columns") or Columns())
         return stream_pairs(data, split=split, skip_bad=skip_bad, limit=limit, report=report, **options)
     if options:
         raise UserError(f"{' and '.join(options)}: task={task} sets this itself; omit it")
-    part = NamedPairs(task=task, data=text_of(data)).part(split)
+    named = NamedPairs(
+        task=task, data=text_of(data), document_column=document_column, summary_column=summary_column
+    )
+    part = named.part(split)
     return part.read(skip_bad=skip_bad, limit=limit, report=report)
 
 

@@ -277,10 +277,7 @@ Spectra = dict[str, dict[int, Spectrum]]
 
 
 def prefix_spectra(
-    reading: ProbedModel,
-    *,
-    site: Site = Site.ENCODER,
-    progress: Progress = lambda *_: None,
+    reading: ProbedModel, *, site: Site = Site.ENCODER, progress: Progress = lambda *_: None
 ) -> Spectra:
     """Compute the spectrum of every layer's prefix columns at one site, with each of the adapters.
 

@@ -16,11 +16,12 @@ from typing import Any, Unpack
 from precis.data.batches.token_arrays import pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.label_schema import answers_of
+from precis.data.tasks.tasks import Part
 from precis.data.tasks.tasks import task as task_named
 from precis.data.text.prompts import prompts_digest
 from precis.evaluation.bert_score import BertScore
 from precis.evaluation.meteor import MeteorTool
-from precis.evaluation.predictions import PredictionWriter, is_predictions, read_predictions
+from precis.evaluation.predictions import OtherPairsError, PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import score
 from precis.extract.extractor_opening import open_extractor
@@ -34,6 +35,7 @@ from precis.generation.summary import Long
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
 from precis.messages import Notify, silent
+from precis.phases.data.pair_checks import count_trained_on
 from precis.phases.data.run_pairs import named_pairs, percent
 from precis.phases.measure.evaluation_inputs import (
     EvaluationOptions,
@@ -51,6 +53,7 @@ from precis.recipes.run_options import refuse_unknown
 from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from precis_text.row import counted
 
 _WRITTEN = {"scores.json", "examples.jsonl", "table.md", "predictions"}
 _IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder contains one of them
@@ -131,11 +134,29 @@ def evaluate(
     if named:
         names = ("adapter", "mode", "long", "instruction", "batch_size", "notify", "progress")
         asked = {name: value for name, value in others.items() if name in names}
-        written = evaluate_models(named, pairs, out=folder, decodings=decodings, task=wanted.task, **asked)
+        _tell_trained_on(named, pairs, notify)
+        try:
+            written = evaluate_models(
+                named, pairs, out=folder, decodings=decodings, task=wanted.task, **asked
+            )
+        except OtherPairsError as error:
+            raise _other_pairs(folder, part, error) from None
     pools = _pools(with_seeds, given_models, named, [*written])
-    report = make_report(joined(written, given), pairs, scores, out=folder, pools=pools)
+    report = make_report(joined(written, given), pairs, scores, out=folder, pools=pools, source=str(part))
     told_cut([*judges, *([similarity] if similarity else [])], notify)
     return report
+
+
+def _tell_trained_on(models: Sequence[str], pairs: Sequence[Pair], notify: Notify) -> None:
+    """Warn of documents that are also in the training pairs which a run records."""
+    for model in models:
+        place = Path(model)
+        run = place.parent if place.name in _IN_A_RUN else place
+        if count := count_trained_on(run, pairs):
+            notify(
+                f"warning: {count:,} of {counted(len(pairs), 'document')} were in the training pairs of {model}, so "
+                "its scores reward memorizing"
+            )
 
 
 def evaluate_models(
@@ -320,6 +341,7 @@ def make_report(
     *,
     out: Path,
     pools: Mapping[str, Sequence[str]] | None = None,
+    source: str = "",
 ) -> Report:
     """Score the systems and the baselines, and write the files; see `score`."""
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
@@ -333,8 +355,19 @@ def make_report(
             faithful=scores.faithful,
             pools=pools or {},
         )
+        report = replace(report, source=source)
         report.write(out)
     return report
+
+
+def _other_pairs(folder: Path, part: Part, error: OtherPairsError) -> UserError:
+    """Return the error of a folder with an evaluation on other pairs, with the names of both."""
+    scores = folder / "scores.json"
+    before = read_json(scores).get("pairs") if scores.is_file() else None
+    return UserError(
+        f"{folder}: holds an evaluation on {before or 'other pairs'}, and {part} was given now; choose another --out "
+        f"({error})"
+    )
 
 
 def _pools(

@@ -24,11 +24,7 @@ from precis.tuning.discourse import LOWER_SHARE, lower_layers
 from precis.tuning.prefix import Site
 from precis_text.row import counted
 
-_AXES = {
-    Site.ENCODER: (SOURCE, SOURCE),
-    Site.CROSS: (TARGET, SOURCE),
-    Site.DECODER: (TARGET, TARGET),
-}
+_AXES = {Site.ENCODER: (SOURCE, SOURCE), Site.CROSS: (TARGET, SOURCE), Site.DECODER: (TARGET, TARGET)}
 
 
 def write_attention(maps: Maps, reading: ProbedModel, out: Path) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import task as known_task
-from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
+from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline, Lead
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.rouge import ROUGE_TYPES, Rouge, TokenizerName
 from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.scoring import Scorer
 from precis.evaluation.support_scores import Judge
 from precis.evaluation.task_scores import Majority, has_labels, rouge_types, task_scorers
+from precis_text.sentences import split_sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +78,9 @@ def scores_for(
         scorers.setdefault("meteor", Meteor(synonyms=synonyms_at_hand()))
     if bertscore is not None:
         scorers["bertscore"] = bertscore
-    everything: tuple[Baseline, ...] = (Majority.of(pairs),) if has_labels(metrics) else DEFAULT_BASELINES
+    everything: tuple[Baseline, ...] = (
+        (Majority.of(pairs),) if has_labels(metrics) else _of_their_length(pairs)
+    )
     shown = has_labels(metrics) or types == ROUGE_TYPES if baselines is None else baselines
     return Scores(
         rouge=replace(rouge, types=types or ROUGE_TYPES),
@@ -85,3 +88,11 @@ def scores_for(
         baselines=everything if shown else (),
         with_rouge=bool(types),
     )
+
+
+def _of_their_length(pairs: Sequence[Pair]) -> tuple[Baseline, ...]:
+    """Return the usual baselines, and LEAD-k with as many units as the references have sentences on average."""
+    counts = [len(split_sentences(text)) for pair in pairs for text in pair.all_references]
+    own = Lead(units=max(1, round(sum(counts) / max(1, len(counts)))))
+    first, *others = DEFAULT_BASELINES
+    return DEFAULT_BASELINES if own == first else (first, own, *others)

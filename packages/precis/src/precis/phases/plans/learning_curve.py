@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from precis.data.pairs.pair import Pair
+from precis.evaluation.baselines import Lead
 from precis.evaluation.probe_plots import Curve, Point, draw_curves
 from precis.evaluation.score_report import Report, title_of
 from precis.evaluation.significance import OVER_RUNS, Interval
@@ -45,7 +47,7 @@ from precis_text.row import counted
 SETTINGS = "curve-settings.json"
 _METRICS = ("rouge1", "rouge2", "rougeL")
 _DECIDES = "rougeL"
-_LEAD = "LEAD-3"
+_TOO_FEW_FOR_T = 2  # runs
 _TEST_SHARE = 5  # a fifth of the documents is held out if the pairs lack a test split
 _OF_A_CURVE = ("--curve", "--seeds", "--document-column", "--summary-column", "--skip-bad")
 _FREE = ("out", "restart", "command", "notify", "seed", "callbacks")  # do not make other models
@@ -102,7 +104,7 @@ class LearningCurve:
             rows=[*rows, *levels],
             unbroken=titles,
             lines_above=[len(rows)],
-            caption="intervals: 95%, over runs and test pairs",
+            caption="intervals: 95%, over runs and test pairs; two runs give their range",
         )
 
     @property
@@ -325,11 +327,11 @@ def _train(place: Path, part: _Part, folder: Path, options: FineTuningOptions, *
 def _scored(
     folder: Path, test: Sequence[Pair], parts: Sequence[_Part], *, choose: str, progress: Progress
 ) -> LearningCurve:
-    """Score every model, the choice of sentences and LEAD-3 on the test pairs, and write the curve."""
+    """Score every model, the choice of sentences and LEAD-k on the test pairs, and write the curve."""
     models = [str(folder / "runs" / f"{part.size}-{part.seed}") for part in parts]
     chooser = [DEFAULT] if has_default_model() else []
     scores = scores_for(None, test)
-    baselines = tuple(each for each in scores.baselines if each.name == _LEAD)
+    baselines = tuple(each for each in scores.baselines if isinstance(each, Lead))[-1:]
     systems = evaluate_models([*models, *chooser], test, out=folder / "scores", progress=progress)
     report = make_report(systems, test, replace(scores, baselines=baselines), out=folder / "scores")
     of_part = dict(zip(parts, report.systems, strict=False))
@@ -342,13 +344,29 @@ def _scored(
             CurvePoint(
                 pairs=size,
                 seeds=tuple(part.seed for part in parts if part.size == size),
-                scores={m: OVER_RUNS.runs_interval(np.stack([run[m] for run in runs])) for m in _METRICS},
-                over_choice=OVER_RUNS.runs_interval(np.stack([run[_DECIDES] - against for run in runs])),
+                scores={m: _over_runs([run[m] for run in runs]) for m in _METRICS},
+                over_choice=_clamped(
+                    OVER_RUNS.runs_interval(np.stack([run[_DECIDES] - against for run in runs]))
+                ),
             )
         )
     curve = LearningCurve(folder=folder, points=points, levels=_levels(report, names), choose=choose)
     curve.write()
     return curve
+
+
+def _over_runs(runs: Sequence[NDArray[np.float64]]) -> Interval:
+    """Return the mean over runs with its interval, or with the range of two, for which Student's t says nothing."""
+    found = OVER_RUNS.runs_interval(np.stack(runs))
+    if len(runs) != _TOO_FEW_FOR_T:
+        return found
+    means = [float(run.mean()) for run in runs]
+    return replace(found, low=min(means), high=max(means))
+
+
+def _clamped(difference: Interval) -> Interval:
+    """Return an interval of a difference of scores, which cannot exceed 100."""
+    return replace(difference, low=max(-100.0, difference.low), high=min(100.0, difference.high))
 
 
 def _levels(report: Report, names: Sequence[str]) -> dict[str, dict[str, Interval]]:

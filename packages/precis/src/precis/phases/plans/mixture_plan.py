@@ -12,7 +12,7 @@ from precis.phases.train.extractor_training import train_extractor as run_extrac
 from precis.phases.train.grounding import DEFAULT_CAP
 from precis.phases.train.grounding import ground as run_grounding
 from precis.phases.train.training_session import RunOptions
-from precis.recipes.overrides import as_asked, check_on_pairs
+from precis.recipes.overrides import as_asked, check_on_pairs, names_asked
 from precis.recipes.planning import resolve_grounding
 from precis.recipes.run_options import (
     PairTrainingOptions,
@@ -120,9 +120,11 @@ def train_extractor(
     """
     refuse_unknown(options, ExtractorOptions, of="train_extractor")
     changes = option_changes(options)
-    plan = as_asked(ExtractPlan(), changes=changes, assignments=options.get("settings") or ())
+    assignments = options.get("settings") or ()
+    plan = as_asked(ExtractPlan(), changes=changes, assignments=assignments)
     columns = ColumnNames(document=options.get("document_column"), summary=options.get("summary_column"))
-    return run_extractor(plan, **_mixture(model, tasks, options), columns=columns)
+    fixed = names_asked(changes, assignments)
+    return run_extractor(plan, **_mixture(model, tasks, options), columns=columns, fixed=fixed)
 
 
 def _mixture(

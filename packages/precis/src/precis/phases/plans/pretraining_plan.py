@@ -130,12 +130,7 @@ def plan_pretraining(
         plan=plan,
         corpora=_weights(corpora),
         mixture=None if temperature is None else BySize(temperature=temperature),
-        request={
-            **request,
-            "out": out,
-            "start": None if model is None else str(model),
-            "fusion": fusion,
-        },
+        request={**request, "out": out, "start": None if model is None else str(model), "fusion": fusion},
         keeps_precision=options.get("precision") is not None,
     )
 

@@ -31,12 +31,7 @@ from precis.generation.summarizer import Summarizer
 from precis.messages import Notify, silent
 from precis.phases.folder_check import SETTINGS_FILE
 from precis.phases.output_folders import claim_folder
-from precis.phases.run_folder import (
-    CARD_FILE,
-    export_folder,
-    export_model,
-    has_checkpoints,
-)
+from precis.phases.run_folder import CARD_FILE, export_folder, export_model, has_checkpoints
 from precis.phases.search.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
 from precis.phases.search.search_space import Grid, SearchSpace, at_point, decoding_at_point, points
 from precis.phases.train.finetuning import TOKENIZER_FOLDER, finetune_as

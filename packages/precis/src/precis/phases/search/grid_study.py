@@ -38,12 +38,7 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
-        return {
-            "trial": self.number,
-            "value": self.value,
-            "settings": dict(self.values),
-            **self.facts,
-        }
+        return {"trial": self.number, "value": self.value, "settings": dict(self.values), **self.facts}
 
 
 class GridStudy:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -23,6 +23,7 @@ from precis.data.text.encoding import portions
 from precis.evaluation.baselines import best_units
 from precis.evaluation.rouge import Rouge
 from precis.extract.extractor import AHEAD
+from precis.extract.extractor_opening import open_extractor
 from precis.extract.scorer_files import save_scorer
 from precis.extract.unit_encoder import UnitReader
 from precis.generation.model_loader import LoadedModel, load_model
@@ -34,6 +35,7 @@ from precis.phases.data.run_pairs import ColumnNames
 from precis.phases.data.training_sets import GroundingSet, find_sets
 from precis.phases.run_folder import export_folder, save_model
 from precis.phases.train.grounding import DEFAULT_CAP, DEV_ROWS, read_set
+from precis.phases.train.pair_training import FEW_DEV_PAIRS
 from precis.phases.train.training_session import (
     MODEL_FOLDER,
     RunOptions,
@@ -43,15 +45,20 @@ from precis.phases.train.training_session import (
 )
 from precis.recipes.scorer_recipe import ExtractPlan
 from precis.storage.seal import DamagedError, check_seal
-from precis.training import Trained, mean_loss
+from precis.training import Trained, TrainSettings, mean_loss
 from precis.training.callbacks import Callback
 from precis_text.control_characters import main_part, unmarked
 from precis_text.errors import UserError
 from precis_text.language import language_of
+from precis_text.row import counted
 from precis_text.unit_features import unit_features
 
 UNITS_FOLDER = "units"
+LEAST_STEPS = 300
+"""The least optimizer steps, unless the user sets the length: few pairs are a batch or two."""
 _VALIDATIONS = 10
+_OFTEN = 30  # validations where few pairs are passed over often
+_COMPARED = 50  # validation pairs of a set on which the untouched model chooses too
 _TOLD_EVERY = 500  # documents
 _RARE = 20  # a language of fewer than one in twenty documents is not one of the scorer's
 
@@ -67,6 +74,7 @@ def train_extractor(
     skip_bad: bool = False,
     can_write: bool = True,
     columns: ColumnNames | None = None,
+    fixed: Collection[str] = (),
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[RunOptions],
 ) -> Trained:
@@ -82,6 +90,7 @@ def train_extractor(
         skip_bad: skip unusable rows.
         can_write: whether a model with the mode `abstract` keeps it; if not, it was not trained to write summaries.
         columns: columns of files and folders of pairs; if None, found by their names.
+        fixed: dotted names of the settings that the user gave, which few pairs do not change.
         callbacks, asked: see `precis.phases.train.training_session.RunRequest`.
 
     Raises:
@@ -99,9 +108,9 @@ def train_extractor(
         torch.manual_seed(run.train.seed)
         scorer = UnitScorer(UnitScorerShape(states=loaded.model.config.hidden_size, **run.scorer.to_dict()))
         batches = UnitBatches(train, units=run.batch_units, seed=run.train.seed)
-        settings = with_validation_interval(run.train, batches.batches_per_epoch, times=_VALIDATIONS)
         session.notify(f"{len(train):,} documents, {len(train.vectors):,} units to train on")
-        return session.run(
+        settings = _long_enough(run.train, batches.batches_per_epoch, fixed, session.notify)
+        done = session.run(
             scorer,
             objective=objective,
             batches=batches,
@@ -121,6 +130,49 @@ def train_extractor(
                 card=card,
             ),
         )
+        if done.model is not None and session.is_main and "extract" in loaded.use.modes:
+            _tell_if_worse(start, done.model, [pair for each in found for pair in each.shown], session.notify)
+        return done
+
+
+def _tell_if_worse(start: str, made: Path, pairs: Sequence[Pair], notify: Notify) -> None:
+    """Warn if the untouched model chooses better sentences of the validation documents."""
+    rouge = Rouge.suited((text for pair in pairs for text in pair.all_references), types=("rougeL",))
+    references = [pair.all_references for pair in pairs]
+    scores = []
+    for model in (start, made):
+        found = open_extractor(model).stream(
+            [pair.document for pair in pairs], short="write", skip_empty=True
+        )
+        scores.append(rouge.score([summary.text for summary in found], references)["rougeL"].mean())
+    before, after = scores
+    if before > after:
+        notify(
+            f"warning: the untouched model chooses better: ROUGE-L {before:.1f} on "
+            f"{counted(len(pairs), 'validation pair')}, this one {after:.1f}; use --model {start}, or give more pairs"
+        )
+    elif len(pairs) < FEW_DEV_PAIRS:
+        notify(
+            f"{counted(len(pairs), 'validation pair')} cannot show whether the untouched model chooses better; "
+            f"score both on other pairs: precis evaluate --model {start} --model {made} --data FILE --out DIR"
+        )
+
+
+def _long_enough(
+    train: TrainSettings, batches_per_epoch: int, fixed: Collection[str], notify: Notify
+) -> TrainSettings:
+    """Return the loop's settings with enough steps for few pairs, a short warm-up and a validation interval."""
+    few = train.epochs is not None and "train.epochs" not in fixed
+    few = few and train.total_steps(batches_per_epoch) < LEAST_STEPS
+    if few:
+        train = replace(train, steps=LEAST_STEPS, epochs=None)
+        passes = round(LEAST_STEPS * train.gradient_accumulation / batches_per_epoch)
+        notify(f"few pairs: {LEAST_STEPS} steps, {passes:,} passes over them; --epochs sets another number")
+    if "train.warmup_steps" not in fixed:
+        most = max(1, train.total_steps(batches_per_epoch) // 10)
+        train = replace(train, warmup_steps=min(train.warmup_steps, most))
+    times = _OFTEN if few else _VALIDATIONS
+    return with_validation_interval(train, batches_per_epoch, times=times, each_epoch=not few)
 
 
 @dataclass(frozen=True)
@@ -132,6 +184,7 @@ class _Set:
     dev: UnitDocuments
     identity: Mapping[str, Any]
     languages: Sequence[str]
+    shown: Sequence[Pair]
 
 
 def _documents(
@@ -157,7 +210,7 @@ def _documents(
             export_folder(folder, lambda place, made=documents: _save(made, identity, place))  # type: ignore[misc]
         kept.append(UnitDocuments.load(folder))
     train, dev = kept
-    return _Set(chosen.name, train, dev, identity, _languages(pairs.train))
+    return _Set(chosen.name, train, dev, identity, _languages(pairs.train), pairs.dev[:_COMPARED])
 
 
 def _languages(pairs: Sequence[Pair]) -> list[str]:

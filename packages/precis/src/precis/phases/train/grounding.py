@@ -26,6 +26,7 @@ from precis.data.tasks.tasks import MIXTURES, TASKS
 from precis.data.text.encoding import with_instruction
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
+from precis.phases.data.pair_checks import Leaks
 from precis.phases.data.run_pairs import PairReader
 from precis.phases.data.training_sets import GroundingSet, find_sets
 from precis.phases.train.pair_training import (
@@ -36,7 +37,7 @@ from precis.phases.train.pair_training import (
     train_on_pairs,
 )
 from precis.phases.train.trainable_model import TrainableModel, load_trainable, read_as_planned
-from precis.phases.train.training_pairs import Leaks, read_pairs_of, tell_cut
+from precis.phases.train.training_pairs import read_pairs_of, tell_cut
 from precis.phases.train.training_session import RunOptions, RunRequest, Session
 from precis.phases.train.validation_scores import Sample, Validation, evenly_spaced
 from precis.recipes.planning import resolve_grounding

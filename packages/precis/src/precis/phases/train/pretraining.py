@@ -274,11 +274,7 @@ def _tell_corpora(corpora: Sequence[PackedText], weights: Sequence[float], notif
 
 
 def _tell_plan(
-    run: PreTrainRun,
-    model: PreTrainedModel,
-    batches: BatchSource,
-    start: str | None,
-    notify: Notify,
+    run: PreTrainRun, model: PreTrainedModel, batches: BatchSource, start: str | None, notify: Notify
 ) -> None:
     size = sum(p.numel() for p in model.parameters())
     notify(f"model: {size / 1e6:.1f} M parameters, {f'from {start}' if start else f'new, recipe {run.name}'}")

@@ -38,11 +38,7 @@ class MadeTokenizer:
 
 
 def make_tokenizer(
-    out: Path,
-    sources: PairSources,
-    *,
-    vocab_size: int,
-    notify: Notify = silent,
+    out: Path, sources: PairSources, *, vocab_size: int, notify: Notify = silent
 ) -> MadeTokenizer:
     """Train a tokenizer on the documents and summaries of the training set, and write the folder `out`.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,9 +10,9 @@ from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.segments import UnitSegmenter
 from precis.messages import Notify
+from precis.phases.data.pair_checks import Leaks
 from precis.phases.data.run_pairs import PairReader, PairSources, hold_out, percent, sample
 from precis.recipes.run_plan import RunPlan
-from precis_text.control_characters import main_part
 
 
 @dataclass
@@ -118,31 +117,3 @@ def tell_cut(rows: TokenizedPairs, plan: RunPlan, role: str, notify: Notify) -> 
         if cut:
             where = f"{percent(cut, len(rows))} of the {role}{what} ({cut:,})"
             notify(f"{where} are longer than {limit} tokens and are truncated: raise {option}")
-
-
-class Leaks:
-    """A detector of validation documents among the training pairs: scores on them reward memorizing.
-
-    White space does not matter. If a document has two parts, the second is compared.
-    """
-
-    def __init__(self, dev: Sequence[Pair]) -> None:
-        self._dev = [_fingerprint(pair) for pair in dev]
-        self._looked_for = set(self._dev)
-        self._found: set[bytes] = set()
-
-    def watch(self, train: Iterable[Pair]) -> Iterator[Pair]:
-        """Yield the training pairs unchanged."""
-        for pair in train:
-            if (print_of := _fingerprint(pair)) in self._looked_for:
-                self._found.add(print_of)
-            yield pair
-
-    @property
-    def count(self) -> int:
-        """The number of validation pairs whose document was among the training pairs so far."""
-        return sum(one in self._found for one in self._dev)
-
-
-def _fingerprint(pair: Pair) -> bytes:
-    return hashlib.blake2b(" ".join(main_part(pair.document).split()).encode(), digest_size=12).digest()

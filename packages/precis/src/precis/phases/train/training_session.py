@@ -78,11 +78,7 @@ class Session:
     """
 
     def __init__(
-        self,
-        request: RunRequest,
-        objective: Objective | InTurn,
-        *,
-        exports: Sequence[str] = (MODEL_FOLDER,),
+        self, request: RunRequest, objective: Objective | InTurn, *, exports: Sequence[str] = (MODEL_FOLDER,)
     ) -> None:
         """Check the run folder; write nothing yet.
 

@@ -152,11 +152,7 @@ class Validation:
 def samples_of(shown: Sequence[Pair], written: Sequence[Summary]) -> list[Sample]:
     """Return the first and the middle one of the summaries."""
     return [
-        Sample(
-            document=shown[row].document[:_KEPT],
-            reference=shown[row].summary,
-            summary=written[row].text,
-        )
+        Sample(document=shown[row].document[:_KEPT], reference=shown[row].summary, summary=written[row].text)
         for row in sorted({0, len(shown) // 2})
     ]
 
