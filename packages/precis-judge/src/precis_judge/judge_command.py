@@ -32,8 +32,7 @@ StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder creat
 )
 def plan(
     preference: Annotated[
-        float,
-        typer.Option("--preference", help="Share of verdicts, ties excluded, for the better system."),
+        float, typer.Option("--preference", help="Share of verdicts, ties excluded, for the better system.")
     ] = 0.6,
     power: Annotated[float, typer.Option("--power", help="Probability of detecting the preference.")] = 0.8,
     ties: Annotated[float, typer.Option("--ties", help="Share of ties.")] = 0.2,
@@ -98,8 +97,7 @@ def new(
         ),
     ],
     out: Annotated[
-        Path,
-        typer.Option("--out", help="Folder for the study.", show_default=False, callback=folder_to_be),
+        Path, typer.Option("--out", help="Folder for the study.", show_default=False, callback=folder_to_be)
     ],
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Name of a judge. Repeatable. Default: judge-1.")
@@ -225,8 +223,7 @@ def serve(
 def report(
     study: StudyFolder,
     leave_out: Annotated[
-        list[str] | None,
-        typer.Option("--leave-out", help="Name of a judge to exclude. Repeatable."),
+        list[str] | None, typer.Option("--leave-out", help="Name of a judge to exclude. Repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for the bootstrap intervals.")] = 0,
 ) -> None:

@@ -27,10 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cap.add_argument("--words", type=int, help="at most this many words")
     cap.add_argument("--sentences", type=int, help="at most this many sentences")
     parser.add_argument(
-        "--threads",
-        type=int,
-        default=0,
-        help="cores to use (default: OMP_NUM_THREADS, else all allowed)",
+        "--threads", type=int, default=0, help="cores to use (default: OMP_NUM_THREADS, else all allowed)"
     )
     given = parser.parse_args(arguments)
     try:

@@ -53,10 +53,7 @@ _WORDS = (
     "centroid centroid_root centroid_rank frequency rarity lex lex_share lex_rank text text_rank like_before "
     "like_after like_mean linked like_first in_title in_heading shared known_elsewhere new"
 )
-FEATURES = (
-    *f"{_PLACE} {_DOCUMENT} {_FORM} {_WORDS}".split(),
-    *(f"cue_{name}" for name in _CUES),
-)
+FEATURES = (*f"{_PLACE} {_DOCUMENT} {_FORM} {_WORDS}".split(), *(f"cue_{name}" for name in _CUES))
 """The names of the features that do not depend on the requested length, in the order of the columns."""
 ASKED = ("log_asked", "asked_share")
 """The names of the columns that `with_length` appends."""

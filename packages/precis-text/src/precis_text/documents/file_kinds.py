@@ -98,19 +98,9 @@ SAVED_PAGE = DocumentFormat(
     needs=("trafilatura",),
 )
 MARKDOWN = DocumentFormat(
-    name="Markdown",
-    endings=(".md", ".markdown"),
-    module="markdown",
-    most=8 * MIB,
-    seconds=4,
+    name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4
 )
-NOTEBOOK = DocumentFormat(
-    name="a notebook",
-    endings=(".ipynb",),
-    module="notebook",
-    most=64 * MIB,
-    seconds=2,
-)
+NOTEBOOK = DocumentFormat(name="a notebook", endings=(".ipynb",), module="notebook", most=64 * MIB, seconds=2)
 LATEX = DocumentFormat(
     name="LaTeX", endings=(".tex", ".ltx"), module="latex", most=8 * MIB, seconds=10, needs=("pylatexenc",)
 )
@@ -142,24 +132,9 @@ PICTURE = DocumentFormat(
     seconds=20,
 )
 KINDS = (
-    PDF,
-    WORD,
-    OPEN_DOCUMENT,
-    PRESENTATION,
-    SPREADSHEET,
-    TABLE,
-    RICH_TEXT,
-    EPUB,
-    WEB,
-    MAIL,
-    MAILBOX,
-    SAVED_PAGE,
-    MARKDOWN,
-    NOTEBOOK,
-    LATEX,
-    SUBTITLES,
-    PICTURE,
-)
+    PDF, WORD, OPEN_DOCUMENT, PRESENTATION, SPREADSHEET, TABLE, RICH_TEXT, EPUB, WEB, MAIL, MAILBOX, SAVED_PAGE,
+    MARKDOWN, NOTEBOOK, LATEX, SUBTITLES, PICTURE,
+)  # fmt: skip
 ENDINGS = tuple(
     ending for kind in KINDS if not kind.has_rows and kind is not PICTURE for ending in kind.endings
 )

@@ -50,11 +50,7 @@ _SIGNED = re.compile(
     r"^-{5}BEGIN PGP SIGNATURE-{5}.*?(?:^-{5}END PGP SIGNATURE-{5}$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-_PLAIN = {
-    "enriched": plain_of_enriched,
-    "richtext": plain_of_enriched,
-    "calendar": plain_of_calendar,
-}
+_PLAIN = {"enriched": plain_of_enriched, "richtext": plain_of_enriched, "calendar": plain_of_calendar}
 _AROUND = "text around the parts of the mail"
 _LONGEST_PREAMBLE = 40  # words
 _STUB_SHARE = 0.4  # of the words of the HTML part

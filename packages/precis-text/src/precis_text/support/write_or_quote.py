@@ -146,11 +146,7 @@ def _kept(sentence: SentenceSupport) -> SummarySentence:
 
 
 def _problem(
-    source: SourceText,
-    sentence: SentenceSupport,
-    marks: Sequence[Mark],
-    least: float,
-    support_by: set[int],
+    source: SourceText, sentence: SentenceSupport, marks: Sequence[Mark], least: float, support_by: set[int]
 ) -> str:
     """Return why a written sentence cannot stay, or ""."""
     if marks:

@@ -27,14 +27,7 @@ def error_body(refused: ApiError) -> dict[str, Any]:
     """Return the body of an error in OpenAI's format."""
     kinds = {401: "authentication_error", 429: "rate_limit_error"}
     kind = "server_error" if refused.status >= 500 else kinds.get(refused.status, "invalid_request_error")
-    return {
-        "error": {
-            "message": refused.message,
-            "type": kind,
-            "param": refused.param,
-            "code": refused.code,
-        }
-    }
+    return {"error": {"message": refused.message, "type": kind, "param": refused.param, "code": refused.code}}
 
 
 def note_code(scope: Scope, refused: ApiError) -> None:

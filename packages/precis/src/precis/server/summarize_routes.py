@@ -31,10 +31,7 @@ def routes(service: Service) -> APIRouter:
     examples = shown(*_examples(service.model(None)))
 
     @router.post(
-        "/v1/summarize",
-        response_model=SummarizeAnswer,
-        response_model_exclude_unset=True,
-        responses=examples,
+        "/v1/summarize", response_model=SummarizeAnswer, response_model_exclude_unset=True, responses=examples
     )
     async def summarize(body: SummarizeRequest, request: Request) -> Any:
         """Summarize one or more documents. With `stream`, each sentence is an event.

@@ -58,10 +58,7 @@ _SIZES = ("micro", "mini", "base", "large")
 RECIPE_NAMES = (
     *(f"zcodepp-{size}" for size in ("few", "demo", "small", *_SIZES)),
     *(f"prophetnet-{size}" for size in _SIZES),
-    "pretrained",
-    "pretrained-small",
-    "pretrained-writer",
-    "pretrained-few",
+    *("pretrained", "pretrained-small", "pretrained-writer", "pretrained-few"),
 )
 """The recipes for pairs, listed because the catalogue imports torch, which is too slow for shell completion."""
 

@@ -15,18 +15,10 @@ from precis_text.row import Row, Unreadable, invalid_text, kind_of, named
 _USUAL = {
     "document": ["article", "dialogue", "text", "source", "body", "content", "input", "report", "transcript"],
     "summary": [
-        "highlights",
-        "abstract",
-        "summary",
-        "headline",
-        "target",
-        "title",
-        "label",
-        "output",
-        "tldr",
+        "highlights", "abstract", "summary", "headline", "target", "title", "label", "output", "tldr",
     ],
     "units": ["units"],
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
