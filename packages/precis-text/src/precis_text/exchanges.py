@@ -51,7 +51,7 @@ def questions_of_answers(units: Sequence[TextUnit]) -> dict[int, int]:
 
 
 def is_courtesy(unit: TextUnit) -> bool:
-    """Check whether a message only greets, thanks, agrees or opens a meeting; it may address somebody by name."""
+    """Check whether a message only greets, thanks, agrees or opens a meeting; it may address a person by name."""
     said = _message(unit)
     greeted = _ADDRESS.sub(" ", said) if _GREETINGS.intersection(unicode_words(said.lower())) else said
     words = unicode_words(_MODERATES.sub(" ", greeted).lower())
