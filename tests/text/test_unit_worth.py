@@ -50,8 +50,8 @@ def test_the_longer_a_conversation_the_more_a_message_has_to_say(longer: float, 
     "chair",
     ["Let's move on to the pump and the wall of the well.", "We'll see the pump and the wall of the well."],
 )
-def test_who_leads_through_a_meeting_decides_nothing(chair: str) -> None:
-    assert of_message(chair) == of_message("They talk about the pump and the wall of the well.")
+def test_who_leads_through_a_meeting_decides_nothing_and_says_half_as_much(chair: str) -> None:
+    assert of_message(chair) == 0.5 * of_message("They talk about the pump and the wall of the well.")
     assert of_message("Let's buy the pump and the wall of the well.") > of_message(chair)
 
 

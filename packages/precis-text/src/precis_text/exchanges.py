@@ -26,7 +26,7 @@ _MODERATES = re.compile(_TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
 _DECISIONS = re.compile(_TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
 _ADDRESS = re.compile(r"(?<=,)\s*[^\W\d_a-z][^\W\d_]+(?=[,.!?]|$)")  # a name, behind a comma
 _MARKS = ("?", "？", "؟", "\u037e")
-_FEW = 8  # words of an answer that is taken with its question, whatever its first word
+_FEW = 8  # words of an answer that says little without its question
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
 _LONGEST_COURTESY = 8  # words
 
@@ -57,6 +57,19 @@ def is_courtesy(unit: TextUnit) -> bool:
     words = unicode_words(_MODERATES.sub(" ", greeted).lower())
     is_said = any(map(str.isalnum, said))
     return is_said and len(words) <= _LONGEST_COURTESY and _COURTESIES.issuperset(words)
+
+
+def leads(unit: TextUnit) -> bool:
+    """Check whether a message greets, or leads through a meeting: "Let's move on to the budget"."""
+    return _MODERATES.search(_message(unit)) is not None
+
+
+def answers_shortly(unit: TextUnit, before: TextUnit | None) -> bool:
+    """Check whether a message answers the question of another speaker with "no" and at most a few words more."""
+    if before is None or before.speaker == unit.speaker or not _asks(_message(before)):
+        return False
+    words = unicode_words(_message(unit).lower())
+    return 0 < len(words) < _FEW and words[0] in _ANSWERS
 
 
 def contents(units: Sequence[TextUnit]) -> list[int]:

@@ -23,6 +23,7 @@ _USED = 0.85  # least share of a cap in words or tokens that is used, if the doc
 _SMALL = 40  # words of a cap below which a poor unit costs more than room that stays unused
 _SMALL_TOKENS = 56
 _NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
+_JUNK = 0.05  # least worth that fills a cap with messages of a conversation, relative to the best
 _FEWEST = 3  # fewest words of a unit that is not the only one
 _IN_TURN = 1.5  # factor on the score of a unit next to a chosen one of the same speaker
 _PAIRED = 0.8  # factor on the score of a sentence that is chosen together with the one that it points to
@@ -71,8 +72,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     many of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
     least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
     the worth of the best fill a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others
-    until 85% of it are used, if the document has that many. If no unit fits, the best one is chosen and the caller
-    truncates it.
+    until 85% of it are used, if the document has that many; messages with less than 5% of the best worth stay out. If
+    no unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
@@ -112,7 +113,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
                 least = max(least, _HALF * worth[best])
     if extract.chosen and _is_filled(length.cap):
         waiting.put_back(passed)
-        _fill(extract, waiting, limit)
+        is_spoken = any(unit.speaker for unit in read.units)
+        _fill(extract, waiting, limit, least=_JUNK * worth[best] if is_spoken else 0.0)
     chosen = extract.chosen or [best]
     return sorted({*chosen, *(questions[place] for place in extract.chosen if place in questions)})
 
@@ -154,10 +156,10 @@ class _Extract:
         return set(pairwise(unicode_words(self._units[place].text)))
 
 
-def _fill(extract: _Extract, waiting: _Waiting, limit: float) -> None:
-    """Add the best units that fit, until enough of a cap is used."""
-    for _, group in waiting:
-        if extract.spent >= _USED * limit:
+def _fill(extract: _Extract, waiting: _Waiting, limit: float, *, least: float) -> None:
+    """Add the best units that fit, until enough of a cap is used or no unit has the least worth."""
+    for value, group in waiting:
+        if extract.spent >= _USED * limit or value < least:
             return
         place, new = group[-1], extract.without_chosen(group)
         fits = extract.spent + sum(extract.costs[each] for each in new) <= limit

@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 
 from precis_text.back_references import has_inner_reference
 from precis_text.cohesion import asks, is_broken_off, unended
-from precis_text.exchanges import contents, decides, is_courtesy
+from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, leads
 from precis_text.units import TextUnit
 
 _FEW = 5  # fewest words of a unit that keeps its full score
 _SHORT = 0.3  # factor on the score of a shorter unit
 _QUESTION = 0.03  # factor on the score of a question without its answer
 _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or agrees
+_LEADS = 0.5  # factor on the score of a message that leads through the meeting
+_ANSWER = 0.3  # factor on the score of "No, not yet" without its question
 _DECISION = 1.5  # factor on the score of a message that says what was decided
 _CONTENT = (
     4,
@@ -46,22 +48,23 @@ def worths(
     """
     least, most = _CONTENT
     full = min(max(least * math.sqrt(longer / least), least), most)  # content words
-    rows = zip(units, scores, sizes, contents(units), unended(units), strict=True)
+    rows = zip(units, (None, *units[:-1]), scores, sizes, contents(units), unended(units), strict=True)
     return [
         score
-        * _of_message(unit, content / full, units[questions[place]] if place in questions else None)
+        * _of_message(unit, before, content / full, units[questions[place]] if place in questions else None)
         * (_SHORT if size < _FEW and place not in questions else 1.0)
         * (_QUESTION if asks(unit) else 1.0)
         * (_UNENDED if is_unended else 1.0)
         * (_POINTS if has_inner_reference(unit.text) else 1.0)
-        for place, (unit, score, size, content, is_unended) in enumerate(rows)
+        for place, (unit, before, score, size, content, is_unended) in enumerate(rows)
     ]
 
 
-def _of_message(unit: TextUnit, content: float, question: TextUnit | None) -> float:
+def _of_message(unit: TextUnit, before: TextUnit | None, content: float, question: TextUnit | None) -> float:
     """Return the factor on the score of a message; 1 for other units.
 
     Args:
+        before: the unit before it.
         content: content words, relative to the fewest that keep the full score.
         question: what it answers, if the two are chosen together.
     """
@@ -70,4 +73,6 @@ def _of_message(unit: TextUnit, content: float, question: TextUnit | None) -> fl
     factor = _DECISION if decides(unit, question) else 1.0
     factor *= _BROKEN if is_broken_off(unit) else 1.0
     factor *= _COURTESY if is_courtesy(unit) else 1.0
+    factor *= _LEADS if leads(unit) else 1.0
+    factor *= _ANSWER if question is None and answers_shortly(unit, before) else 1.0
     return factor * (1.0 if question else min(content, 1.0) ** 2)
