@@ -1,7 +1,7 @@
 """Documents of the validation set are found among the training pairs, and counted."""
 
 from precis.data.pairs.pair import Pair
-from precis.phases.data.pair_checks import Leaks
+from precis.phases.data.run_pairs import Leaks
 from precis_text.control_characters import SEPARATOR
 
 

@@ -15,6 +15,8 @@ from precis_text.words import unicode_words
 _DEFAULT = "en"
 _LETTERS = 4000  # characters by which the language is detected
 
+_SINGLE = ("objects", "accepts", "declines", "asks", "greets", "unknown", "agrees", "proposals", "tasks")
+
 
 @dataclass(frozen=True)
 class Cues:
@@ -73,17 +75,7 @@ def _cues(record: Mapping[str, object]) -> Cues:
     made: dict[str, object] = {"labels": record["labels"]}
     for name in ("decisions", "undecided", "promises", "requests", "idle", "open", "hours", "next", "topics"):
         made[name] = _pattern("|".join(f"(?:{each})" for each in _texts(record[name])))
-    for name in (
-        "objects",
-        "accepts",
-        "declines",
-        "asks",
-        "greets",
-        "unknown",
-        "agrees",
-        "proposals",
-        "tasks",
-    ):
+    for name in _SINGLE:
         made[name] = _pattern(str(record[name]))
     for name in ("assigned", "due"):
         made[name] = [_pattern(each) for each in _texts(record[name])]

@@ -122,7 +122,7 @@ MaxSeconds = Annotated[
     typer.Option("--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."),
 ]
 MaxBeams = Annotated[
-    int, typer.Option("--max-beams", min=1, max=128, help="Widest beam search that a request may ask for.")
+    int, typer.Option("--max-beams", min=1, help="Widest beam search that a request may ask for.")
 ]
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -16,16 +16,13 @@ import numpy as np
 
 from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import ReadReport, split_files
-from precis.data.rows.hub import PREFIX
 from precis.data.synthetic.corpus import make_pair
 from precis.data.tasks.tasks import Part
 from precis.messages import Notify, silent
-from precis.phases.data.run_pairs import PairSources, splits_of
-from precis.phases.folder_check import SETTINGS_FILE
+from precis.phases.data.run_pairs import splits_of
 from precis.phases.output_folders import folder_to_be
 from precis.storage.atomic import is_temporary, refuse_link, remove_leftovers, replacing
 from precis.storage.locks import locked_place
-from precis_text.bounded_io import read_json
 from precis_text.config import nearest
 from precis_text.control_characters import main_part
 from precis_text.errors import UserError
@@ -35,7 +32,6 @@ _SPLITS = ("train", "dev", "test")
 _MISSING = {"nan", "null", "none", "n/a", "#n/a", "<na>", "na"}  # in lower case
 _SPACE = re.compile(r"\s")
 _PIECE = 100_000  # characters
-_LOOKED_THROUGH = 200_000  # training pairs
 _APART = 10_000_000  # corpus positions between splits: more training pairs never change the test set
 
 
@@ -257,49 +253,3 @@ def _lines(numbers: Iterable[int], *, seed: int) -> Iterator[bytes]:
         pair = make_pair(number, seed=seed)
         row = {"id": pair.id, "document": pair.document, "summary": pair.summary}
         yield (json.dumps(row, ensure_ascii=False) + "\n").encode()
-
-
-class Leaks:
-    """A detector of validation documents among the training pairs: scores on them reward memorizing.
-
-    White space does not matter. If a document has two parts, the second is compared.
-    """
-
-    def __init__(self, dev: Sequence[Pair]) -> None:
-        self._dev = [_fingerprint(pair) for pair in dev]
-        self._looked_for = set(self._dev)
-        self._found: set[bytes] = set()
-
-    def watch(self, train: Iterable[Pair]) -> Iterator[Pair]:
-        """Yield the training pairs unchanged."""
-        for pair in train:
-            if (print_of := _fingerprint(pair)) in self._looked_for:
-                self._found.add(print_of)
-            yield pair
-
-    @property
-    def count(self) -> int:
-        """The number of validation pairs whose document was among the training pairs so far."""
-        return sum(one in self._found for one in self._dev)
-
-
-def _fingerprint(pair: Pair) -> bytes:
-    return hashlib.blake2b(" ".join(main_part(pair.document).split()).encode(), digest_size=12).digest()
-
-
-def count_trained_on(run: Path, pairs: Sequence[Pair]) -> int:
-    """Count the pairs whose document is in the training files that a run records, as far as these can still be read.
-
-    At most `_LOOKED_THROUGH` pairs of each file are read; the hub is not asked.
-    """
-    try:
-        record = read_json(run / SETTINGS_FILE)
-        sources = [record["sources"]] if "sources" in record else [each["sources"] for each in record["sets"]]
-        parts = [PairSources.from_dict(each).train for each in sources]
-        leaks = Leaks(pairs)
-        for part in parts:
-            if PREFIX not in part.source:
-                deque(leaks.watch(part.read(skip_bad=True, limit=_LOOKED_THROUGH)), maxlen=0)
-    except (OSError, UserError, KeyError, TypeError, ValueError):
-        return 0
-    return leaks.count

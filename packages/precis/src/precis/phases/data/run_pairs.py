@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -23,6 +24,7 @@ from precis_text.control_characters import main_part
 from precis_text.errors import UserError
 from precis_text.row import counted
 
+_LOOKED_THROUGH = 200_000  # training pairs
 _TEST_FILE = "TEST_FILE"  # for the user to fill in
 
 
@@ -433,3 +435,50 @@ def examples_in_share(sources: PairSources, share: float, *, seed: int) -> int:
     reader = PairReader(sources.train, skip_bad=sources.skip_bad)
     count = sum(1 for _ in reader) if sources.dev is not None else len(hold_out(reader, seed=seed)[0])
     return max(1, round(share * count))
+
+
+class Leaks:
+    """A detector of validation documents among the training pairs: scores on them reward memorizing.
+
+    White space does not matter. If a document has two parts, the second is compared.
+    """
+
+    def __init__(self, dev: Sequence[Pair]) -> None:
+        self._dev = [_fingerprint(pair) for pair in dev]
+        self._looked_for = set(self._dev)
+        self._found: set[bytes] = set()
+
+    def watch(self, train: Iterable[Pair]) -> Iterator[Pair]:
+        """Yield the training pairs unchanged."""
+        for pair in train:
+            if (print_of := _fingerprint(pair)) in self._looked_for:
+                self._found.add(print_of)
+            yield pair
+
+    @property
+    def count(self) -> int:
+        """The number of validation pairs whose document was among the training pairs so far."""
+        return sum(one in self._found for one in self._dev)
+
+
+def _fingerprint(pair: Pair) -> bytes:
+    return hashlib.blake2b(" ".join(main_part(pair.document).split()).encode(), digest_size=12).digest()
+
+
+def count_trained_on(settings: Mapping[str, Any], pairs: Sequence[Pair]) -> int:
+    """Count the pairs whose document is in the training files that a run's settings name, if these can still be read.
+
+    At most `_LOOKED_THROUGH` pairs of each file are read; the hub is not asked.
+    """
+    try:
+        sources = (
+            [settings["sources"]] if "sources" in settings else [each["sources"] for each in settings["sets"]]
+        )
+        parts = [PairSources.from_dict(each).train for each in sources]
+        leaks = Leaks(pairs)
+        for part in parts:
+            if PREFIX not in part.source:
+                deque(leaks.watch(part.read(skip_bad=True, limit=_LOOKED_THROUGH)), maxlen=0)
+    except (OSError, UserError, KeyError, TypeError, ValueError):
+        return 0
+    return leaks.count

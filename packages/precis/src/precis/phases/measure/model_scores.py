@@ -6,6 +6,7 @@ scores go to OUT/scores.json, OUT/table.md and OUT/examples.jsonl.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,8 +36,8 @@ from precis.generation.summary import Long
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
 from precis.messages import Notify, silent
-from precis.phases.data.pair_checks import count_trained_on
-from precis.phases.data.run_pairs import named_pairs, percent
+from precis.phases.data.run_pairs import count_trained_on, named_pairs, percent
+from precis.phases.folder_check import SETTINGS_FILE
 from precis.phases.measure.evaluation_inputs import (
     EvaluationOptions,
     Preset,
@@ -152,7 +153,11 @@ def _tell_trained_on(models: Sequence[str], pairs: Sequence[Pair], notify: Notif
     for model in models:
         place = Path(model)
         run = place.parent if place.name in _IN_A_RUN else place
-        if count := count_trained_on(run, pairs):
+        try:
+            settings = json.loads((run / SETTINGS_FILE).read_bytes())
+        except (OSError, ValueError):
+            continue
+        if count := count_trained_on(settings, pairs):
             notify(
                 f"warning: {count:,} of {counted(len(pairs), 'document')} were in the training pairs of {model}, so "
                 "its scores reward memorizing"

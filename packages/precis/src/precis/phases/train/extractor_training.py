@@ -109,13 +109,13 @@ def train_extractor(
         scorer = UnitScorer(UnitScorerShape(states=loaded.model.config.hidden_size, **run.scorer.to_dict()))
         batches = UnitBatches(train, units=run.batch_units, seed=run.train.seed)
         session.notify(f"{len(train):,} documents, {len(train.vectors):,} units to train on")
-        settings = _long_enough(run.train, batches.batches_per_epoch, fixed, session.notify)
+        run = replace(run, train=_long_enough(run.train, batches.batches_per_epoch, fixed, session.notify))
         done = session.run(
             scorer,
             objective=objective,
             batches=batches,
             validate=_Validation({each.name: each.dev for each in found}, objective, run.batch_units),
-            settings=settings,
+            settings=run.train,
             record={
                 "run": run.to_dict(),
                 "sets": [each.to_dict() for each in sets],

@@ -26,8 +26,7 @@ from precis.data.tasks.tasks import MIXTURES, TASKS
 from precis.data.text.encoding import with_instruction
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
-from precis.phases.data.pair_checks import Leaks
-from precis.phases.data.run_pairs import PairReader
+from precis.phases.data.run_pairs import Leaks, PairReader
 from precis.phases.data.training_sets import GroundingSet, find_sets
 from precis.phases.train.pair_training import (
     PreparedPairs,

@@ -10,8 +10,7 @@ from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.segments import UnitSegmenter
 from precis.messages import Notify
-from precis.phases.data.pair_checks import Leaks
-from precis.phases.data.run_pairs import PairReader, PairSources, hold_out, percent, sample
+from precis.phases.data.run_pairs import Leaks, PairReader, PairSources, hold_out, percent, sample
 from precis.recipes.run_plan import RunPlan
 
 
