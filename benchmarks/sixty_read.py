@@ -1,13 +1,13 @@
 """Sixty documents with four extracts of the same number of words each, read by one who does not know which is which.
 
     pip install --group benchmarks
-    python -m benchmarks.sixty_read --data DIR --former FOLDER --out PAGES
+    python -m benchmarks.sixty_read --data DIR --former FOLDER --out PAGES [--seed 31] [--kind talk]
     python -m benchmarks.sixty_read
 
 The first command writes a page a document, with the extracts as A to D in an order of its own, and `key.json`. FOLDER
 is the former model. Twenty documents have more than 8,192 tokens; twenty are meetings, chats and threads; twenty are
-others. They are drawn from dev sets with seed 11. The second command counts what readers wrote down in
-`sixty_read.toml`, a table [[read]] a page, with the letters replaced by the systems of the key: `kind`; `main`, for
+others. They are drawn from dev sets. The second command counts what readers wrote down in `sixty_read.toml`, a table
+[[read]] a page, with the letters replaced by the systems of the key: `seed`; `kind`; `main`, for
 each system "full", "part" or "none"; `dangling` and `remnants`, lists of systems; `order`, a list of lists of systems,
 the most useful first. In a pair, a better place in the reader's order wins; equal places are ties. The
 intervals of the shares are exact (Clopper-Pearson), 95%.
@@ -33,7 +33,7 @@ from precis.generation.model_location import default_model
 from precis_experiments.open_sets import EXTENSIONS, SETS, OpenSet, pairs_of
 from precis_text.words import length_in_words
 
-SEED = 11
+SEED = 31
 LONG = 8192  # tokens; a long document has more
 LONGEST = 16_000  # words of a document that somebody can read
 WORDS = (30, 200)  # an extract has at least and at most these, if the mean reference asks for others
@@ -77,15 +77,15 @@ class Page:
     words: int
 
 
-def drawn(data: Path, extractor: Extractor) -> Iterator[Page]:
+def drawn(data: Path, extractor: Extractor, *, seed: int, kinds: Sequence[str]) -> Iterator[Page]:
     """Yield the documents, with a set's documents of the kind's length in an order of the seed."""
     known = {each.name: each for each in (*SETS, *EXTENSIONS, *ONLY_MEASURED, MEETINGS)}
-    for kind, sets in KINDS.items():
-        for name, count in sets.items():
+    for kind in kinds:
+        for name, count in KINDS[kind].items():
             rows = list(pairs_of(known[name], data / known[name].place, "dev"))
             lengths = [length_in_words(text) for row in rows for text in row["summaries"]]
             words = round(min(max(GENEROUS * float(np.mean(lengths)), WORDS[0]), WORDS[1]))
-            random.Random(SEED).shuffle(rows)
+            random.Random(seed).shuffle(rows)
             texts = [str(row["document"]) for row in rows if length_in_words(row["document"]) <= LONGEST]
             fitting = (
                 text for text in texts if (extractor.tokens.counts(text)[0] > LONG) == (kind == "long")
@@ -94,19 +94,19 @@ def drawn(data: Path, extractor: Extractor) -> Iterator[Page]:
                 yield Page(kind, name, text, words)
 
 
-def write_pages(data: Path, former: Path, out: Path) -> None:
+def write_pages(data: Path, former: Path, out: Path, *, seed: int, kinds: Sequence[str]) -> None:
     """Write a page for each document, and which extract is which."""
     ours, before = open_extractor(default_model()), open_extractor(former)
     others = {name: of_sumy(name) for name in ("TextRank", "LexRank")}
     out.mkdir(parents=True)
     key = []
-    for number, page in enumerate(drawn(data, ours), start=1):
+    for number, page in enumerate(drawn(data, ours, seed=seed, kinds=kinds), start=1):
         texts = {
             name: extractor.summarize([page.document], words=page.words, short="write")[0].text
             for name, extractor in (("new", ours), ("former", before))
         } | {name: system(page.document, page.words) for name, system in others.items()}
         order = list(SYSTEMS)
-        random.Random(f"{SEED} {number}").shuffle(order)
+        random.Random(f"{seed} {number}").shuffle(order)
         extracts = "".join(
             f"## {letter}\n\n{texts[name]}\n\n" for letter, name in zip(LETTERS, order, strict=True)
         )
@@ -168,15 +168,21 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--former", type=Path, help="folder of the former model")
     parser.add_argument("--out", type=Path, help="folder for the pages")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the documents, and of the order on a page")
+    parser.add_argument(
+        "--kind", choices=[*KINDS], action="append", help="one kind of documents; default: all"
+    )
     asked = parser.parse_args()
     if asked.out is None:
         if not FOUND.is_file():
             parser.error(f"no verdicts in {FOUND.name}: write the pages with --out, and have them read")
-        print(counted(tomllib.loads(FOUND.read_text(encoding="utf-8"))["read"]))
+        read = tomllib.loads(FOUND.read_text(encoding="utf-8"))["read"]
+        for seed in dict.fromkeys(row["seed"] for row in read):
+            print(f"\nseed {seed}\n\n{counted([row for row in read if row['seed'] == seed])}")
         return
     if asked.data is None or asked.former is None:
         parser.error("--out needs --data and --former")
-    write_pages(asked.data, asked.former, asked.out)
+    write_pages(asked.data, asked.former, asked.out, seed=asked.seed, kinds=asked.kind or [*KINDS])
 
 
 if __name__ == "__main__":
