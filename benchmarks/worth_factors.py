@@ -24,6 +24,7 @@ from benchmarks.equal_words import GENEROUS, MEASURES, ONLY_MEASURED, ROUGE, dif
 from precis.generation.model_location import default_model
 from precis_experiments.open_sets import EXTENSIONS, SETS, OpenSet, pairs_of
 from precis_text import selection, unit_worth
+from precis_text.citations import Citations
 from precis_text.control_characters import main_part, unmarked
 from precis_text.length import first_words, make_length
 from precis_text.pauses import Pauses
@@ -39,11 +40,15 @@ OFF: dict[str, tuple[Any, str, object]] = {
     "mentions these samples": (unit_worth, "_POINTS", 1.0),
     "a question": (unit_worth, "_QUESTION", 1.0),
     "fewer than five words": (unit_worth, "_SHORT", 1.0),
-    "only greets or agrees": (unit_worth, "_COURTESY", 1.0),
+    "only greets, thanks or agrees": (selection, "is_courtesy", lambda _: False),
+    "leads through a meeting": (unit_worth, "_LEADS", 1.0),
+    "a short answer without its question": (unit_worth, "_ANSWER", 1.0),
+    "messages of little worth do not fill": (selection, "_JUNK", 0.0),
     "says a decision": (unit_worth, "_DECISION", 1.0),
     "next to a chosen one of the same turn": (selection, "_IN_TURN", 1.0),
     "repeats three tenths of its word pairs": (selection, "_SAME", 1.0),
     "pauses are left out": (Pauses, "left_out", lambda _, text: text),
+    "references are left out": (Citations, "left_out", lambda _, text: text),
 }
 """What is switched off, and how: an attribute of a module or class, and its value."""
 
@@ -104,7 +109,7 @@ def measured(chosen: OpenSet, data: Path, limit: int, ranker: UnitRanker) -> dic
     found: dict[str | None, Any] = {}
     for name in (None, *OFF):
         with without(name):
-            is_read_anew = name is not None and OFF[name][0] is Pauses
+            is_read_anew = name is not None and OFF[name][0] in (Pauses, Citations)
             read = [Scored.of(each, words, ranker) for each in documents] if is_read_anew else scored
             texts = [each.extract() for each in read]
         scores = ROUGE.score(texts, references)
