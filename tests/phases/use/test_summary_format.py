@@ -1,9 +1,10 @@
 """What is said of a summary: how its document was read, and where its sentences stand."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from precis.generation.summarizer import Summary
-from precis.phases.use.input_documents import Document
+from precis.phases.use.input_documents import Document, read_documents
 from precis.phases.use.summarization import Result, with_support
 from precis.phases.use.summary_format import support_text, told
 from precis_text.documents.passages import Passages, Place
@@ -141,3 +142,21 @@ def test_a_document_that_is_its_own_summary_has_a_source_for_each_sentence() -> 
         "Bob comes late.",
     ]
     assert [place for _, place in found] == [text for text, _ in found]
+
+
+def test_a_markdown_page_gives_the_lines_of_its_file(tmp_path: Path) -> None:
+    page = tmp_path / "a.md"
+    page.write_text("---\ntitle: Mill\n---\n\n# Mill\n\nAnn waits\nat the mill. It rains\nall day.\n")
+    (document,) = read_documents([str(page)])
+    units = extraction_units(document.text)[1:]
+    places = tuple((unit.start, unit.stop) for unit in units)
+    made = Summary(
+        text=joined(document.text, units), document_tokens=9, tokens_read=9, summary_tokens=9, mode="extract",
+        places=places,
+    )  # fmt: skip
+    (found,) = with_support([Result(document, made)])
+    assert found.to_dict()["sources"] == [{"heading": "Mill", "line": 7}, {"heading": "Mill", "line": 8}]
+    first, second = support_text(found.to_dict()).strip().splitlines()
+    assert first == '[1] word for word, "Mill", line 7: Ann waits at the mill.'
+    assert second == '[2] word for word, "Mill", line 8: It rains all day.'
+    assert told(found, max_source=None).endswith('("Mill"); front matter left out')

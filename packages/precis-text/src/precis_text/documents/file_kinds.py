@@ -34,132 +34,62 @@ class DocumentFormat:
 
 
 PDF = DocumentFormat(
-    name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdfium2",)
-)
+    name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdfium2",),
+)  # fmt: skip
 WORD = DocumentFormat(
-    name="a Word document",
-    endings=(".docx", ".docm", ".dotx", ".dotm"),
-    module="word_file",
-    most=128 * MIB,
+    name="a Word document", endings=(".docx", ".docm", ".dotx", ".dotm"), module="word_file", most=128 * MIB,
     seconds=20,
-)
+)  # fmt: skip
 OPEN_DOCUMENT = DocumentFormat(
-    name="an OpenDocument file",
-    endings=(".odt", ".ott", ".fodt", ".odp"),
-    module="open_document",
-    most=128 * MIB,
+    name="an OpenDocument file", endings=(".odt", ".ott", ".fodt", ".odp"), module="open_document", most=128 * MIB,
     seconds=20,
-)
+)  # fmt: skip
 PRESENTATION = DocumentFormat(
-    name="a presentation",
-    endings=(".pptx", ".pptm", ".ppsx"),
-    module="presentation",
-    most=128 * MIB,
-    seconds=20,
-)
+    name="a presentation", endings=(".pptx", ".pptm", ".ppsx"), module="presentation", most=128 * MIB, seconds=20,
+)  # fmt: skip
 SPREADSHEET = DocumentFormat(
-    name="a spreadsheet",
-    endings=(".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"),
-    module="spreadsheet",
-    most=64 * MIB,
-    seconds=10,
-    needs=("python_calamine",),
-)
+    name="a spreadsheet", endings=(".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"), module="spreadsheet", most=64 * MIB,
+    seconds=10, needs=("python_calamine",),
+)  # fmt: skip
 TABLE = DocumentFormat(
-    name="a table",
-    endings=(".csv", ".tsv"),
-    module="delimited_table",
-    most=64 * MIB,
-    seconds=2,
-    has_rows=True,
-)
+    name="a table", endings=(".csv", ".tsv"), module="delimited_table", most=64 * MIB, seconds=2, has_rows=True,
+)  # fmt: skip
 RICH_TEXT = DocumentFormat(
-    name="rich text", endings=(".rtf",), module="rich_text", most=64 * MIB, seconds=10, needs=("striprtf",)
-)
+    name="rich text", endings=(".rtf",), module="rich_text", most=64 * MIB, seconds=10, needs=("striprtf",),
+)  # fmt: skip
 EPUB = DocumentFormat(name="an EPUB", endings=(".epub",), module="epub", most=128 * MIB, seconds=10)
 WEB = DocumentFormat(
-    name="a web page",
-    endings=(".html", ".htm", ".xhtml"),
-    module="web_page",
-    most=8 * MIB,
-    seconds=8,
+    name="a web page", endings=(".html", ".htm", ".xhtml"), module="web_page", most=8 * MIB, seconds=8,
     needs=("trafilatura",),
-)
+)  # fmt: skip
 MAIL = DocumentFormat(name="an e-mail", endings=(".eml", ".emlx"), module="mail", most=64 * MIB, seconds=4)
 MAILBOX = DocumentFormat(
-    name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=4, has_many=True
-)
+    name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=4, has_many=True,
+)  # fmt: skip
 SAVED_PAGE = DocumentFormat(
-    name="a saved page",
-    endings=(".mht", ".mhtml"),
-    module="mail",
-    most=64 * MIB,
-    seconds=4,
+    name="a saved page", endings=(".mht", ".mhtml"), module="mail", most=64 * MIB, seconds=4,
     needs=("trafilatura",),
-)
+)  # fmt: skip
 MARKDOWN = DocumentFormat(
-    name="Markdown",
-    endings=(".md", ".markdown"),
-    module="markdown",
-    most=8 * MIB,
-    seconds=4,
-)
-NOTEBOOK = DocumentFormat(
-    name="a notebook",
-    endings=(".ipynb",),
-    module="notebook",
-    most=64 * MIB,
-    seconds=2,
-)
+    name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4,
+)  # fmt: skip
+NOTEBOOK = DocumentFormat(name="a notebook", endings=(".ipynb",), module="notebook", most=64 * MIB, seconds=2)
 LATEX = DocumentFormat(
-    name="LaTeX", endings=(".tex", ".ltx"), module="latex", most=8 * MIB, seconds=10, needs=("pylatexenc",)
-)
+    name="LaTeX", endings=(".tex", ".ltx"), module="latex", most=8 * MIB, seconds=10, needs=("pylatexenc",),
+)  # fmt: skip
 SUBTITLES = DocumentFormat(
     name="subtitles",
-    endings=(
-        ".srt",
-        ".vtt",
-        ".sbv",
-        ".ttml",
-        ".dfxp",
-        ".ass",
-        ".ssa",
-        ".sub",
-        ".lrc",
-        ".mpl",
-        ".smi",
-        ".sami",
-    ),
-    module="subtitles",
-    most=8 * MIB,
-    seconds=2,
-)
+    endings=(".srt", ".vtt", ".sbv", ".ttml", ".dfxp", ".ass", ".ssa", ".sub", ".lrc", ".mpl", ".smi", ".sami"),
+    module="subtitles", most=8 * MIB, seconds=2,
+)  # fmt: skip
 PICTURE = DocumentFormat(
-    name="a picture",
-    endings=(".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"),
-    module="picture",
-    most=64 * MIB,
-    seconds=20,
-)
+    name="a picture", endings=(".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"), module="picture",
+    most=64 * MIB, seconds=20,
+)  # fmt: skip
 KINDS = (
-    PDF,
-    WORD,
-    OPEN_DOCUMENT,
-    PRESENTATION,
-    SPREADSHEET,
-    TABLE,
-    RICH_TEXT,
-    EPUB,
-    WEB,
-    MAIL,
-    MAILBOX,
-    SAVED_PAGE,
-    MARKDOWN,
-    NOTEBOOK,
-    LATEX,
-    SUBTITLES,
-    PICTURE,
-)
+    PDF, WORD, OPEN_DOCUMENT, PRESENTATION, SPREADSHEET, TABLE, RICH_TEXT, EPUB, WEB, MAIL,
+    MAILBOX, SAVED_PAGE, MARKDOWN, NOTEBOOK, LATEX, SUBTITLES, PICTURE,
+)  # fmt: skip
 ENDINGS = tuple(
     ending for kind in KINDS if not kind.has_rows and kind is not PICTURE for ending in kind.endings
 )

@@ -25,15 +25,8 @@ from precis_text.errors import UserError, first_line
 
 MEMORY = 768 << 20  # bytes
 _FORBIDDEN = (
-    "socket.",
-    "subprocess.",
-    "os.system",
-    "os.exec",
-    "os.posix_spawn",
-    "os.fork",
-    "urllib.",
-    "shutil.",
-)
+    "socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "urllib.", "shutil.",
+)  # fmt: skip
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 

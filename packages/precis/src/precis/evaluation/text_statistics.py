@@ -18,15 +18,8 @@ from precis_text.words import count_words, unicode_words
 
 Shape = dict[str, NDArray[np.float64]]
 STATISTICS = (
-    "length",
-    "novelty_1",
-    "novelty_2",
-    "novelty_3",
-    "repetition",
-    "coverage",
-    "density",
-    "compression",
-)
+    "length", "novelty_1", "novelty_2", "novelty_3", "repetition", "coverage", "density", "compression",
+)  # fmt: skip
 
 
 def shape_statistics(systems: Mapping[str, Sequence[str]], documents: Sequence[str]) -> dict[str, Shape]:

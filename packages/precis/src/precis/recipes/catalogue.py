@@ -74,13 +74,8 @@ FROM_DEFAULT = "pretrained-few"
 """The recipe that starts from the model that comes with precis, unless the user names another."""
 _SIZES = ("micro", "mini", "small", "base", "large")
 TRAINED_FROM_NOTHING = (
-    "zcodepp-few",
-    "zcodepp-demo",
-    "zcodepp-micro",
-    "zcodepp-mini",
-    "prophetnet-micro",
-    "prophetnet-mini",
-)
+    "zcodepp-few", "zcodepp-demo", "zcodepp-micro", "zcodepp-mini", "prophetnet-micro", "prophetnet-mini",
+)  # fmt: skip
 """Recipes with learning rates for models of a few million parameters; rates of large models hardly change these."""
 _OF_THE_PAPERS = ("zcodepp-large", "prophetnet-large")
 
