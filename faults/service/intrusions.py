@@ -2,8 +2,8 @@
 
 `precis serve` is started on loopback, once with a file of keys and once as it is by default, without keys. There the
 pages of other sites must not get in. Each payload has a connection of its own. What may come back: an error of the
-client's (4xx), an open resource as it is, or nothing. Exit code 1 if one gets anything else, or if the server does not answer to
-its key, or to its own host, afterwards.
+client's (4xx), an open resource as it is, or nothing. Exit code 1 if one gets anything else, or if the server does not
+answer to its key, or to its own host, afterwards.
 """
 
 from __future__ import annotations
