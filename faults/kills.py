@@ -5,6 +5,10 @@
 Each run is killed `--each` times, in turn at a random time and just before a random disk operation, and started again
 each time. In the end all files must be bit-identical to those of the run left alone (times aside, and pictures, which
 must be there), each prediction must be there once, and nothing temporary may be left.
+
+The run left alone is of the same code, so it is held against `faults/kills.json`, which `--record` writes: the files of
+each writer, the rows in them, the sizes of weights, and the digests of what does not depend on rounding.
+Kills tear no line; torn and short writes are tried by `python -m faults.simulate`.
 """
 
 import argparse
@@ -13,6 +17,7 @@ import random
 import shutil
 import signal
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,7 @@ from faults import forked
 from faults.report import Tally, header, verdict
 from faults.writers import build_shelf, command_lines
 
+RECORD = Path(__file__).with_suffix(".json")
 _TIMES = {"seconds", "tokens_per_second", "window", "pages_per_second"}
 _FINISHED = "already exists, so nothing was summarized"  # the kill came when all was done
 _SEAL = "seal.json"  # it holds digests of files that hold times; the folders are checked against it
@@ -70,6 +76,36 @@ def differences(alone: dict[str, Any], out: Path) -> list[str]:
     return wrong
 
 
+def outline(out: Path) -> dict[str, Any]:
+    """What a run left alone has in common with one of another day and machine, by file."""
+    return {name: _outline(out / name, content) for name, content in tree(out).items()}
+
+
+def _outline(file: Path, content: Any) -> Any:
+    is_made_up = isinstance(content, list) and file.stem in (
+        "train",
+        "dev",
+        "test",
+    )  # of the synthetic corpus
+    if is_made_up or file.suffix == ".bin":
+        return {"digest": sha256(file.read_bytes()).hexdigest()[:16]}
+    if isinstance(content, list):
+        return {"rows": len(content)}
+    return {"KiB": len(content) // 1024} if file.suffix == ".safetensors" else "there"
+
+
+def against_record(name: str, found: dict[str, Any], record: dict[str, Any]) -> list[str]:
+    """What a run left alone lacks, has beyond or has otherwise than the recorded one."""
+    known = record.get(name)
+    if known is None:
+        return [f"{name} is not in {RECORD.name}; python -m faults.kills --record"]
+    return [
+        f"{file} was {known.get(file, 'not there')}, is {found.get(file, 'not there')}"
+        for file in sorted(known.keys() | found.keys())
+        if known.get(file) != found.get(file)
+    ]
+
+
 class Writer:
     """One command and its run left alone."""
 
@@ -80,6 +116,7 @@ class Writer:
             raise RuntimeError(f"{name}: {ended.said}")
         self._operations, self._seconds = ended.count, ended.seconds
         self._alone = tree(folder / "alone" / "out")
+        self.outline = outline(folder / "alone" / "out")
 
     def try_one(self, *, kills: int, rng: random.Random) -> tuple[int, list[str]]:
         """Kill a run `kills` times, let it finish; how many kills met it, and what is wrong then."""
@@ -126,11 +163,15 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100, help="of each writer")
     parser.add_argument("--each", type=int, default=4, help="kills of one run before it may finish")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--record", action="store_true", help=f"write {RECORD.name} from runs left alone, and end"
+    )
     given = parser.parse_args()
     wanted = 8 if given.quick else given.kills
     header("SIGKILL of every writer, then the same command again", seed=given.seed)
     forked.import_everything()
     tally, killed = Tally(), 0
+    record: dict[str, Any] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     with tempfile.TemporaryDirectory() as temporary:
         shelf = Path(temporary) / "shelf"
         build_shelf(shelf)
@@ -139,12 +180,20 @@ def main() -> int:
         for name in names:
             rng, done, runs = random.Random(f"{given.seed} {name}"), 0, 0
             writer = Writer(name, lines[name], Path(temporary) / name.replace(" ", "-"))
+            if given.record:
+                record[name] = writer.outline
+                RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+                continue
+            otherwise = against_record(name, writer.outline, record)
+            tally.hold(not otherwise, f"{name}, left alone: {'; '.join(otherwise)}")
             while done < wanted and runs < 10 * wanted:
                 met, wrong = writer.try_one(kills=min(given.each, wanted - done), rng=rng)
                 done, runs = done + met, runs + 1
                 tally.hold(not wrong, f"{name}: {'; '.join(wrong)}")
             print(f"{name}: {done} kills in {runs} runs", flush=True)
             killed += done
+    if given.record:
+        return 0
     return verdict(f"{killed} kills of {len(names)} writers; runs that end bit-identical", tally)
 
 

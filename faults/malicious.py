@@ -19,6 +19,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+import unicodedata
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,8 @@ def _fault(case: Case, found: Outcome, ground: Ground) -> str:
         return "a file outside was changed"
     if found.trespasses:
         return f"trespassed: {found.trespasses[:3]}"
+    if any(unicodedata.category(sign) == "Cc" and sign != "\t" for line in found.lines for sign in line):
+        return f"control characters reached the terminal: {found.lines!r:.300}"
     if found.code < 0:
         return f"killed by signal {-found.code} after {found.seconds:.0f} s"
     if found.code == 0 and case.may_be_harmless:
@@ -110,7 +113,7 @@ def _try(folder: Path, ground: Ground) -> Outcome:
     seen = report.read_text().splitlines() if report.exists() else []
     return Outcome(
         code,
-        tuple(line for line in text.splitlines() if line.strip()),
+        tuple(line for line in text.split("\n") if line.strip()),
         tuple(seen),
         time.perf_counter() - began,
         usage.ru_maxrss << 10,
@@ -140,6 +143,7 @@ def _command(folder: Path, ground: Ground, report: Path, output: Path) -> None:
     sys.stderr = io.TextIOWrapper(os.fdopen(2, "wb", closefd=False), write_through=True)
     sys.stdout = io.TextIOWrapper(os.fdopen(1, "wb", closefd=False), write_through=True)
     _watch(folder, ground, seen)
+    _watch_trust(seen)
     from precis.cli import main as precis
 
     asked = [str(folder / ground.model_of(folder)), *ground.adapter_options(folder)]
@@ -160,7 +164,7 @@ def _watch(folder: Path, ground: Ground, seen: int) -> None:
         sys.prefix,
         sys.base_prefix,
     ]
-    allowed += [*homes, str(ground.harmless_base)]
+    allowed = [os.path.realpath(place) for place in [*allowed, *homes, str(ground.harmless_base)]]
     system = (
         "/proc/",
         "/sys/",
@@ -183,6 +187,28 @@ def _watch(folder: Path, ground: Ground, seen: int) -> None:
                 os.write(seen, f"open {path} {arguments[1]}\n".encode(errors="replace"))
 
     sys.addaudithook(note)
+
+
+def _watch_trust(seen: int) -> None:
+    """Note if a name of code reaches transformers, which refuses it too: precis takes it out of a model before.
+
+    A tokenizer's settings are read by transformers itself; of them it must be told not to trust any code.
+    """
+    from transformers import dynamic_module_utils
+    from transformers.models.auto import auto_factory, configuration_auto, tokenization_auto
+
+    resolve = dynamic_module_utils.resolve_trust_remote_code
+
+    def noted(trusts: Any, name: Any, has_local: Any, has_remote: Any, *more: Any, **options: Any) -> Any:
+        caller = sys._getframe(1)
+        while caller is not None and caller.f_globals["__name__"] != tokenization_auto.__name__:
+            caller = caller.f_back  # type: ignore[assignment]
+        if has_remote and (caller is None or trusts is not False):
+            os.write(seen, b"transformers was given the name of code\n")
+        return resolve(trusts, name, has_local, has_remote, *more, **options)
+
+    for module in (auto_factory, configuration_auto, tokenization_auto):
+        setattr(module, resolve.__name__, noted)
 
 
 def _import_everything() -> None:

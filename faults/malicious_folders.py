@@ -276,6 +276,22 @@ def _code() -> list[Case]:
     return [Case(name, both(CODE, edit(file, new)), may_be_harmless=ok) for name, file, new, ok in cases]
 
 
+def _escapes() -> list[Case]:
+    """Names and values that would steer the terminal of whoever reads the message about them."""
+    steers = "evil\x1b]0;owned\x07\x1b[2J\x9b31m\r"
+    cases: dict[str, dict[str, Any]] = {
+        "escapes as a kind": {"model_type": steers},
+        "escapes as a kernel": {"_attn_implementation": steers},
+        "escapes as a type": {"dtype": steers},
+        "escapes as a size": {"d_model": steers},
+        "escapes as a number of layers": {"encoder_layers": [steers]},
+        "escapes as a name of code": {"auto_map": {steers: steers}, "model_type": steers},
+    }
+    made = [Case(name, edit(CONFIG, new), may_be_harmless=True) for name, new in cases.items()]
+    made += [Case("escapes as decoding", edit(DECODING, {"num_beams": steers}))]
+    return [*made, Case("escapes in a use", write("precis.json", json.dumps({"max_source": steers})))]
+
+
 def _implementations() -> list[Case]:
     kernel = "kernels-community/flash-attn"
     cases: dict[str, dict[str, Any]] = {
@@ -446,6 +462,7 @@ def _adapters() -> list[Case]:
 CASES: tuple[Case, ...] = (
     *_pickles(),
     *_code(),
+    *_escapes(),
     *_implementations(),
     *_places(),
     *_headers(),

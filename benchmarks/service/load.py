@@ -6,6 +6,8 @@ model for each request by itself in its thread pool. For a model that chooses se
 made alone.
 
 Exit code 1 if an answer is missing or differs, a status other than 200 and 503 came, or memory grew by more than a GiB.
+Then `precis serve` gets the requests again, eight at a time, several times over. Exit code 1 too if it keeps more than
+50 KiB a request in the end: the peak of a thousand clients at once would hide that.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ from pydantic import BaseModel
 
 LONGEST = 900.0  # seconds that a client waits
 MOST_GROWTH = 1024  # MiB under load
+MOST_KEPT = 50.0  # KiB a request, once memory has settled
+TOGETHER = 8  # clients at once while memory is watched
+PASSES = 4  # over the requests; what a pass keeps is compared with the one before it
 PLAIN = "plain"
 
 
@@ -133,10 +138,10 @@ def start(model: str, kind: str, threads: int, *options: str) -> tuple[subproces
 
 
 async def load(
-    url: str, asked: list[str], leaving: set[int], length: dict[str, int]
+    url: str, asked: list[str], leaving: set[int], length: dict[str, int], *, together: int | None = None
 ) -> tuple[list[Any], float]:
-    """Send all requests at once: for each its status, summary and seconds; and the seconds of all."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    """Send all requests at once, or `together` at a time: for each its status, summary and seconds; and all seconds."""
+    limits = httpx.Limits(max_connections=together, max_keepalive_connections=0)
     async with httpx.AsyncClient(base_url=url, timeout=LONGEST, limits=limits, trust_env=False) as client:
 
         async def one(number: int, text: str) -> Any:
@@ -161,14 +166,32 @@ async def load(
 
 def mib(process: subprocess.Popen[bytes], what: str) -> int:
     """Memory of a process: "VmRSS" that it has, "VmHWM" the most that it had."""
+    return kib(process, what) // 1024
+
+
+def kib(process: subprocess.Popen[bytes], what: str) -> int:
+    """The same in KiB."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(what))
+    return next(int(line.split()[1]) for line in lines if line.startswith(what))
 
 
 def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
     """Processor time that a process has used."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def kept_by_each(
+    process: subprocess.Popen[bytes], url: str, asked: list[str], length: dict[str, int]
+) -> float:
+    """KiB that a server keeps of each request, the least of several passes: a leak is in all of them."""
+    grown, before = [], 0
+    for _ in range(PASSES):
+        asyncio.run(load(url, asked, set(), length, together=TOGETHER))
+        after = kib(process, "VmRSS")
+        grown.append((after - before) / len(asked))
+        before = after
+    return min(grown[1:])  # the first pass reaches sizes of documents that nobody had asked for yet
 
 
 class Contender:
@@ -215,6 +238,12 @@ class Contender:
         ]
         print("  ".join(said), flush=True)
 
+    def watch(self, asked: list[str], length: dict[str, int]) -> None:
+        """All requests several times, a few at once; prints what memory is kept of each."""
+        kept = kept_by_each(self.process, self.url, asked, length)
+        self.well &= kept <= MOST_KEPT
+        print(f"{self.kind:6} keeps {kept:.1f} KiB a request (at most {MOST_KEPT:.0f})", flush=True)
+
     def stop(self) -> None:
         """End the server."""
         self.process.terminate()
@@ -250,6 +279,7 @@ def main() -> int:
         for number in range(options.rounds):
             for one in (ours, plain) if number % 2 == 0 else (plain, ours):
                 one.round(asked, expected, length)
+        ours.watch(asked, length)
     finally:
         ours.stop()
         plain.stop()

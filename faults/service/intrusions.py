@@ -1,8 +1,9 @@
 """More than a thousand attempts to get in without a key: `python -m faults.service.intrusions`.
 
-`precis serve` is started on loopback with a file of keys. Each payload has a connection of its own. What may come back:
-an error of the client's (4xx), an open resource as it is, or nothing. Exit code 1 if one gets anything else, or if the
-server does not answer to its key afterwards.
+`precis serve` is started on loopback, once with a file of keys and once as it is by default, without keys. There the
+pages of other sites must not get in. Each payload has a connection of its own. What may come back: an error of the
+client's (4xx), an open resource as it is, or nothing. Exit code 1 if one gets anything else, or if the server does not
+answer to its key, or to its own host, afterwards.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ def payloads(secret: str, name: str) -> list[Payload]:
     return made + [Payload("behind a key", sent, after_a_key=True, whole=False) for sent in behind]
 
 
+def keyless_payloads() -> list[Payload]:
+    """All payloads against a server without keys, none of them from its own page."""
+    return [Payload("stranger", sent) for sent in keys_and_paths.strangers()]
+
+
 @dataclass(frozen=True)
 class Answer:
     """One answer of a server."""
@@ -53,10 +59,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Target:
-    """A server with keys.
+    """A server with keys, or without.
 
     Attributes:
-        key: the header that opens it.
+        key: the header that opens it; "" for a server that opens to its own host.
         open: what everybody may see.
     """
 
@@ -66,15 +72,17 @@ class Target:
 
     @classmethod
     def of(cls, port: int, secret: str) -> Target:
-        """Look at what a server gives to everybody."""
+        """Look at what a server gives to everybody; without a secret, to its own host."""
         seen = frozenset(answers(send(port, request(path)))[0].body for path in OPEN)
-        return cls(port, f"Authorization: Bearer {secret}", seen)
+        return cls(port, f"Authorization: Bearer {secret}" if secret else "", seen)
 
     def opens(self) -> bool:
-        """Whether it answers to its key, and to nobody else."""
-        with_key, without = request("/v1/models", self.key), request("/v1/models")
-        statuses = [answers(send(self.port, sent))[0].status for sent in (with_key, without)]
-        return statuses == [200, 401]
+        """Whether it answers to its key, or without keys to its own host, and to nobody else."""
+        if self.key:
+            asked, wanted = (request("/v1/models", self.key), request("/v1/models")), [200, 401]
+        else:
+            asked, wanted = (request("/v1/models"), request("/v1/models", host="evil.example")), [200, 403]
+        return [answers(send(self.port, sent))[0].status for sent in asked] == wanted
 
     def attempt(self, payload: Payload) -> tuple[str, bool]:
         """What came of a payload, in a word, and whether it may."""
@@ -133,11 +141,15 @@ def _answers(received: bytes) -> Iterator[Answer]:
 def try_all(
     port: int, secret: str, name: str, *, every: int = 1
 ) -> tuple[dict[str, Counter[str]], list[str]]:
-    """Send all payloads, or one of so many: what came of each kind, and what got in."""
+    """Send all payloads, or one of so many: what came of each kind, and what got in.
+
+    Args:
+        secret: a key of the server; "" if it has none.
+    """
     target = Target.of(port, secret)
     came: dict[str, Counter[str]] = {}
     got_in = [] if target.opens() else ["the key does not open before all of it"]
-    for payload in payloads(secret, name)[::every]:
+    for payload in (payloads(secret, name) if secret else keyless_payloads())[::every]:
         said, may = target.attempt(payload)
         came.setdefault(payload.kind, Counter())[said] += 1
         if not may:
@@ -151,28 +163,36 @@ def main() -> int:
     """Parse, load the default model with a key, and try."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1, help="of the key")
+    parser.add_argument("--every", type=int, default=1, help="send one payload of so many")
     options = parser.parse_args()
-    from precis.generation.model_location import default_model
-
     secret = secret_of(options.seed)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "keys"
         file.write_text(f"ann {secret}\n")
-        process, url = start(str(default_model()), "precis", 1, "--keys", str(file))
-        began = time.monotonic()
-        try:
-            came, got_in = try_all(int(url.rsplit(":", 1)[1]), secret, "ann")
-        finally:
-            process.terminate()
-            process.wait(60)
+        with_keys = _attack(secret, options.every, "--keys", str(file))
+    return 1 if with_keys + _attack("", options.every) else 0
+
+
+def _attack(secret: str, every: int, *how: str) -> int:
+    """Start a server, try, and print what came; how many got in."""
+    from precis.generation.model_location import default_model
+
+    process, url = start(str(default_model()), "precis", 1, *how)
+    began = time.monotonic()
+    try:
+        came, got_in = try_all(int(url.rsplit(":", 1)[1]), secret, "ann", every=every)
+    finally:
+        process.terminate()
+        process.wait(60)
     for kind, counts in came.items():
         said = ", ".join(f"{count:,} {what}" for what, count in counts.most_common())
         print(f"{kind:13} {sum(counts.values()):5,} payloads: {said}")
     total = sum(sum(counts.values()) for counts in came.values())
     for one in got_in:
         print(f"GOT IN {one}")
-    print(f"{total:,} payloads in {time.monotonic() - began:.0f} s, {len(got_in)} got in")
-    return 1 if got_in else 0
+    told = f"{total:,} payloads in {time.monotonic() - began:.0f} s, {len(got_in)} got in"
+    print(f"{'with keys' if secret else 'without keys'}: {told}")
+    return len(got_in)
 
 
 if __name__ == "__main__":

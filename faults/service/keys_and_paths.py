@@ -152,3 +152,29 @@ def files() -> Iterator[bytes]:
         yield request(begin + up * count + end)
     for path in ("/page.css%00.py", "/page.css/", "/page.js.map", "file:///etc/passwd", "//etc/passwd"):
         yield request(path)
+
+
+_HOSTS = """evil.example|evil.example:80|localhost.evil.example|127.0.0.1.evil.example|localhost@evil.example
+|evil.example/localhost|evil.example#localhost|evil.example?localhost|localhost,evil.example|localhost evil.example
+|10.0.0.1|[::ffff:10.0.0.1]|[fe80::1]|localhos|ocalhost|localhost.|.localhost||.|[|]|%6cocalhost|\u2113ocalhost"""
+_ORIGINS = """http://evil.example|https://evil.example|null|http://localhost.evil.example|http://localhost:1
+|http://localhost@evil.example|http://evil.example/localhost|file://|//evil.example|localhost|http://127.0.0.1
+|chrome-extension://abc|http://localhost evil.example|http://localhost,http://evil.example"""
+
+
+def strangers() -> Iterator[bytes]:
+    """What a page of another site can have a browser send to a server without keys."""
+    for path in SHUT:
+        for method, body in (("GET", b""), ("HEAD", b""), ("POST", TEXT), ("OPTIONS", b"")):
+            for host in each(_HOSTS):
+                yield request(path, method=method, host=host, body=body)
+                yield request(
+                    path, "X-Forwarded-Host: localhost", "Origin: http://localhost", method=method, host=host
+                )
+            for origin in each(_ORIGINS):
+                yield request(path, f"Origin: {origin}", method=method, body=body)
+                yield request(path, f"Origin: {origin}", "Access-Control-Request-Method: POST", method=method)
+            yield request(
+                path, "Origin: http://localhost", "Origin: http://evil.example", method=method, body=body
+            )
+            yield request(path, "Host: evil.example", method=method, body=body)

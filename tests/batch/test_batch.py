@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as arrow
@@ -280,6 +281,29 @@ def test_a_batch_of_other_settings_and_a_finished_one_of_another_format_are_refu
         batch.run()
 
 
+def test_a_batch_that_resumes_says_how_many_documents_are_done(
+    shelf: list[str],
+    job: SummaryJob,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What Ray has committed counts; a part whose ids are pending is made again."""
+    monkeypatch.setattr("precis.batch.batch_run._cluster", lambda _: nullcontext())
+
+    def killed(_: BatchRun, out: Path) -> None:
+        for name, ids in (("1.parquet", ["a", "b"]), ("2.parquet", ["c"]), ("3.pending.parquet", ["d"])):
+            part(out / "checkpoint", name, ids)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("precis.batch.batch_run._summarize", killed)
+    command = ["batch", *shelf, "--out", str(tmp_path / "out"), "--model", str(job.model), "--words", "5"]
+    assert main(command) == 130
+    assert "done before" not in capsys.readouterr().err
+    assert main(command) == 130
+    assert f"{tmp_path / 'out'}: resumes; 3 documents done before\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_an_address_where_no_cluster_is_is_refused_at_once(
     address: str, shelf: list[str], job: SummaryJob, tmp_path: Path
@@ -309,7 +333,7 @@ def test_the_handler_of_sigterm_is_ours_again_after_ray_has_set_one() -> None:
 def test_a_finished_batch_does_not_say_that_new_documents_have_rows(
     shelf: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("precis.batch.batch_run.BatchRun.run", lambda self, _: self.out / self.summaries)
+    monkeypatch.setattr("precis.batch.batch_run.BatchRun.run", lambda self, *_: self.out / self.summaries)
     (tmp_path / "out").mkdir()
     assert main(["batch", *shelf, "--out", str(tmp_path / "out")]) == 0
     assert "every document has a row" in capsys.readouterr().err

@@ -88,6 +88,7 @@ def test_killed_and_started_again_each_document_is_there_once(folder: Path) -> N
         os.kill(worker, signal.SIGKILL)
     told = second.communicate(timeout=_LONGEST)[1]
     assert second.returncode == 0, told
+    assert "resumes; " in told
     assert "verified: 301 documents, each with exactly one row; with the status error: 1" in told
     rows = [json.loads(line) for line in (folder / "out" / "summaries.jsonl").read_text().splitlines()]
     assert len({row["name"] for row in rows}) == len(rows) == 301

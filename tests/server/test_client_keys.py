@@ -137,6 +137,24 @@ def test_a_thousand_payloads_get_nothing(serve, keys: Keys) -> None:
     }
 
 
+@pytest.mark.long
+def test_pages_of_other_sites_get_nothing_from_a_server_without_keys(serve) -> None:
+    came, got_in = try_all(httpx.URL(serve().url).port, "", "", every=3)
+    assert got_in == []
+    assert came["stranger"].total() > 100
+    assert came["stranger"]["403"] > came["stranger"].total() / 2
+
+
+def test_a_host_or_origin_that_gets_in_without_keys_is_found(serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("precis.server.middleware.Gate._check_host", lambda *_: None)
+    port = httpx.URL(serve().url).port
+    target = Target(port, "", frozenset())
+    assert not target.opens()
+    assert target.attempt(Payload("stranger", request("/v1/models", host="evil.example"))) == ("200", False)
+    _, got_in = try_all(port, "", "", every=40)
+    assert len(got_in) > 3
+
+
 def test_payloads_that_get_in_are_found(serve) -> None:
     service = serve()  # without keys everything is open
     target = Target(httpx.URL(service.url).port, f"Authorization: Bearer {SECRET}", frozenset())

@@ -64,7 +64,7 @@ def _value(option: Any) -> str:
         return str(getattr(first, "value", first))  # of an enumeration or of a literal type
     if "float" in str(kind):
         return "0.5" if (getattr(option, "min", None) or 0) <= 0.5 else "1"  # shares and temperatures
-    return "500" if "int" in str(kind) else "/nowhere"
+    return str(min(500, getattr(option, "max", None) or 500)) if "int" in str(kind) else "/nowhere"
 
 
 @pytest.mark.parametrize(

@@ -585,3 +585,95 @@ def test_a_page_of_words_without_sentences_is_read_whole() -> None:
 def test_an_address_without_a_domain_is_text_as_it_was_typed() -> None:
     found = markdown.read(b"Send it to <office@archive> and to <ann@example.org>.")
     assert found.text == "Send it to <office@archive> and to ann@example.org."
+
+
+LINES = """---
+title: Mill
+---
+# The *mill*
+
+%% a remark
+of two lines %% It was built in stone
+and ground rye. The flood
+took it.
+
+> [!note] Flood
+> The water rose
+> in one night.
+
+- [x] the wheel is new,
+  the roof is not
+- see [the list](http://example.org
+  'of all parts') behind `the
+  door` and below
+  the stairs
+
+Part | Year
+-----|-----
+Wheel| 1911
+
+```py
+stones = 2
+
+ground = stones
+```
+
+<details>
+<!-- a remark
+of two lines --> Rye and barley.
+Wheat <b>too</b>.
+</details>
+Hard\\
+break, and the wheel
+and the roof and the wheel
+"""
+
+
+def test_markdown_gives_the_line_of_each_part_in_its_file() -> None:
+    found = markdown.read(LINES.encode())
+    lines = LINES.split("\n")
+    for shown, begins in {
+        "The mill": "# The",
+        "It was": "of two lines %%",
+        "and ground": "and ground",
+        "took it": "took it",
+        "Flood": "> [!note]",
+        "The water": "> The water",
+        "in one": "> in one",
+        "- the wheel": "- [x]",
+        "the roof is": "  the roof is",
+        "- see": "- see",
+        "and below": "  door",
+        "the stairs": "  the stairs",
+        "Part": "Part",
+        "Wheel |": "Wheel|",
+        "stones = 2": "stones",
+        "ground = ": "ground = ",
+        "Rye": "of two lines -->",
+        "Wheat": "Wheat",
+        "Hard": "Hard",
+        "break": "break",
+        "and the roof and": "and the roof and",
+    }.items():
+        place = found.at(found.text.index(shown))
+        assert lines[place.line - 1].startswith(begins), (shown, place)
+        assert place.heading == "The mill"
+    assert found.text.isascii()
+    assert found.told(range(len(found.text))) == '"The mill"'
+
+
+def test_a_line_of_markdown_that_has_marks_like_our_own_is_kept_without_them() -> None:
+    found = markdown.read("One \ue020\ue010day.\n\nIt\ue011 rains.".encode())
+    assert found.text == "One day.\n\nIt rains."
+    assert [place.line for place in found.places] == [1, 3]
+
+
+@pytest.mark.parametrize("text", ["&amp;\n" * 60_000, "<b>\n" * 60_000, "- a\n" * 60_000, "`a\n" * 60_000])
+def test_the_lines_of_long_markdown_are_found_in_time(text: str) -> None:
+    began = time.process_time()
+    markdown.read(text.encode())
+    assert time.process_time() - began < 20
+
+
+def test_an_empty_task_does_not_take_the_next_line() -> None:
+    assert markdown.read(b"- [ ]\n- [x] done\n").text == "- done"

@@ -49,13 +49,8 @@ _LABELS = (
     "addbibresource",
 )  # fmt: skip
 _TABLES = {
-    "tabular": "[{",
-    "tabular*": "{[{",
-    "tabularx": "{[{",
-    "longtable": "[{",
-    "tabulary": "{{",
-    "supertabular": "{",
-}
+    "tabular": "[{", "tabular*": "{[{", "tabularx": "{[{", "longtable": "[{", "tabulary": "{{", "supertabular": "{",
+}  # fmt: skip
 _DEFINED = re.compile(r"\\def\s*\\[a-zA-Z]+[^{}\n]*\{")
 _VERB = re.compile(r"\\verb\*?([^\sA-Za-z*])([^\n]*?)\1")
 _UP = "\ue002"

@@ -31,21 +31,23 @@ class Place:
         page: counted from 1; 0 if the format does not have pages.
         heading: the last heading before it.
         time: when it is spoken, as hours:minutes:seconds.
+        line: in the file, counted from 1; 0 if it is unknown.
     """
 
     page: int = 0
     heading: str = ""
     time: str = ""
+    line: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the known fields, JSON-ready."""
-        known = {"page": self.page, "heading": self.heading, "time": self.time}
-        return {name: value for name, value in known.items() if value}
+        return {name: value for name, value in asdict(self).items() if value}
 
     def __str__(self) -> str:
         page = f"page {self.page:,}" if self.page else ""
         heading = f'"{self.heading}"' if self.heading else ""
-        return ", ".join(part for part in (page, heading, self.time) if part)
+        line = f"line {self.line:,}" if self.line else ""
+        return ", ".join(part for part in (page, heading, self.time, line) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,8 @@ class Passages:
         return self.places[index - 1] if index else Place()
 
     def told(self, offsets: Iterable[int]) -> str:
-        """Describe the places of these characters, each once; empty if they are unknown."""
-        found = dict.fromkeys(str(self.at(offset)) for offset in offsets)
+        """Describe the places of these characters, without lines, each once; empty if they are unknown."""
+        found = dict.fromkeys(str(replace(self.at(offset), line=0)) for offset in offsets)
         return "; ".join(place for place in found if place)
 
     def to_dict(self) -> dict[str, Any]:

@@ -34,6 +34,7 @@ import pyarrow.parquet as parquet
 
 from precis.batch.batch_worker import ROWS, Worker
 from precis.batch.document_source import DocumentSource
+from precis.messages import Notify, silent
 from precis.phases.output_folders import writing_to
 from precis.phases.use.input_documents import Reading
 from precis.phases.use.summary_job import SummaryJob
@@ -42,6 +43,7 @@ from precis.storage.settings_change import refuse_change
 from precis_text.bounded_io import read_json, stat_or_none
 from precis_text.cores import available_cores
 from precis_text.errors import RunError, UserError, first_line
+from precis_text.row import counted
 
 SUMMARIES = ("summaries.jsonl", "summaries.parquet")
 _SETTINGS = "settings.json"
@@ -70,11 +72,12 @@ class BatchRun:
     address: str | None = None
     rows: int = 32
 
-    def run(self, on_progress: Callable[[int], object] = lambda _: None) -> Path:
+    def run(self, on_progress: Callable[[int], object] = lambda _: None, notify: Notify = silent) -> Path:
         """Summarize the remaining documents; return the file of all summaries.
 
         Args:
             on_progress: called now and then with the number of finished documents.
+            notify: told how many documents an interrupted command has finished, if any.
 
         Raises:
             UserError: the folder is in use for something else, or the batch was started with other settings.
@@ -89,6 +92,8 @@ class BatchRun:
                 raise UserError(f"{out / other} already exists; name another folder with --out")
             if stat_or_none(done) is None:
                 (out / "attempts").mkdir(exist_ok=True)
+                if before := _committed(out / "checkpoint"):
+                    notify(f"{self.out}: resumes; {counted(before, 'document')} done before")
                 with _cluster(self), _counting(out / "parts", on_progress):
                     _summarize(self, out)
                 _assemble(out / "parts", done)
@@ -237,6 +242,12 @@ def _cause(error: BaseException) -> str:
         line.strip() for line in str(getattr(error, "cause", None) or error).splitlines() if line.strip()
     ]
     return lines[-1] if lines else type(error).__name__
+
+
+def _committed(checkpoint: Path) -> int:
+    """Count the documents that Ray will not read again; what is pending it removes."""
+    files = (file for file in checkpoint.glob("*.parquet") if not file.name.endswith(".pending.parquet"))
+    return sum(parquet.read_metadata(file).num_rows for file in files)
 
 
 @contextmanager

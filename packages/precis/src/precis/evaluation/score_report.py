@@ -42,15 +42,9 @@ _METRICS = {
     **{f"rouge{n}": f"ROUGE-{n}" for n in range(1, 10)},
 }
 _SHAPE = {
-    "length": "words",
-    "novelty_1": "new 1-grams %",
-    "novelty_2": "new 2-grams %",
-    "novelty_3": "new 3-grams %",
-    "repetition": "repeated 3-grams %",
-    "coverage": "coverage",
-    "density": "density",
-    "compression": "compression",
-}
+    "length": "words", "novelty_1": "new 1-grams %", "novelty_2": "new 2-grams %", "novelty_3": "new 3-grams %",
+    "repetition": "repeated 3-grams %", "coverage": "coverage", "density": "density", "compression": "compression",
+}  # fmt: skip
 _FAITHFUL = {
     "marked": "with a mark %",
     "other_language": "other language %",

@@ -25,13 +25,8 @@ _NO_LIMIT = 1_000_000  # tokenizers write 1e30 for "no limit"
 _MOST = 131_072
 # Tokens of the longest inputs in pre-training, for models with only relative positions.
 _PRETRAINED_ON = {
-    "zcodepp": 512,
-    "t5": 512,
-    "switch_transformers": 512,
-    "mt5": 1024,
-    "umt5": 1024,
-    "longt5": 4096,
-}
+    "zcodepp": 512, "t5": 512, "switch_transformers": 512, "mt5": 1024, "umt5": 1024, "longt5": 4096,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

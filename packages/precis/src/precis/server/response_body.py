@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from precis.generation.summarizer import Summary
+from precis.phases.use.summarization import chosen_support
 from precis_text.control_characters import SEPARATOR, UNIT_MARK
-from precis_text.selection import shown_texts
-from precis_text.support.marks import SourceText
+from precis_text.support.marks import SourceText, Support
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
 
@@ -62,8 +62,8 @@ def _sentences(document: str, summary: Summary, *, support: bool) -> dict[str, A
         return _lines(document, summary, support=support)
     if summary.sentences:
         return _origins(document, summary, support=support)
-    if support and summary.places:
-        return {"sentences": _chosen(document, summary), "unchecked": {}}
+    if support and (summary.places or summary.kept):
+        return _supported(chosen_support(document, summary))
     return sentences_of(summary.text, SourceText(document) if support else None)
 
 
@@ -72,7 +72,11 @@ def sentences_of(text: str, source: SourceText | None) -> dict[str, Any]:
     if source is None:
         units = extraction_units(text)
         return {"sentences": [{"start": u.start, "end": u.stop, "text": u.text} for u in units]}
-    found = source.support(text)
+    return _supported(source.support(text))
+
+
+def _supported(found: Support) -> dict[str, Any]:
+    """Return the sentences with their passages and marks, and the skipped checks."""
     return {
         "sentences": [
             {
@@ -91,30 +95,6 @@ def sentences_of(text: str, source: SourceText | None) -> dict[str, Any]:
         ],
         "unchecked": found.unchecked,
     }
-
-
-def _chosen(document: str, summary: Summary) -> list[dict[str, Any]]:
-    """Return the sentences that the model chose: each is its own passage, word for word."""
-    sentences = []
-    known = {(unit.start, unit.stop): unit for unit in extraction_units(document)}
-    texts = shown_texts([known[place] for place in summary.places])
-    end = 0
-    for (start, stop), text in zip(summary.places, texts, strict=True):
-        begin = end + summary.text[end : end + 1].isspace()
-        shown = summary.text[begin : begin + len(text)]
-        if not shown:  # the cap cut it off
-            continue
-        end = begin + len(shown)
-        sentences.append(
-            {
-                "start": begin,
-                "end": end,
-                "text": shown,
-                "support": [{"start": start, "end": stop, "text": text}],
-                "marks": [],
-            }
-        )
-    return sentences
 
 
 def _origins(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:

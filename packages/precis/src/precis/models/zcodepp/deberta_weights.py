@@ -15,12 +15,9 @@ from precis_text.errors import UserError
 
 # DeBERTa's names (without "deberta.") -> those of ZCodePPEncoder; N is the number of a layer
 _NAMES = {
-    "embeddings.word_embeddings": "embedding.tokens",
-    "embeddings.embed_proj": "embedding.projection",
-    "embeddings.LayerNorm": "embedding.norm",
-    "encoder.rel_embeddings": "stack.positions.rows",
-    "encoder.LayerNorm": "stack.positions.norm",
-    "encoder.conv.conv": "stack.convolution.convolution",
+    "embeddings.word_embeddings": "embedding.tokens", "embeddings.embed_proj": "embedding.projection",
+    "embeddings.LayerNorm": "embedding.norm", "encoder.rel_embeddings": "stack.positions.rows",
+    "encoder.LayerNorm": "stack.positions.norm", "encoder.conv.conv": "stack.convolution.convolution",
     "encoder.conv.LayerNorm": "stack.convolution.norm",
     "encoder.layer.N.attention.self.query_proj": "stack.layers.N.attention.query",
     "encoder.layer.N.attention.self.key_proj": "stack.layers.N.attention.key",
@@ -32,7 +29,7 @@ _NAMES = {
     "encoder.layer.N.intermediate.dense": "stack.layers.N.feed_forward.up",
     "encoder.layer.N.output.dense": "stack.layers.N.feed_forward.down",
     "encoder.layer.N.output.LayerNorm": "stack.layers.N.feed_forward_norm",
-}
+}  # fmt: skip
 
 
 def deberta_settings(config: transformers.DebertaV2Config) -> dict[str, Any]:

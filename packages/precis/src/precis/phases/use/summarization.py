@@ -18,9 +18,12 @@ from precis_text.documents.passages import Passages
 from precis_text.errors import RunError, UserError
 from precis_text.forms.form import Form
 from precis_text.forms.form_choice import PARAGRAPH
+from precis_text.language import language_of
 from precis_text.length import ANY_LENGTH, Length
+from precis_text.selection import shown_texts
 from precis_text.support.marks import Passage, SentenceSupport, SourceText, Support
-from precis_text.words import length_in_words
+from precis_text.units import extraction_units
+from precis_text.words import length_in_words, unicode_words
 
 if TYPE_CHECKING:
     from precis.generation.summarizer import Summarizer
@@ -222,26 +225,39 @@ def with_support(results: Iterable[Result]) -> Iterator[Result]:
     for result in results:
         if result.summary is None or not result.summary.answered:
             yield result
-        elif result.summary.lines:
-            support = _support_of_lines(unmarked(result.document.text), result.summary)
-            yield replace(result, support=support)
+            continue
+        document = unmarked(result.document.text)
+        if result.summary.places or result.summary.kept:
+            yield replace(result, support=chosen_support(document, result.summary))
         else:
-            source = SourceText(unmarked(result.document.text))
-            yield replace(result, support=source.support(result.summary.text))
+            yield replace(result, support=SourceText(document).support(result.summary.text))
 
 
-def _support_of_lines(document: str, summary: Summary) -> Support:
-    """Return the support of a form's lines: each was taken from its place word for word."""
+def chosen_support(document: str, summary: Summary) -> Support:
+    """Return the support of sentences that were chosen: each was taken from its place word for word.
+
+    Sentences are not searched for: two may be equal, and a summary may divide otherwise than its document.
+    """
+    units = {(unit.start, unit.stop): unit for unit in extraction_units(document)}
+    places = [*units] if summary.kept else summary.places
+    if summary.kept:
+        shown = [document[start:stop] for start, stop in places]
+    else:
+        shown = [line.shown for line in summary.lines] or shown_texts([units[place] for place in places])
     sentences, end = [], 0
-    for line in summary.lines:
-        begin = max(summary.text.find(line.shown, end), end)
-        end = min(len(summary.text), begin + len(line.shown))
-        text = " ".join(document[line.start : line.stop].split())
-        passage = Passage(line.start, line.stop, text, document.count("\n", 0, line.start) + 1)
-        sentences.append(
-            SentenceSupport(
-                start=begin, end=end, text=summary.text[begin:end], aligned=(passage,), copied=True,
-                ngrams=(1.0, 1.0, 1.0),
+    for (start, stop), text in zip(places, shown, strict=True):
+        room = len(summary.text) - len(summary.text[end:].lstrip())
+        begin = found if (found := summary.text.find(text, end)) >= 0 else room  # a cap cut it, or cut it off
+        end = min(len(summary.text), begin + len(text))
+        source = units[start, stop].text if (start, stop) in units else " ".join(document[start:stop].split())
+        passage = Passage(start, stop, source, document.count("\n", 0, start) + 1)
+        count = len(unicode_words(text))
+        ngrams = tuple(1.0 if count >= n else None for n in (1, 2, 3))
+        told = " ".join(summary.text[begin:end].split())
+        if told:
+            sentences.append(
+                SentenceSupport(
+                    start=begin, end=end, text=told, aligned=(passage,), copied=True, ngrams=ngrams
+                )
             )
-        )  # fmt: skip
-    return Support(sentences=tuple(sentences), marks=(), language=None, unchecked={})
+    return Support(sentences=tuple(sentences), marks=(), language=language_of(summary.text), unchecked={})
