@@ -14,18 +14,8 @@ from typing import Any
 import numpy as np
 
 _SCALARS = {
-    0: "<B",
-    1: "<b",
-    2: "<H",
-    3: "<h",
-    4: "<I",
-    5: "<i",
-    6: "<f",
-    7: "<?",
-    10: "<Q",
-    11: "<q",
-    12: "<d",
-}
+    0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d",
+}  # fmt: skip
 _STRING, _LIST = 8, 9
 _LARGEST = 1 << 24  # entries of a list, and bytes of a string, that a file of this size can need
 

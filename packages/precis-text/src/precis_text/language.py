@@ -22,17 +22,9 @@ if TYPE_CHECKING:
 _SURE = 0.12  # least share of words that are a language's function words; other texts have a few by chance
 _AHEAD = 1.5  # required ratio to the share of the next language
 _SCRIPTS = {
-    "CJK": "zh",
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "HANGUL": "ko",
-    "CYRILLIC": "cyrillic",
-    "ARABIC": "arabic",
-    "HEBREW": "he",
-    "GREEK": "el",
-    "DEVANAGARI": "devanagari",
-    "THAI": "th",
-}
+    "CJK": "zh", "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CYRILLIC": "cyrillic", "ARABIC": "arabic",
+    "HEBREW": "he", "GREEK": "el", "DEVANAGARI": "devanagari", "THAI": "th",
+}  # fmt: skip
 _CASED = ("latin", "cyrillic", "el", "armenian")
 _LETTERS = 4000  # characters of a text used to detect its language
 

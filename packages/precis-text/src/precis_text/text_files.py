@@ -29,15 +29,10 @@ _ENDINGS = {
     "a compressed file": ".gz .xz .bz2 .zst",
 }
 _BEGINNINGS = {
-    b"%PDF": "a PDF",
-    b"PK\x03\x04": "an office file or an archive",
-    b"\xd0\xcf\x11\xe0": "an office file",
-    b"\x1f\x8b": "a compressed file",
-    b"\xfd7zXZ": "a compressed file",
-    b"PAR1": "a Parquet file without its ending",
-    b"<!doctype html": "a web page",
-    b"<html": "a web page",
-}
+    b"%PDF": "a PDF", b"PK\x03\x04": "an office file or an archive", b"\xd0\xcf\x11\xe0": "an office file",
+    b"\x1f\x8b": "a compressed file", b"\xfd7zXZ": "a compressed file",
+    b"PAR1": "a Parquet file without its ending", b"<!doctype html": "a web page", b"<html": "a web page",
+}  # fmt: skip
 _REMEDIES = {
     "a PDF": "convert it to text first, for instance with pdftotext",
     "a web page": "convert it to text first, for instance with pandoc -t plain",

@@ -27,14 +27,10 @@ _ALPHABETS = (
 )
 """Name, codec and letters beyond ASCII. Western alphabets are tried one by one: together they explain any bytes."""
 _SCRIPTS = (
-    ("Cyrillic", "cp1251", "оеаинтсрвл"),
-    ("Greek", "cp1253", "αοιετσνηυρ"),
-    ("Hebrew", "cp1255", "יוהלאשרבתמ"),
-    ("Arabic", "cp1256", "اليمنورتهب"),
-    ("Thai", "cp874", "านรอกเงมยล"),
-    ("Cyrillic", "koi8-r", "оеаинтсрвл"),
+    ("Cyrillic", "cp1251", "оеаинтсрвл"), ("Greek", "cp1253", "αοιετσνηυρ"), ("Hebrew", "cp1255", "יוהלאשרבתמ"),
+    ("Arabic", "cp1256", "اليمنورتهب"), ("Thai", "cp874", "านรอกเงมยล"), ("Cyrillic", "koi8-r", "оеаинтсрвл"),
     ("Cyrillic", "cp866", "оеаинтсрвл"),
-)
+)  # fmt: skip
 _KANA = "のにはをたがでてとしれさいるかもなりらきまこすっくうよあけだ"
 _EAST = (
     (

@@ -66,37 +66,24 @@ SPREADSHEET = DocumentFormat(
     needs=("python_calamine",),
 )
 TABLE = DocumentFormat(
-    name="a table",
-    endings=(".csv", ".tsv"),
-    module="delimited_table",
-    most=64 * MIB,
-    seconds=2,
-    has_rows=True,
-)
+    name="a table", endings=(".csv", ".tsv"), module="delimited_table", most=64 * MIB, seconds=2, has_rows=True,
+)  # fmt: skip
 RICH_TEXT = DocumentFormat(
     name="rich text", endings=(".rtf",), module="rich_text", most=64 * MIB, seconds=10, needs=("striprtf",)
 )
 EPUB = DocumentFormat(name="an EPUB", endings=(".epub",), module="epub", most=128 * MIB, seconds=10)
 WEB = DocumentFormat(
-    name="a web page",
-    endings=(".html", ".htm", ".xhtml"),
-    module="web_page",
-    most=8 * MIB,
-    seconds=8,
+    name="a web page", endings=(".html", ".htm", ".xhtml"), module="web_page", most=8 * MIB, seconds=8,
     needs=("trafilatura",),
-)
+)  # fmt: skip
 MAIL = DocumentFormat(name="an e-mail", endings=(".eml", ".emlx"), module="mail", most=64 * MIB, seconds=4)
 MAILBOX = DocumentFormat(
     name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=4, has_many=True
 )
 SAVED_PAGE = DocumentFormat(
-    name="a saved page",
-    endings=(".mht", ".mhtml"),
-    module="mail",
-    most=64 * MIB,
-    seconds=4,
+    name="a saved page", endings=(".mht", ".mhtml"), module="mail", most=64 * MIB, seconds=4,
     needs=("trafilatura",),
-)
+)  # fmt: skip
 MARKDOWN = DocumentFormat(
     name="Markdown", endings=(".md", ".markdown"), module="markdown", most=8 * MIB, seconds=4
 )

@@ -27,22 +27,12 @@ from precis_text.errors import UserError
 
 _WHAT = "an OpenDocument file"
 _LEFT_OUT = {
-    "tracked-changes": "deleted text",
-    "annotation": "comments",
-    "table-of-content": "table of contents",
-    "hidden-text": "hidden text",
-    "hidden-paragraph": "hidden text",
-    "ruby-text": "readings above the text",
-    "desc": "descriptions of pictures",
-    "event-listeners": "",
-    "forms": "controls of forms",
-    "sequence-decls": "",
-    "script": "",
-    "binary-data": "",
-    "index-title-template": "",
-    "index-entry-span": "",
+    "tracked-changes": "deleted text", "annotation": "comments", "table-of-content": "table of contents",
+    "hidden-text": "hidden text", "hidden-paragraph": "hidden text", "ruby-text": "readings above the text",
+    "desc": "descriptions of pictures", "event-listeners": "", "forms": "controls of forms", "sequence-decls": "",
+    "script": "", "binary-data": "", "index-title-template": "", "index-entry-span": "",
     "page-number": "page numbers",
-}
+}  # fmt: skip
 _SPACES = {"tab": " ", "line-break": "\n", "soft-page-break": ""}
 _FORMATS = frozenset("1aAiI")
 _CELLS = frozenset(("table-cell", "covered-table-cell"))
