@@ -204,3 +204,13 @@ def test_the_interval_of_few_documents_is_as_wide_as_their_standard_error_says()
     low, high = np.quantile(middle + (means - middle) * np.sqrt(5 / 4), [0.025, 0.975])
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.02)
     assert found.high - found.low > 1.08 * float(np.diff(np.quantile(means, [0.025, 0.975]))[0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_strengths_of_two_systems_mirror_each_other(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    won = np.stack([rng.choice([0.0, 0.5, 1.0], 12, p=[0.2, 0.2, 0.6]), rng.choice([0.0, 1.0], 12)], axis=1)
+    found = strengths(crossed(won), ["a", "b"], seed=seed)
+    one, other = found["a"], found["b"]
+    assert one.value == pytest.approx(-other.value)
+    assert (one.low, one.high) == pytest.approx((-other.high, -other.low))

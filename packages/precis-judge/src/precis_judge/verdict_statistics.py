@@ -174,7 +174,7 @@ def clustered(
     by_judge = _win_matrices(votes, votes.judge, systems)
     notes = []
     if len(by_judge) > 1:
-        spread = np.sqrt(_between_judges(votes, by_judge, statistic, rng))
+        spread = _between_judges(votes, by_judge, statistic, rng)
         drawn = drawn + rng.standard_t(len(by_judge) - 1, size=(samples, 1)) * spread
     else:
         notes.append("one judge: the interval does not cover other judges")
@@ -184,7 +184,10 @@ def clustered(
 
 
 def _between_judges(votes: Votes, by_judge: Floats, statistic: Statistic, rng: np.random.Generator) -> Floats:
-    """Return the variance (k) of a statistic between judges, beyond that of single verdicts; at least 0."""
+    """Return the standard deviation (k) of a statistic between judges, beyond that of single verdicts.
+
+    It is negative where the judges move a value against the first one, as of two systems.
+    """
     count, systems = by_judge.shape[:2]
     total = by_judge.sum(axis=0)
     left_out = np.array([statistic(total - own) for own in by_judge])
@@ -197,8 +200,10 @@ def _between_judges(votes: Votes, by_judge: Floats, statistic: Statistic, rng: n
     if not np.isfinite(left_out).all() or np.isfinite(single).mean() < 0.5:
         return np.zeros(left_out.shape[1])  # an unbounded statistic lacks a standard error
     single[~np.isfinite(single)] = np.nan
-    jackknife = (count - 1) / count * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0)
-    return np.asarray(np.maximum(jackknife - np.nanvar(single, axis=0, ddof=1), 0.0), dtype=np.float64)
+    moved = left_out - left_out.mean(axis=0)
+    jackknife = (count - 1) / count * np.sum(moved**2, axis=0)
+    spread = np.sqrt(np.maximum(jackknife - np.nanvar(single, axis=0, ddof=1), 0.0))
+    return np.asarray(np.where(moved.T @ moved[:, 0] < 0, -spread, spread), dtype=np.float64)
 
 
 def _win_matrices(votes: Votes, groups: Ints, systems: int) -> Floats:
