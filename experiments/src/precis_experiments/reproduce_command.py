@@ -156,7 +156,7 @@ def reproduce(
         size = replace(size, beside=tuple(beside))
     try:
         text = study(size, data=data, out=out, notify=note)
-    except Interrupted:
+    except (Interrupted, KeyboardInterrupt):
         note("repeat the command to resume")
         raise typer.Exit(130) from None
     print((out / LATEX_FILE).read_text() if latex else text)

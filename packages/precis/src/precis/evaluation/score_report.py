@@ -165,7 +165,8 @@ class Report:
         rows = []
         for system in self.systems:
             cells = [
-                f"{i.mean:.1f}" + (f"\n{i.low:.1f}-{i.high:.1f}" if self.has_intervals else "")
+                f"{i.mean:.1f}"
+                + (f"\n{i.low:.1f}{' to ' if i.low < 0 else '-'}{i.high:.1f}" if self.has_intervals else "")
                 for i in system.metrics.values()
             ]
             kind = f"{len(system.runs)} seeds" if system.runs else system.kind
