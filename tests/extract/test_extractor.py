@@ -394,3 +394,11 @@ def test_a_scorer_of_several_languages_serves_others_in_their_scripts(text: str)
 def test_text_that_shows_no_language_is_left_to_the_scorer() -> None:
     units = extraction_units("foo(bar) baz[qux] 12. corge grault garply 13.")
     assert scores_in_language(units, [0.5] * len(units), ("en",)) == [0.5] * len(units)
+
+
+def test_an_extract_whose_tokens_are_not_counted_is_not_lost_in_silence(
+    extractor: Extractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(extractor.tokens), "counts", lambda _, *texts: [1] * (len(texts) - 1))
+    with pytest.raises(ValueError, match="shorter"):
+        extractor.summarize([DOCUMENT, DOCUMENT], sentences=1)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from precis.generation.summarizer import NOTHING
-from precis.server.engine import Ask, Engine, QueuedDocument
+from precis.server.engine import MODEL_THREAD, Ask, Engine, QueuedDocument
 from precis.server.limits import ApiError, Limits
 from precis_text.length import make_length
 
@@ -248,3 +248,14 @@ def test_whoever_has_an_answer_may_send_the_next_document_at_once(monkeypatch: p
     finally:
         engine.stop(seconds=10)
     assert counted == [(0, 0)] * 3
+
+
+def test_a_model_that_still_works_does_not_keep_the_process_from_its_end() -> None:
+    summarizer = Picky()
+    engine = Engine(summarizer, Limits(), Counting(), lambda error: None)
+    engine.start()
+    try:
+        (found,) = (each for each in threading.enumerate() if each is engine._thread)
+        assert (found.name, found.daemon) == (MODEL_THREAD, True)
+    finally:
+        engine.stop(seconds=10)
