@@ -1,9 +1,11 @@
 """What `/v1/summarize` promises: answers equal to those made alone, limits, and nothing lost or leaked."""
 
 import asyncio
+import inspect
 import json
 import logging
 import random
+import re
 import socket
 import threading
 import time
@@ -16,6 +18,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from precis.cli.commands import serve_command
 from precis.generation.summarizer import Summary
 from precis.server.engine import Ask, QueuedDocument
 from precis.server.limits import ApiError, Limits
@@ -417,3 +420,17 @@ def test_a_summary_is_waited_for_until_a_second_after_its_deadline(
     monkeypatch.setattr(asyncio, "wait_for", watched)
     assert asyncio.run(run()) == MADE
     assert patience == [pytest.approx(max(0.0, seconds) + 1, abs=0.5)]
+
+
+def test_the_limits_of_the_command_are_those_of_the_library() -> None:
+    given = {name: each.default for name, each in inspect.signature(serve_command.serve).parameters.items()}
+    limits = Limits()
+    assert (limits.body, limits.files) == (given["max_body_mb"] * 2**20, given["max_files_mb"] * 2**20)
+    assert (limits.tokens, limits.queue) == (given["max_tokens"], given["queue_tokens"])
+
+
+def test_batches_are_counted_in_powers_of_two() -> None:
+    metrics = Metrics()
+    metrics.batch(4, 0.1)
+    counts = re.findall(r'precis_batch_documents_bucket{le="(\d+)\.0"} (\d)', metrics.text().decode())
+    assert counts == [(str(2**n), "0" if n < 2 else "1") for n in range(7)]

@@ -194,6 +194,9 @@ def test_a_run_needs_no_room_for_the_checkpoints_that_it_has_already(
             full.setattr(shutil, "disk_usage", lambda _path: usage(2**40, 2**40, 2**20))
             with pytest.raises(RunError, match=f"room for {copies} checkpoints of"):
                 checkpoints.check_space_for_run(2**31)
+            for size, said in ((2**30, "1.00 GiB"), (2**30 - 2**20, "1023 MiB")):
+                with pytest.raises(RunError, match=f"checkpoints of {said} each"):
+                    checkpoints.check_space_for_run(size)
         checkpoints.hold(tiny.TinyModel(), 15)
     assert {path.name for path in tmp_path.glob("*-0*")} == {
         "step-00000010",
