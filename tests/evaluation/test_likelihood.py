@@ -52,3 +52,15 @@ def test_texts_beyond_the_limit_are_cut_and_counted() -> None:
     likelihood = Likelihood(model, tokenizer, max_source=16, max_target=8)
     assert np.isfinite(likelihood.score(SOURCES[:2], TARGETS[3:5])).all()
     assert likelihood.cut == 4
+
+
+def test_texts_of_1024_tokens_are_read_whole_and_longer_ones_are_cut() -> None:
+    model, tokenizer = tiny("bart", positions=1026)
+    for more, cut in ((0, 0), (1, 2)):
+        text = " ".join(["sings"] * 3000)
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        room = 1024 - tokenizer.num_special_tokens_to_add()
+        text = tokenizer.decode(ids[: room + more])
+        likelihood = Likelihood(model, tokenizer)
+        likelihood.score([text], [text])
+        assert likelihood.cut == cut

@@ -83,6 +83,7 @@ def test_shares_are_percents_with_a_legend(tmp_path: Path, drawn: list[Figure]) 
     assert list(axes.lines[0].get_ydata()) == [25.0, 50.0]  # type: ignore[arg-type]
     assert legend(axes) == ["encoder", "cross"]
     assert "(%)" in axes.get_ylabel()
+    assert axes.get_ylim()[0] == 0
 
 
 def test_spectra_share_an_axis_and_say_who_has_no_weight(tmp_path: Path, drawn: list[Figure]) -> None:
@@ -152,6 +153,7 @@ def test_tokens_are_named_along_the_axes_and_prefix_columns_by_number(
     assert shown == ["p1", "p3", "A", "cat", r"\$at", " _", "."]
     assert axes.get_xticks().tolist() == [-2, 0, 1, 2, 3, 4, 5]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["A", "cat", r"\$at", " _"]
+    assert axes.get_yticks().tolist() == [1, 2, 3, 4]
     assert inside(drawn[0])
 
 

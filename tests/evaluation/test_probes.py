@@ -158,3 +158,8 @@ def test_pooled_layers_weigh_by_their_matrices() -> None:
 def test_the_rank_counts_components_up_to_nine_tenths() -> None:
     assert spectrum(9.0, 1.0).rank == 1
     assert spectrum(8.0, 1.0, 1.0).rank == 2
+
+
+def test_a_spectrum_has_no_empty_matrices_unless_it_says_so() -> None:
+    assert spectrum(9.0, 1.0).empty == 0
+    assert pooled([spectrum(9.0, 1.0), spectrum(8.0, 2.0)]).empty == 0

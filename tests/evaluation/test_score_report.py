@@ -2,10 +2,11 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -235,3 +236,14 @@ def test_a_report_that_is_stopped_while_it_is_written_leaves_the_old_files_whole
     with pytest.raises(KeyboardInterrupt):
         report.write(tmp_path)
     assert [(tmp_path / name).read_bytes() for name in names] == before
+
+
+def test_a_figure_that_a_judge_cannot_give_is_written_as_null_and_the_others_as_numbers(
+    tmp_path: Path,
+) -> None:
+    def judge(documents: Sequence[str], summaries: Sequence[str], references: Any) -> dict[str, Any]:
+        return {"shared": np.array([12.5 if summary else np.nan for summary in summaries])}
+
+    score({"poor": _POOR}, _PAIRS, faithful=[judge], baselines=(), intervals=_QUICK).write(tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "examples.jsonl").read_text().splitlines()]
+    assert [row["systems"]["poor"]["shared"] for row in rows] == [None, *[12.5] * 5]

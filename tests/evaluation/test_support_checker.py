@@ -78,3 +78,24 @@ def test_a_chunk_has_as_many_units_as_fit_and_a_longer_unit_is_a_chunk_alone(
     assert checker._chunks(units, room=8) == ["one two three four", "five six seven eight nine ten", "end"]
     assert checker._chunks(["one two"], room=1) == ["one two"]
     assert checker._chunks([], room=6) == []
+
+
+def test_a_chunk_that_fills_its_room_fills_an_input_together_with_the_longest_sentence() -> None:
+    checker = Checker(classifier({0: "entailment", 1: "other"}), our_tokenizer(), limit=120, licence="MIT")
+    sentences = ["Ann sings in the hall.", "Bob listens."]
+    beside = max(len(our_tokenizer()("", sentence)["input_ids"]) for sentence in sentences)
+    assert checker._room(sentences) == 120 - beside
+
+
+def test_a_batch_holds_texts_of_similar_length() -> None:
+    model = classifier({0: "entailment", 1: "other"})
+    checker = Checker(model, our_tokenizer(), limit=120, licence="MIT", batch_size=2)
+    widths: list[int] = []
+    model.register_forward_pre_hook(
+        lambda _, __, inputs: widths.append(inputs["input_ids"].shape[1]), with_kwargs=True
+    )
+    long, short = "Ann sings in the hall. " * 4, "Ann sings."
+    found = checker._probabilities([(short, short), (long, long), (short, short), (long, long)])
+    assert widths == [len(our_tokenizer()(text, text)["input_ids"]) for text in (short, long)]
+    np.testing.assert_allclose(found[:2], found[2:], atol=1e-5)
+    assert found[0] == pytest.approx(probability(model, 0, short, short), abs=1e-5)

@@ -17,12 +17,14 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from scipy import stats
 from sklearn import metrics
 
+from precis.data.pairs.pair import Pair
 from precis.evaluation.label_metrics import accuracy, f1_of, matthews, pearson, spearman
 from precis.evaluation.meteor import Meteor
 from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
-from precis.evaluation.scoring import Scorer
+from precis.evaluation.scoring import Scorer, score
+from precis.evaluation.significance import Bootstrap
 from precis.evaluation.squad_metrics import answer_f1, exact_match
-from precis.evaluation.task_scores import has_labels, label_measure, rouge_types
+from precis.evaluation.task_scores import Majority, has_labels, label_measure, rouge_types
 from precis_text.errors import UserError
 
 WORDS = (
@@ -216,3 +218,10 @@ def test_metrics_of_a_task_say_which_rouge_it_has_and_whether_its_answers_are_la
     assert rouge_types(names) == types
     assert label_measure(names) == measure
     assert has_labels(names) == labels
+
+
+def test_the_most_frequent_label_is_a_baseline_and_no_bound() -> None:
+    pairs = [Pair(document=f"Text {place}.", summary=label) for place, label in enumerate("bab")]
+    report = score({}, pairs, baselines=[Majority.of(pairs)], intervals=Bootstrap(samples=20))
+    (row,) = report.systems
+    assert (row.name, row.kind, row.predictions) == ("MAJORITY", "baseline", ["b"] * 3)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from precis.extract import scorer_files
 from precis.extract.encoder_extractor import EncoderExtractor
 from precis.extract.extractor import AHEAD, Extractor
 from precis.extract.extractor_opening import open_extractor
@@ -394,3 +395,30 @@ def test_a_scorer_of_several_languages_serves_others_in_their_scripts(text: str)
 def test_text_that_shows_no_language_is_left_to_the_scorer() -> None:
     units = extraction_units("foo(bar) baz[qux] 12. corge grault garply 13.")
     assert scores_in_language(units, [0.5] * len(units), ("en",)) == [0.5] * len(units)
+
+
+def test_an_extract_whose_tokens_are_not_counted_is_not_lost_in_silence(
+    extractor: Extractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(extractor.tokens), "counts", lambda _, *texts: [1] * (len(texts) - 1))
+    with pytest.raises(ValueError, match="shorter"):
+        extractor.summarize([DOCUMENT, DOCUMENT], sentences=1)
+
+
+def test_a_scorer_of_the_largest_size_is_read_and_a_larger_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_scorer(UnitScorer(UnitScorerShape(states=16, width=16, heads=2)), tmp_path)
+    size = (tmp_path / WEIGHTS_FILE).stat().st_size
+    monkeypatch.setattr(scorer_files, "_MOST_BYTES", size)
+    load_scorer(tmp_path, states=16)
+    monkeypatch.setattr(scorer_files, "_MOST_BYTES", size - 1)
+    with pytest.raises(UserError, match="larger than"):
+        load_scorer(tmp_path, states=16)
+
+
+def test_a_document_that_is_read_whole_is_one_piece(extractor: Extractor) -> None:
+    (tokens,) = extractor.tokens.tokenize([DOCUMENT])
+    assert tokens is not None
+    whole = ReadUnits.whole(tokens)
+    assert (whole.pieces, whole.read, sum(whole.tokens)) == (1, *[tokens.document_tokens] * 2)

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from precis.extract.unit_encoder import unit_tokenizer
 from precis.generation.model_location import default_model, locate
 from precis.storage.seal import SEAL
 from precis_text.errors import UserError
+from precis_text.selection import TOGETHER
 from precis_text.unit_ranker import RANKER_FILE
 
 TEXTS = (
@@ -87,3 +89,10 @@ def test_a_changed_ranker_is_refused_by_its_seal(tmp_path: Path) -> None:
     ranker.write_text(ranker.read_text().replace("0.", "1.", 1))
     with pytest.raises(UserError, match=RANKER_FILE):
         open_extractor(folder)
+
+
+def test_the_longest_input_is_the_one_of_training_or_all_that_is_read_together() -> None:
+    location = locate("default")
+    assert RankedExtractor.at(location).max_source == location.use.max_source == 512
+    unknown = replace(location, use=replace(location.use, max_source=None))
+    assert RankedExtractor.at(unknown).max_source == TOGETHER

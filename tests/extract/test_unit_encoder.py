@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from precis.extract import unit_encoder
 from precis.extract.unit_encoder import UnitReader, _unit_vectors
 from precis.generation.model_loader import load_model
 from tests.tiny_models import save
@@ -36,3 +37,19 @@ def test_the_vectors_are_those_of_the_encoders_states_token_by_token(kind: str, 
         torch.testing.assert_close(vector, torch.cat([own.mean(0), own[-1]]), atol=1e-5, rtol=1e-5)
         place += len(row)
     assert place + len(after) == len(states)
+
+
+def test_the_memory_of_the_previous_pass_is_given_back_before_a_large_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_model(save("zcodepp", tmp_path / "zcodepp"))
+    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=96)
+    tokens = [each for each in reader.tokenize(["Ann sings in the hall. Bob listens."] * 4) if each]
+    length = tokens[0].document_tokens + len(reader._before) + len(reader._after)
+    given_back: list[int] = []
+    monkeypatch.setattr(unit_encoder, "trim_heap", lambda: given_back.append(1))
+    monkeypatch.setattr(unit_encoder, "_LARGE", 4 * length)
+    reader.read(tokens[:3])
+    assert not given_back
+    reader.read(tokens)
+    assert given_back == [1]

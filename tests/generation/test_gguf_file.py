@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig
 
 from precis.cli import main
 from precis.generation import gguf_file
@@ -245,3 +245,17 @@ def test_an_adapter_on_the_file_finds_it(tmp_path, capsys):
     assert main(["tune", "--model", str(path), "--data", data, "--out", out, *options]) == 0
     assert main(["summarize", str(text), "--model", out, "--words", "8", "--threads", "1"]) == 0
     assert capsys.readouterr().out.strip()
+
+
+def test_a_model_that_fits_into_memory_to_the_byte_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "m.gguf"
+    path.write_bytes(bytes(100_000))
+    shape = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = LlamaConfig(vocab_size=20, **shape)
+    sizes = [each.numel() for each in AutoModelForCausalLM.from_config(config).parameters()]
+    need = 4 * sum(sizes) + 8 * max(sizes)
+    monkeypatch.setattr(gguf_file, "free_bytes", lambda _: need)
+    gguf_file._check_size(path, config, torch.float32)
+    monkeypatch.setattr(gguf_file, "free_bytes", lambda _: need - 1)
+    with pytest.raises(UserError, match="weights need"):
+        gguf_file._check_size(path, config, torch.float32)

@@ -8,6 +8,7 @@ from transformers import BartConfig, ProphetNetConfig, T5Config
 from precis.data.text.encoding import control_ids, encode_documents
 from precis.generation.input_plan import (
     DocumentEncoder,
+    Encoded,
     assumed_limit,
     choose,
     input_limit,
@@ -126,3 +127,12 @@ def test_a_user_may_ask_for_8_tokens_up_to_what_the_model_can_read(rows: int | N
     for wanted in (7, most + 1):
         with pytest.raises(UserError, match=rf"max_source={wanted}: this model reads 8 to {most:,} tokens"):
             wanted_limit(config, wanted)
+
+
+def test_an_instruction_may_leave_room_for_one_token_but_not_for_none() -> None:
+    encoded = Encoded(head=(1, 2), body=(7, 8), tail=(3,))
+    assert encoded.room(4) == 1
+    with pytest.raises(
+        UserError, match="an instruction of 2 tokens leaves no room in an input of 3; shorten it"
+    ):
+        encoded.room(3)

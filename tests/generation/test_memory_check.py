@@ -1,5 +1,7 @@
 """An input that cannot fit is refused before it is encoded."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -79,3 +81,25 @@ def test_an_input_that_needs_all_that_is_free_is_read_and_one_that_needs_more_is
     with pytest.raises(UserError, match=r"attention over an input of 2,049 tokens needs about "):
         refuse_too_much(t5, rows=2, length=2049)
     refuse_too_much(t5, rows=2, length=2048)  # needs no check
+
+
+@pytest.mark.parametrize(("used", "free"), [(3, 7), (11, 0)])
+def test_a_container_has_free_what_its_limit_leaves(
+    used: int, free: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_check, "Path", lambda path: tmp_path / path.lstrip("/"))
+    for name, text in {
+        "proc/meminfo": f"MemTotal: {2**20} kB\nMemAvailable: {2**19} kB\n",
+        "sys/fs/cgroup/memory.max": f"{10 * 2**20}\n",
+        "sys/fs/cgroup/memory.current": f"{used * 2**20}\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert free_bytes(torch.device("cpu")) == free * 2**20
+    (tmp_path / "sys/fs/cgroup/memory.max").write_text("max\n")
+    assert free_bytes(torch.device("cpu")) == 2**29
+
+
+def test_of_a_card_the_free_bytes_count_and_not_all_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (3, 8))
+    assert free_bytes(torch.device("cuda")) == 3

@@ -1,9 +1,11 @@
 """Sentences that are told while a summary is written are those that it begins with in the end."""
 
 import pytest
+import torch
 
 from precis.generation import partial_summaries
-from precis.generation.decoder_batches import Fast, Generate
+from precis.generation.decoder_batches import Fast, Generate, _TokenReporter
+from precis.generation.fast.fast_decoder import TOKENS_EVERY
 from precis.generation.partial_summaries import PartialSummaries, sure_beginning
 from precis.generation.summarizer import Summarizer
 from precis_text.decoding_settings import GenerationSettings
@@ -98,3 +100,12 @@ def test_beams_tell_nothing_because_a_better_one_may_begin_otherwise() -> None:
         on_partial=lambda *said: heard.append(said),
     )
     assert heard == []
+
+
+def test_the_tokens_of_all_rows_are_told_every_few_steps() -> None:
+    told: list[tuple[int, int]] = []
+    report = _TokenReporter(lambda row, tokens: told.append((row, len(tokens))))
+    for length in range(1, 2 * TOKENS_EVERY + 2):
+        scores = torch.zeros(2, 5)
+        assert report(torch.ones(2, length, dtype=torch.long), scores) is scores
+    assert told == [(row, times * TOKENS_EVERY) for times in (1, 2) for row in (0, 1)]

@@ -6,8 +6,9 @@ import threading
 import pytest
 
 from precis.generation.summarizer import NOTHING
-from precis.server.engine import Ask, Engine, QueuedDocument
+from precis.server.engine import MODEL_THREAD, Ask, Engine, QueuedDocument
 from precis.server.limits import ApiError, Limits
+from precis_text.errors import UserError
 from precis_text.length import make_length
 
 
@@ -248,3 +249,34 @@ def test_whoever_has_an_answer_may_send_the_next_document_at_once(monkeypatch: p
     finally:
         engine.stop(seconds=10)
     assert counted == [(0, 0)] * 3
+
+
+def test_a_model_that_still_works_does_not_keep_the_process_from_its_end() -> None:
+    summarizer = Picky()
+    engine = Engine(summarizer, Limits(), Counting(), lambda error: None)
+    engine.start()
+    try:
+        (found,) = (each for each in threading.enumerate() if each is engine._thread)
+        assert (found.name, found.daemon) == (MODEL_THREAD, True)
+    finally:
+        engine.stop(seconds=10)
+
+
+def test_what_a_user_can_mend_is_answered_as_their_mistake_and_is_no_fault() -> None:
+    class Refusing:
+        def make(self, texts, ask, on_progress, on_partial):
+            raise UserError("the document is too long; shorten it")
+
+    faults: list[BaseException] = []
+    engine = Engine(Refusing(), Limits(), Counting(), faults.append)
+
+    async def run() -> None:
+        await engine.submit(["x"], [1], Ask(model="m", mode="extract"))[0].done
+
+    engine.start()
+    try:
+        with pytest.raises(ApiError, match="too long; shorten it") as refused:
+            asyncio.run(run())
+    finally:
+        engine.stop(seconds=10)
+    assert (refused.value.status, refused.value.code, faults) == (422, "cannot_be_summarized", [])

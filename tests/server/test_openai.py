@@ -76,3 +76,10 @@ def test_errors_are_those_that_the_client_knows(client) -> None:
     assert client.models.retrieve("tiny").owned_by == "precis"
     with pytest.raises(NotFoundError, match="unknown model"):
         client.models.retrieve("org/gpt")
+
+
+def test_a_response_that_was_cut_says_why_and_a_whole_one_does_not(client) -> None:
+    cut = client.responses.create(model="tiny", input=TEXT, max_output_tokens=5)
+    whole = client.responses.create(model="tiny", input="Ann sings.")
+    assert (cut.status, cut.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+    assert (whole.status, whole.incomplete_details) == ("completed", None)

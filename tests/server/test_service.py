@@ -1,8 +1,11 @@
 """What `/v1/summarize` promises: answers equal to those made alone, limits, and nothing lost or leaked."""
 
+import asyncio
+import inspect
 import json
 import logging
 import random
+import re
 import socket
 import threading
 import time
@@ -15,7 +18,11 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from precis.cli.commands import serve_command
+from precis.generation.summarizer import Summary
+from precis.server.engine import Ask, QueuedDocument
 from precis.server.limits import ApiError, Limits
+from precis.server.metrics import Metrics
 from precis.server.schemas import SummarizeAnswer
 from precis.server.served_model import ServedModel
 from precis.server.service import Service, plain  # type: ignore[attr-defined]
@@ -356,3 +363,74 @@ def test_the_operator_sets_the_beams_of_requests_that_name_none(tmp_path: Path) 
     assert served.writer.settings.beams == 5
     with pytest.raises(UserError, match=r"--beams does not apply to default"):
         ServedModel.load("default", name="default", beams=5)
+
+
+def _alone(limits: Limits | None = None) -> Service:
+    """A service that waits for its documents; nothing is behind it."""
+    unused: Any = None
+    return Service(unused, unused, limits or Limits(), Metrics(), unused, counting=unused)
+
+
+def _queued(seconds: float) -> QueuedDocument:
+    """A document whose deadline is that far away."""
+    loop = asyncio.get_running_loop()
+    ask = Ask(model="m", mode="abstract")
+    return QueuedDocument("Ann sings.", ask, 1, time.monotonic() + seconds, loop, loop.create_future())
+
+
+MADE = Summary(text="It rains.", document_tokens=3, tokens_read=3, summary_tokens=3)
+
+
+def test_of_a_summary_that_is_done_no_beginning_is_sent_any_more() -> None:
+    async def run() -> list[str]:
+        job, found = _queued(60), []
+
+        async def listen() -> None:
+            async for beginning in _alone().partial_summaries(job):
+                found.append(beginning)
+
+        listening = asyncio.create_task(listen())
+        await asyncio.sleep(0)  # it waits now
+        job._begin("It rained.")
+        await asyncio.sleep(0.01)
+        job._begin("It rained. Bob sang.")
+        job._settle(MADE)  # before the listener had its turn
+        await asyncio.wait_for(listening, 5)
+        return found
+
+    assert asyncio.run(run()) == ["It rained."]
+
+
+@pytest.mark.parametrize("seconds", [-60.0, 60.0])
+def test_a_summary_is_waited_for_until_a_second_after_its_deadline(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience: list[float] = []
+    wait_for = asyncio.wait_for
+
+    async def watched(awaited: Any, timeout: float) -> Any:
+        patience.append(timeout)
+        return await wait_for(awaited, timeout)
+
+    async def run() -> Summary:
+        job = _queued(seconds)
+        asyncio.get_running_loop().call_later(0.01, job._settle, MADE)
+        return await _alone().result(job)
+
+    monkeypatch.setattr(asyncio, "wait_for", watched)
+    assert asyncio.run(run()) == MADE
+    assert patience == [pytest.approx(max(0.0, seconds) + 1, abs=0.5)]
+
+
+def test_the_limits_of_the_command_are_those_of_the_library() -> None:
+    given = {name: each.default for name, each in inspect.signature(serve_command.serve).parameters.items()}
+    limits = Limits()
+    assert (limits.body, limits.files) == (given["max_body_mb"] * 2**20, given["max_files_mb"] * 2**20)
+    assert (limits.tokens, limits.queue) == (given["max_tokens"], given["queue_tokens"])
+
+
+def test_batches_are_counted_in_powers_of_two() -> None:
+    metrics = Metrics()
+    metrics.batch(4, 0.1)
+    counts = re.findall(r'precis_batch_documents_bucket{le="(\d+)\.0"} (\d)', metrics.text().decode())
+    assert counts == [(str(2**n), "0" if n < 2 else "1") for n in range(7)]

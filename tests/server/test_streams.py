@@ -114,3 +114,13 @@ def test_a_stream_that_is_late_says_so(serve) -> None:
     writer.go.release(9)
     assert [name for name, _ in events] == ["start", "sentence", "error", "done"]
     assert events[2][1]["error"]["code"] == "too_late"
+
+
+def test_the_example_of_a_stream_counts_the_summaries_that_it_has(service) -> None:
+    with service.client() as client:
+        schema = client.get("/openapi.json").json()
+    shown = schema["paths"]["/v1/summarize"]["post"]["responses"]["200"]["content"]["text/event-stream"]
+    events = list(events_of(shown["example"].splitlines()))
+    summaries = [value for name, value in events if name == "summary"]
+    told = [value["documents"] for name, value in events if name in ("start", "done")]
+    assert told == [len(summaries)] * 2

@@ -1,8 +1,10 @@
 """Tokens are counted as the model has them, in every script, without the model."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
+from tokenizers import Tokenizer, models, normalizers
 
 from precis.server.limits import ApiError, Limits
 from precis.server.token_counter import ByBytes, ByTokenizer, counter_of
@@ -74,3 +76,11 @@ def test_counting_beside_the_model_does_not_disturb_it() -> None:
         stop.set()
         thread.join()
     assert (found, wrong) == ({whole}, [])
+
+
+def test_the_lower_bound_holds_for_long_tokens_that_normalizing_makes_of_twice_as_many_characters() -> None:
+    own = Tokenizer(models.Unigram([("\u00e9" * 10, -1.0), ("\u00e9", -9.0), ("<unk>", -20.0)], unk_id=2))
+    own.normalizer = normalizers.NFC()  # type: ignore[assignment]
+    counter = ByTokenizer(SimpleNamespace(backend_tokenizer=own))
+    word = "e\u0301" * 10 * 50
+    assert counter.at_least(word) == counter.count([word])[0] == 50

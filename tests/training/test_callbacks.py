@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from precis.training import Curves, JsonLines, ProgressBar, TensorBoard, standard_callbacks
-from precis.training.callbacks import StepInfo, read_metrics
+from precis.training.callbacks import StepInfo, TrainResult, read_metrics
 from precis.training.curves import draw_curves
 from precis_text.errors import DivergedError
 from tests.devices import chosen
@@ -200,7 +200,7 @@ def test_drawing_takes_no_more_than_a_twentieth_of_the_time(
     assert drawn == [1, 4, 7, 10, 12]  # the last at the end
 
 
-def test_curves_of_a_run_that_is_not_finite_are_drawn_without_a_complaint(
+def test_curves_a_run_that_is_not_finite_are_drawn_without_a_complaint(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     draw_curves([{"kind": "validation", "step": 1, "loss": None}], tmp_path / "curves.png")
@@ -373,3 +373,24 @@ def test_a_full_disk_delays_records_and_never_leaves_half_a_line(tmp_path: Path,
         signal.signal(signal.SIGXFSZ, before)
 
     assert [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl")] == [*range(1, 13)]
+
+
+@pytest.mark.parametrize(("kept", "step"), [("best", 4), ("last", 6)])
+def test_the_last_plot_marks_the_kept_step_and_a_run_that_failed_is_drawn_too(
+    kept: Any, step: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    marked: list[int | None] = []
+    curves = Curves(kept=kept)
+    monkeypatch.setattr(curves, "_draw", lambda: marked.append(curves._marked))
+    curves.on_end(None)
+    result = TrainResult(
+        step=6,
+        total_steps=6,
+        best_step=4,
+        best_metric=0.5,
+        best_checkpoint=tmp_path,
+        stopped_early=False,
+        interrupted=False,
+    )
+    curves.on_end(result)
+    assert marked == [None, step]

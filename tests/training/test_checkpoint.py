@@ -181,3 +181,25 @@ def test_tidying_removes_what_a_killed_save_left_and_nothing_of_the_user(tmp_pat
     checkpoints.tidy()
     kept = {path.name for path in tmp_path.iterdir()}
     assert kept == {"step-00000010", "my.tmp-file.txt", "notes.tmp-0123abcd", "notes.tmp-old"}
+
+
+def test_a_run_needs_no_room_for_the_checkpoints_that_it_has_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=3)
+    usage = namedtuple("usage", "total used free")
+    for step, copies in ((10, 4), (20, 2)):
+        _save(checkpoints, step, best=15 if step > 15 else None)  # the best one is a folder of its own
+        with monkeypatch.context() as full:
+            full.setattr(shutil, "disk_usage", lambda _path: usage(2**40, 2**40, 2**20))
+            with pytest.raises(RunError, match=f"room for {copies} checkpoints of"):
+                checkpoints.check_space_for_run(2**31)
+            for size, said in ((2**30, "1.00 GiB"), (2**30 - 2**20, "1023 MiB")):
+                with pytest.raises(RunError, match=f"checkpoints of {said} each"):
+                    checkpoints.check_space_for_run(size)
+        checkpoints.hold(tiny.TinyModel(), 15)
+    assert {path.name for path in tmp_path.glob("*-0*")} == {
+        "step-00000010",
+        "step-00000020",
+        "best-00000015",
+    }

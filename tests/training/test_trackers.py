@@ -137,3 +137,10 @@ def test_the_environment_turns_trackers_on_for_every_command(monkeypatch: pytest
         standard_callbacks()
     monkeypatch.delenv("PRECIS_TRACK")
     assert not any(isinstance(callback, Tracker) for callback in standard_callbacks())
+
+
+def test_wandb_shows_a_run_that_failed_as_failed(tmp_path: Path, wandb: FakeWandb) -> None:
+    tracker = WeightsAndBiases()
+    tracker._run = wandb.init(id=None)
+    tracker._close(done=False)
+    assert wandb.calls[-1] == ("finish", 1)

@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 from precis.objectives.losses import Loss
+from precis.training import TrainSettings, training_loop
+from precis.training.optimizer import build_optimizer
 from tests.devices import beside
 from tests.training import tiny
 from tests.training.tiny import Witness
@@ -182,3 +184,19 @@ def test_validation_runs_in_the_precision_of_training(tmp_path: Path) -> None:
     tiny.run(tmp_path, precision="bf16", validate=look)
 
     assert seen == [torch.bfloat16]
+
+
+@pytest.mark.parametrize(("compiler", "compiled"), [("none", []), ("eager", [{"backend": "eager"}])])
+def test_a_sharded_model_is_compiled_if_a_compiler_is_asked_for(
+    compiler: Any, compiled: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, pieces, asked = tiny.TinyModel(), tiny.TinyModel(), []  # type: ignore[var-annotated]
+    monkeypatch.setattr(pieces, "compile", lambda **options: asked.append(options))
+    monkeypatch.setattr(training_loop, "sharding_is_asked_for", lambda: True)
+    monkeypatch.setattr(training_loop, "shard", lambda whole, _: pieces)
+    monkeypatch.setattr(training_loop, "Pieces", lambda *_, **__: "pieces")
+    settings = TrainSettings(steps=1, compiler=compiler)
+    optimizer = build_optimizer(model, settings)
+    unused: Any = None
+    found = training_loop._prepared(model, optimizer, settings=settings, accelerator=unused)
+    assert (found[0], found[2], asked) == (pieces, "pieces", compiled)

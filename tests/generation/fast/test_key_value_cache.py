@@ -103,3 +103,12 @@ def test_scores_given_to_a_fused_kernel_begin_at_whole_pieces_of_16_bytes(
         assert mask.stride(-1) == 1
         assert mask.storage_offset() % 8 == 0
         assert all(stride % 8 == 0 for stride in mask.stride()[:-1])
+
+
+@pytest.mark.parametrize("beams", [1, BEAMS])
+def test_room_is_made_when_no_step_fits_and_not_before(beams: int) -> None:
+    lazy, rooms = cache(150, beams), []
+    for _ in range(129):
+        lazy.advance(beams, None)
+        rooms.append(lazy.kept.shape[4] // beams)
+    assert rooms == [64] * 64 + [128] * 64 + [150]

@@ -1,10 +1,13 @@
 """A packed decoder reads several tokens at once as it reads them one by one, and refuses what it does not know."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 import torch
 from transformers import PreTrainedModel
 
-from precis.generation.fast.packed_decoder import PackedDecoder, Steps
+from precis.generation.fast.packed_decoder import PackedDecoder, Steps, why_not_as_known
 from precis.generation.fast.packed_linear import AsGiven
 from precis.generation.fast.packed_prophetnet import PackedProphetNet
 from precis.generation.fast.packed_zcodepp import PackedZCodePP
@@ -40,3 +43,20 @@ def test_a_step_is_a_draft_of_one_token(kind: str, drafts: int) -> None:
     then, ahead = several.look_ahead(tokens[:, 4:], drafts)
     torch.testing.assert_close(torch.cat([first, then], dim=1), expected, atol=1e-5, rtol=1e-5)
     assert ahead.shape == (drafts, TOKENS - 4, of.config.hidden_size)
+
+
+class _Scaled(torch.nn.Linear):
+    """A head that computes something else."""
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return 2.0 * super().forward(states)
+
+
+@pytest.mark.parametrize("head", [partial(torch.nn.Linear, bias=True), partial(_Scaled, bias=False)])
+def test_a_head_with_a_bias_or_of_another_kind_is_not_packed(
+    head: Callable[[int, int], torch.nn.Linear],
+) -> None:
+    of = type(model())(model().config).eval()
+    assert why_not_as_known(of, PackedZCodePP.known) is None
+    of.lm_head = head(16, 40)
+    assert why_not_as_known(of, PackedZCodePP.known) == "its head is not a plain matrix"

@@ -251,3 +251,12 @@ def test_a_capture_that_fails_is_said_once_and_costs_no_summary(caplog: pytest.L
     message = caplog.records[0].getMessage()
     assert "operation not permitted" in message
     assert "\n" not in message
+
+
+def test_no_step_is_taken_beyond_the_longest_summary() -> None:
+    counted = Counted()
+    rows = FastDecoder(model(), AsGiven(), capture=counted)(
+        inputs(2), config(max_new_tokens=9, min_new_tokens=9)
+    )
+    assert [len(row) - 1 for row in rows] == [9, 9]
+    assert counted.steps == 9
