@@ -232,3 +232,12 @@ def test_a_level_is_a_line_of_its_own() -> None:
 def test_a_missing_metric_is_named_with_the_run() -> None:
     with pytest.raises(UserError, match=r"a 1: lacks the score 'rouge2'.*rougeL"):
         curves([run("a", 1, 30.0)], "rouge2")
+
+
+def test_the_legend_of_one_panel_is_no_wider_than_the_picture(tmp_path: Path, drawn: list[Figure]) -> None:
+    lines = [
+        Curve(f"prefix of hierblock+softsa, seed {seed}", "rougeL", (Point(5, 30.0, None, None, 1),))
+        for seed in range(3)
+    ]
+    draw_curves([lines], tmp_path / "c.png", xlabel="share (%)", logarithmic=False)
+    assert inside(drawn[0])
