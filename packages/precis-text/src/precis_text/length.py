@@ -163,10 +163,8 @@ def make_length(**options: Unpack[LengthOptions]) -> Length:
     """
     for name in options:
         if name not in LENGTH_OPTIONS:
-            raise TypeError(
-                f"unexpected keyword argument {name!r}; a length has {', '.join(LENGTH_OPTIONS)}; beams and the like "
-                "are set by settings=dataclasses.replace(summarizer.settings, beams=4)"
-            )
+            known = f"a length has {', '.join(LENGTH_OPTIONS)}; `settings` sets beams and the like"
+            raise TypeError(f"unexpected keyword argument {name!r}; {known}")
     caps = {name: options.get(name) for name in _CAPS}
     counts = {name: count for name, count in caps.items() if count is not None}
     if len(counts) > 1:
