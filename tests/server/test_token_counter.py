@@ -80,7 +80,7 @@ def test_counting_beside_the_model_does_not_disturb_it() -> None:
 
 def test_the_lower_bound_holds_for_long_tokens_that_normalizing_makes_of_twice_as_many_characters() -> None:
     own = Tokenizer(models.Unigram([("\u00e9" * 10, -1.0), ("\u00e9", -9.0), ("<unk>", -20.0)], unk_id=2))
-    own.normalizer = normalizers.NFC()  # type: ignore[assignment]
+    own.normalizer = normalizers.NFC()
     counter = ByTokenizer(SimpleNamespace(backend_tokenizer=own))
     word = "e\u0301" * 10 * 50
     assert counter.at_least(word) == counter.count([word])[0] == 50
