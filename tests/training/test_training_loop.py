@@ -192,12 +192,13 @@ def test_a_sharded_model_is_compiled_if_a_compiler_is_asked_for(
 ) -> None:
     model, pieces = tiny.TinyModel(), tiny.TinyModel()
     asked: list[dict[str, str]] = []
+    copies = object()
     monkeypatch.setattr(pieces, "compile", lambda **options: asked.append(options))
     monkeypatch.setattr(training_loop, "sharding_is_asked_for", lambda: True)
     monkeypatch.setattr(training_loop, "shard", lambda whole, _: pieces)
-    monkeypatch.setattr(training_loop, "Pieces", lambda *_, **__: "pieces")
+    monkeypatch.setattr(training_loop, "Pieces", lambda *_, **__: copies)
     settings = TrainSettings(steps=1, compiler=compiler)
     optimizer = build_optimizer(model, settings)
     unused: Any = None
     found: Any = training_loop._prepared(model, optimizer, settings=settings, accelerator=unused)
-    assert (found[0], found[2], asked) == (pieces, "pieces", compiled)
+    assert (found[0], found[2], asked) == (pieces, copies, compiled)
