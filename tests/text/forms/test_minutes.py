@@ -309,6 +309,17 @@ def test_marks_of_items_are_left_out():
     assert lines(notes, "actions") == ["Holt to fix the page. (owner: Holt)"]
 
 
+def test_a_day_or_an_ordinal_is_no_mark_of_an_item():
+    text = (
+        "Wir haben beschlossen, das Dach im Mai zu reparieren.\n\n3. Oktober um 10 Uhr ist das nächste Treffen.\n\n"
+        "1. FC Adler bekommt den Platz, so haben wir beschlossen."
+    )
+    assert "1. FC Adler bekommt den Platz, so haben wir beschlossen." in lines(text, "decisions")
+    assert not any(
+        line.startswith("Oktober") for part in ("topics", "next", "questions") for line in lines(text, part)
+    )
+
+
 def test_neither_a_greeting_nor_a_line_of_another_part_is_a_topic():
     assert lines("Ann: Good morning and welcome to all of you here.", "topics") == []
     text = "We agreed to open the show on 3 June.\n"

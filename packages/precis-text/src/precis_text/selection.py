@@ -67,10 +67,9 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
 
     Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
     that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
-    the next one. A decision that
-    answers is chosen together with its question (`exchanges`). A unit is skipped if
-    many of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
-    least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
+    the next one. A decision that answers is chosen together with its question (`exchanges`). A unit is skipped if many
+    of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at least
+    half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
     the worth of the best fill a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others
     until 85% of it are used, if the document has that many; messages with less than 5% of the best worth stay out. If
     no unit fits, the best one is chosen and the caller truncates it.
@@ -202,12 +201,11 @@ class _Waiting:
             place in out or unit.heading or unit.aside or is_part(unit) or (half and not on)
             for place, (unit, half, on) in enumerate(zip(units, small, follows, strict=True))
         ]
-        is_cut = [half and on for half, on in zip(small[1:], follows[1:], strict=True)] + [False]
         is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
+        starts = [is_written and half and on for half, on in zip(small, follows, strict=True)]
+        is_open = [cut or announces(unit) for cut, unit in zip([*starts[1:], False], units, strict=True)]
         self._needs = [
-            None
-            if is_out[place]
-            else _needed(units, place, is_out, is_cut=is_cut[place], is_written=is_written)
+            None if is_out[place] else _needed(units, place, is_out, is_open, is_written=is_written)
             for place in range(len(units))
         ]
         free = [place for place in range(len(units)) if not is_out[place] and self._needs[place] is None]
@@ -261,16 +259,20 @@ class _Waiting:
 
 
 def _needed(
-    units: Sequence[TextUnit], place: int, out: Sequence[bool], *, is_cut: bool, is_written: bool
+    units: Sequence[TextUnit], place: int, out: Sequence[bool], is_open: Sequence[bool], *, is_written: bool
 ) -> int | None:
-    """Return the neighbour without which a unit says nothing, or None. A unit that is out is never chosen."""
+    """Return the neighbour without which a unit says nothing, or None.
+
+    Args:
+        out: for each unit, whether it is never chosen.
+        is_open: for each unit, whether the next one continues what it announces or begins.
+    """
     if _refers_back(units, place, is_written=is_written):
         return place - 1
-    following = place + 1
-    is_last = following == len(units)
-    if not ((is_cut and is_written) or announces(units[place])):
+    if not is_open[place]:
         return None
-    if is_last or out[following] or _refers_back(units, following, is_written=is_written):
+    following = place + 1
+    if following == len(units) or out[following] or _refers_back(units, following, is_written=is_written):
         return place  # it is never chosen alone: what it announces is never chosen, or is chosen together with it
     return following
 
@@ -312,11 +314,14 @@ def shown_texts(units: Sequence[TextUnit]) -> list[str]:
 
     It has the speaker, if the unit before it has another one. An item of a list has its mark only next to another item.
     """
-    items = [False, *(without_item_mark(unit.text) != unit.text for unit in units), False]
-    speakers = ["", *(unit.speaker for unit in units)]
-    return [
-        (without_item_mark(unit.text) if not (items[place] or items[place + 2]) else unit.text)
-        if unit.speaker == speaker
-        else named_text(unit)
-        for place, (unit, speaker) in enumerate(zip(units, speakers, strict=False))
-    ]
+    bare = [without_item_mark(unit.text) for unit in units]
+    items = [False, *(text != unit.text for text, unit in zip(bare, units, strict=True)), False]
+    texts = []
+    for place, (unit, speaker) in enumerate(
+        zip(units, ["", *(unit.speaker for unit in units)], strict=False)
+    ):
+        if unit.speaker != speaker:
+            texts.append(named_text(unit))
+        else:
+            texts.append(unit.text if items[place] or items[place + 2] else bare[place])
+    return texts

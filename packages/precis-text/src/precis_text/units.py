@@ -35,7 +35,7 @@ _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
 _CELLS = " | "  # between the cells of a table's row
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
-_MARK = re.compile(r"(?:[-*•–—]|\(?\d{1,3}\))\s+(?=\S)")
+_MARK = re.compile(r"(?:(?:[-*•–—]|\(?\d{1,3}\)|\[[ xX]\])\s+)+(?=\S)")  # "3." may be a date: "3. Oktober"
 _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 
@@ -84,7 +84,7 @@ def named_text(unit: TextUnit) -> str:
 
 
 def without_item_mark(text: str) -> str:
-    """Return a list item's text without its bullet or bracketed number."""
+    """Return a list item's text without its bullet, bracketed number or box."""
     return text[found.end() :] if (found := _MARK.match(text)) else text
 
 

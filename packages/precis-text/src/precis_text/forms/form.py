@@ -6,7 +6,6 @@ A form turns a document's scored units into lines. Each line is taken word for w
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +18,6 @@ from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 
 FormType = Literal["paragraph", "tldr", "key-points", "headline", "teaser", "outline", "minutes"]
-
-ITEM_MARK = re.compile(r"^(?:[-*•–]|\d{1,2}[.)]|\[[ xX]\])\s+(?:\[[ xX]\]\s+)?")
-"""The mark before an item of a list, which a line of a summary does without."""
 
 Count = Callable[[str], int]
 """Returns the tokens of a text."""

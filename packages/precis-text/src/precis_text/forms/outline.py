@@ -16,9 +16,10 @@ import numpy as np
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import asks, is_part
-from precis_text.forms.form import ITEM_MARK, Form, FormLine, FormType, ScoredText
+from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.length import Length
 from precis_text.selection import shown_texts
+from precis_text.units import without_item_mark
 from precis_text.words import unicode_words
 
 _FEWEST_HEADINGS = 2
@@ -80,7 +81,7 @@ def section_line(source: ScoredText, section: Section) -> FormLine | None:
     best = _best(source, section)
     if best is None and not section.heading:
         return None
-    shown = "" if best is None else ITEM_MARK.sub("", shown_texts([source.units[best]])[0])
+    shown = "" if best is None else without_item_mark(shown_texts([source.units[best]])[0])
     unit = source.units[section.start if best is None else best]
     text = ": ".join(part for part in (section.heading, shown) if part)
     return FormLine(

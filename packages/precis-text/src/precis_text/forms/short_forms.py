@@ -12,10 +12,10 @@ from typing import ClassVar, final
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import asks, is_part
 from precis_text.exchanges import is_courtesy
-from precis_text.forms.form import ITEM_MARK, Form, FormLine, FormType, ScoredText
+from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.length import Length, Sentences, Words
 from precis_text.selection import choose, joined, shown_texts
-from precis_text.units import TextUnit
+from precis_text.units import TextUnit, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
 _CLOSINGS = re.compile(
@@ -124,7 +124,7 @@ class KeyPoints(Form):
         return [
             replace(line, shown=f"{line.speaker}: {line.shown}")
             if line.speaker and not line.shown.startswith(f"{line.speaker}:")
-            else replace(line, shown=ITEM_MARK.sub("", line.shown))
+            else replace(line, shown=without_item_mark(line.shown))
             for line in lines
         ]
 
@@ -202,7 +202,7 @@ def _headlines(source: ScoredText) -> list[FormLine]:
     """Return the units that may be a headline: good ones that do not refer back to others, or the best one."""
     (best,) = chosen_lines(source, Length(cap=Sentences(count=1)))[:1]
     found = [
-        line_of(source, unit, shown=ITEM_MARK.sub("", shown_texts([unit])[0]), worth=score)
+        line_of(source, unit, shown=without_item_mark(shown_texts([unit])[0]), worth=score)
         for unit, score in zip(source.units, source.scores, strict=True)
         if score >= _GOOD * best.worth
         if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or has_back_reference(unit.text))

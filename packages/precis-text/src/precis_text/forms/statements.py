@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, pairwise
 
 from precis_text.control_characters import unit_starts
-from precis_text.forms.form import ITEM_MARK, ScoredText
+from precis_text.forms.form import ScoredText
 from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import turns_of
-from precis_text.units import TextUnit, visible
+from precis_text.units import TextUnit, visible, without_item_mark
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _sentences(document: str, start: int, stop: int, pauses: Pauses | None) -> I
     sentences = split_sentences(body)
     begins = [*unit_starts(body, sentences), len(body)]
     for sentence, (begin, end) in zip(sentences, pairwise(begins), strict=True):
-        text = ITEM_MARK.sub("", visible(" ".join(sentence.split())))
+        text = without_item_mark(visible(" ".join(sentence.split())))
         text = text if pauses is None else pauses.left_out(text)
         if text:
             yield text, start + begin, start + begin + len(body[begin:end].rstrip())
