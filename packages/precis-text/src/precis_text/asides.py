@@ -38,11 +38,8 @@ _LONG_CELL, _LONG_LABEL, _LONG_VALUE, _LONG_CONTACT = 10, 10, 15, 8  # words
 _LONG_SENTENCE = 30  # words of a sentence that a page says about itself
 _LONG_LETTER = 12  # words of a salutation or a closing
 _FEWEST_PAGES, _FEWEST_NAMES = 3, 4
-_NUMBERS, _SIGNS, _NAMES = (
-    0.6,
-    0.12,
-    0.75,
-)  # least shares: of numbers in a row, of signs in code, of capitals in names
+# Least shares: of numbers in a row, of signs in code, of capitals in names
+_NUMBERS, _SIGNS, _NAMES = 0.6, 0.12, 0.75
 
 
 class Asides:

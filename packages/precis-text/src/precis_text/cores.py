@@ -21,7 +21,7 @@ _GROUPS = "sys/fs/cgroup"
 _SAID = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
-)  # numbers of threads; OpenMP's can have one for each level of nesting
+)  # threads; OpenMP's can have a number for each level of nesting
 
 
 def default_threads() -> int:

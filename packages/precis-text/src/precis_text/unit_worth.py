@@ -21,10 +21,7 @@ _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or 
 _LEADS = 0.5  # factor on the score of a message that leads through the meeting
 _ANSWER = 0.3  # factor on the score of "No, not yet" without its question
 _DECISION = 1.5  # factor on the score of a message that says what was decided
-_CONTENT = (
-    4,
-    8,
-)  # fewest content words of a message that keeps its full score: of short and of long documents
+_CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of short and of long documents
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one

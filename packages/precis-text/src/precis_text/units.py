@@ -45,9 +45,7 @@ _CITED_LATER = re.compile(rf"(?:{_CITATION}\s*)+(?=[^\W\d_a-z]|$)")
 _CITED_AT_ONCE = re.compile(rf"(?<=[.!?]){_CITATION}+\s+(?=[^\W\d_a-z])")
 _IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
 _CLOSED = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
-_SPOKEN = (
-    0.2  # least share of the words in blocks like headings, in speech that is written without full stops
-)
+_SPOKEN = 0.2  # least share of the words in blocks like headings, in speech without full stops
 _INVISIBLE = re.compile(
     "[\u00ad\u2060\ufeff]|\u200b(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
 )  # soft hyphen, word joiner ...
