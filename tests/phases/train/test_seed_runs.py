@@ -1,17 +1,23 @@
 """One training with several seeds: each seed is the run that it would be alone, and evaluation pools them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from transformers import AutoModelForSeq2SeqLM
 
 import precis
+from precis.data.pairs.pair import Pair
 from precis.evaluation.significance import OVER_RUNS
 from precis.generation.model_location import runs_with_seeds
+from precis.phases.measure.attention_probe import read_for_probing
 from precis.phases.train.seed_runs import SeedRuns, train_seeds
+from precis.phases.use.model_push import plan_push
 from precis.training import Trained, TrainResult
+from precis.tuning import read_adapter
 from precis_text.errors import UserError
 from tests.tiny_models import save
 
@@ -112,16 +118,53 @@ def test_evaluation_pools_the_runs_and_compares_them_with_another_model(
     assert list(first["systems"]) == ["seed-0 beam 4", "seed-1 beam 4", "other greedy"]
 
 
-def test_a_prefix_and_a_grounded_model_have_seeds_too(pairs: Path, tmp_path: Path) -> None:
-    base = save("bart", tmp_path / "base", positions=128)
-    brief: Any = {**BRIEF, "settings": ["prefix.length=2", "generated_rows=0"], "learning_rate": 0.001}
-    brief.pop("recipe")
-    tuned = train_seeds(precis.tune, base, pairs, seeds=2, out=tmp_path / "tuned", **brief)
+TUNED: Any = {**BRIEF, "settings": ["prefix.length=2", "generated_rows=0"], "learning_rate": 0.001}
+TUNED.pop("recipe")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("bart", tmp_path_factory.mktemp("base"), positions=256)
+
+
+@pytest.fixture(scope="module")
+def tuned(base: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> SeedRuns:
+    return train_seeds(precis.tune, base, pairs, seeds=2, seed=3, out=tmp_path_factory.mktemp("out"), **TUNED)
+
+
+def test_everything_that_takes_an_adapter_takes_a_run_and_refuses_a_folder_of_seeds_alike(
+    base: Path, pairs: Path, tuned: SeedRuns, tmp_path: Path
+) -> None:
+    model = AutoModelForSeq2SeqLM.from_pretrained(base)
+    folder = tuned.folder
+    scored: Any = {"out": tmp_path / "scores", "baselines": False, "long": "truncate"}
+    ways: list[Callable[[Path], object]] = [
+        lambda place: precis.Summarizer.from_pretrained(place),
+        lambda place: precis.Summarizer.from_pretrained(base, adapter=place),
+        lambda place: precis.load_adapter(model, place).detach(),
+        lambda place: read_adapter(place),
+        lambda place: precis.evaluate(base, pairs, adapter=str(place), **scored),
+        lambda place: read_for_probing(base, [Pair(document="Ann sings.", summary="Ann")], adapters=[place]),
+        lambda place: plan_push(place, "ann/first"),
+    ]
+    for way in ways:
+        way(folder / "seed-3")
+        with pytest.raises(UserError) as refused:
+            way(folder)
+        assert str(refused.value) == (
+            f"{folder}: holds runs with several seeds, which `precis evaluate --model {folder}` scores together; "
+            f"name one run, such as {folder / 'seed-3'}"
+        )
+
+
+def test_a_prefix_and_a_grounded_model_have_seeds_too(
+    base: Path, pairs: Path, tuned: SeedRuns, tmp_path: Path
+) -> None:
     assert all((run.folder / "adapter").is_dir() for run in tuned.runs.values())
-    brief["settings"] = ["generated_rows=0"]
+    brief: Any = {**TUNED, "settings": ["generated_rows=0"]}
     grounded = train_seeds(precis.ground, base, str(pairs), seeds=2, out=tmp_path / "grounded", **brief)
     assert all(run.model is not None for run in grounded.runs.values())
-    assert len(runs_with_seeds(tmp_path / "tuned") or ()) == 2
+    assert len(runs_with_seeds(tuned.folder)) == 2
 
 
 @pytest.mark.parametrize(

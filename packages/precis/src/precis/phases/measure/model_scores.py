@@ -27,9 +27,8 @@ from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import score
 from precis.extract.extractor_opening import open_extractor
 from precis.extract.passage_choice import passage_choice
-from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
-from precis.generation.model_location import SEEDS_FILE, ModelLocation, default_model, locate, runs_with_seeds
+from precis.generation.model_location import ModelLocation, default_model, locate, runs_with_seeds
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.summary import Long
@@ -51,6 +50,7 @@ from precis.phases.measure.task_metrics import Scores, scores_for
 from precis.phases.output_folders import writing_to
 from precis.recipes.prophetnet_recipes import prophetnet_decoding
 from precis.recipes.run_options import refuse_unknown
+from precis.storage.model_files import ADAPTER_FOLDER, SEEDS_FILE
 from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError

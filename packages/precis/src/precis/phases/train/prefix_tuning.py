@@ -19,7 +19,7 @@ import torch
 
 from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.text.segments import UnitSegmenter
-from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
+from precis.generation.adapters import place_of_base, write_base
 from precis.generation.generation_settings import generation_config
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
@@ -35,6 +35,7 @@ from precis.phases.train.trainable_model import TrainableModel, load_trainable
 from precis.phases.train.training_session import MODEL_FOLDER, Session
 from precis.recipes.prefix_recipes import TaskSettings, TunePlan
 from precis.recipes.run_plan import RunPlan
+from precis.storage.model_files import ADAPTER_FOLDER
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first, sharding_is_asked_for

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from precis.evaluation.significance import OVER_RUNS, Interval
-from precis.generation.model_location import SEEDS_FILE
 from precis.messages import Notify, silent
 from precis.phases.output_folders import writing_to
 from precis.recipes.run_options import check_seed
 from precis.storage.atomic import write_file
 from precis.storage.locks import LOCK_FILE, is_marked
+from precis.storage.model_files import SEEDS_FILE
 from precis.table import Table
 from precis.training import Trained
 from precis_text.errors import UserError
