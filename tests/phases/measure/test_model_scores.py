@@ -16,7 +16,7 @@ from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
 from precis.phases.data.run_pairs import find_part, find_sources
 from precis.phases.measure.evaluation_inputs import given_predictions, given_systems, joined, read_test_pairs
-from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
+from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report, names_apart
 from precis.phases.measure.task_metrics import scores_for
 from precis_text.errors import UserError
 from tests.tiny_models import bert_tokenizer, our_tokenizer, save, tiny
@@ -253,3 +253,16 @@ def test_references_of_one_sentence_get_a_lead_of_one() -> None:
     pairs = [Pair("It rains. Ann sings. Bob reads. The cat sleeps.", "Ann sings.")] * 3
     names = [each.name for each in scores_for(None, pairs).baselines]
     assert names == ["LEAD-3", "LEAD-1", "LONGEST-3", "LEXRANK-3", "TEXTRANK-3", "ORACLE"]
+
+
+@pytest.mark.parametrize(
+    ("models", "names"),
+    [
+        (["runs/proph"], ["proph"]),
+        (["runs/proph", "runs/a/seed-0", "runs/b/seed-0"], ["proph", "a/seed-0", "b/seed-0"]),
+        (["x/a/m", "x/b/m", "y/n", "y/b/m"], ["a/m", "x/b/m", "n", "y/b/m"]),
+        (["a-m", "x/a/m", "x/b/m"], [f"{Path.cwd().name}/a-m", "x/a/m", "b/m"]),  # their files would be one
+    ],
+)
+def test_a_row_has_a_longer_name_only_beside_another_with_the_same(models, names):
+    assert names_apart(models) == names

@@ -1,6 +1,7 @@
 """One training with several seeds: each seed is the run that it would be alone, and evaluation pools them."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,10 @@ def test_evaluation_pools_the_runs_and_compares_them_with_another_model(
     report = precis.evaluate([two.folder, other], pairs, split="test", **asked)
     pooled, single = report.systems
     assert (pooled.name, single.name) == ("two beam 4", "other greedy")
-    assert [run.name for run in pooled.runs] == ["seed-0 beam 4", "seed-1 beam 4"]
+    assert sorted(file.stem for file in (tmp_path / "scores" / "predictions").glob("*.jsonl")) == [
+        "other-greedy", "two-seed-0-beam-4", "two-seed-1-beam-4",
+    ]  # fmt: skip
+    assert [run.name for run in pooled.runs] == ["two/seed-0 beam 4", "two/seed-1 beam 4"]
     rows = np.array([run.examples["rouge1"] for run in pooled.runs])
     assert pooled.metrics["rouge1"] == OVER_RUNS.runs_interval(rows)
     assert np.array_equal(pooled.examples["rouge1"], rows.mean(axis=0))
@@ -113,9 +117,20 @@ def test_evaluation_pools_the_runs_and_compares_them_with_another_model(
     assert difference == OVER_RUNS.runs_interval(single.examples["rouge1"] - rows)
     assert any("two beam 4: 2 runs; intervals cover examples and seeds" in note for note in report.notes)
     scores = json.loads((tmp_path / "scores" / "scores.json").read_text())
-    assert list(scores["systems"]["two beam 4"]["runs"]) == ["seed-0 beam 4", "seed-1 beam 4"]
+    assert list(scores["systems"]["two beam 4"]["runs"]) == ["two/seed-0 beam 4", "two/seed-1 beam 4"]
     first = json.loads((tmp_path / "scores" / "examples.jsonl").read_text().splitlines()[0])
-    assert list(first["systems"]) == ["seed-0 beam 4", "seed-1 beam 4", "other greedy"]
+    assert list(first["systems"]) == ["two/seed-0 beam 4", "two/seed-1 beam 4", "other greedy"]
+
+
+def test_seeds_beside_a_model_change_no_name_of_a_row(pairs: Path, two: SeedRuns, tmp_path: Path) -> None:
+    other = save("zcodepp", tmp_path / "other")
+    shutil.copytree(two.folder, tmp_path / "again")
+    asked: Any = {"out": tmp_path / "scores", "baselines": False, "long": "truncate", "limit": 1}
+    report = precis.evaluate([other, two.folder, tmp_path / "again"], pairs, split="test", **asked)
+    assert [row.name for row in report.systems] == ["other greedy", "two beam 4", "again beam 4"]
+    assert [run.name for run in report.systems[2].runs] == ["again/seed-0 beam 4", "again/seed-1 beam 4"]
+    with pytest.raises(UserError, match=r"--model .*seed-1 is given twice"):
+        precis.evaluate([two.folder, two.folder / "seed-1"], pairs, **asked)
 
 
 TUNED: Any = {**BRIEF, "settings": ["prefix.length=2", "generated_rows=0"], "learning_rate": 0.001}
@@ -144,6 +159,7 @@ def test_everything_that_takes_an_adapter_takes_a_run_and_refuses_a_folder_of_se
         lambda place: precis.load_adapter(model, place).detach(),
         lambda place: read_adapter(place),
         lambda place: precis.evaluate(base, pairs, adapter=str(place), **scored),
+        lambda place: precis.evaluate(place, pairs, adapter=str(folder / "seed-3"), **scored),
         lambda place: read_for_probing(base, [Pair(document="Ann sings.", summary="Ann")], adapters=[place]),
         lambda place: plan_push(place, "ann/first"),
     ]
