@@ -55,9 +55,9 @@ PAPER = {
     ("rte", "accuracy"): "92.4 / 92.1",
 }
 NOTE = """\
-Intervals: 95%, test rows resampled, Student's t over seeds. "Above" is the difference to the most frequent class
-in the test rows, on the same rows; numbers do not have one. Checkpoints are chosen by the task's first metric on
-rows held out from the training set. "Nothing" has the shape and the vocabulary of the given model.
+Intervals: 95%, test rows resampled, Student's t over seeds (two: their range). "Above" is the difference to the most
+frequent class in the test rows, on the same rows; numbers do not have one. Checkpoints are chosen by the task's first
+metric on rows held out from the training set. "Nothing" has the shape and the vocabulary of the given model.
 """
 
 

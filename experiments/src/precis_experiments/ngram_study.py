@@ -72,11 +72,11 @@ et al.'s split 25.80/27.54/53.65. Figure 4 has curves without numbers that rise 
 NOTE = """BLEU-4, METEOR and ROUGE-L are not computed with the paper's scripts. nltk's METEOR in particular is far
 higher than the paper's METEOR 1.5 (docs/guide/questions.md), so compare only systems scored in the same way.
 
-Intervals: 95%, test documents resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed
-and document. Every seed has a pre-training of its own for each n; questions use that of the first seed. The checkpoint
-for questions is chosen on dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Larger test sets are
-evenly sampled; intervals of questions treat them as independent, though many share a passage.
-The initial spreads of ProphetNet and "Transformer" were chosen for ProphetNet, on E2E (docs/adr/0007);
+Intervals: 95%, test documents resampled, Student's t over seeds (two: their range); differences are of ROUGE-L, paired
+by seed and document. Every seed has a pre-training of its own for each n; questions use that of the first seed. The
+checkpoint for questions is chosen on dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Larger test
+sets are evenly sampled; intervals of questions treat them as independent, though many share a passage. The initial
+spreads of ProphetNet and "Transformer" were chosen for ProphetNet, on E2E (docs/adr/0007);
 "Transformer-released-start" starts with BART's N(0, 0.02). Every share of the pre-training is a run of its own, with a
 schedule of its own, where the paper takes checkpoints of one run. The 1-gram model is trained as MASS is.
 """

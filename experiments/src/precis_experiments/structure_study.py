@@ -39,9 +39,9 @@ METRICS = ("bleu", "meteor", "ter", "chrf", "rougeL")
 TITLES = {GIVEN: "the given model", NOTHING: "the same from nothing"}
 RECIPE = "pretrained-small"
 NOTE = """\
-Intervals: 95%, test rows resampled, Student's t over seeds; with one seed they do not cover other seeds. Differences
-are paired by seed and test row. TER: lower is better. All runs of a task have the same number of steps and tokens,
-and the checkpoint with the lowest dev loss counts. The model was pre-trained once.
+Intervals: 95%, test rows resampled, Student's t over seeds (two: their range); with one seed they do not cover other
+seeds. Differences are paired by seed and test row. TER: lower is better. All runs of a task have the same number of
+steps and tokens, and the checkpoint with the lowest dev loss counts. The model was pre-trained once.
 """
 
 

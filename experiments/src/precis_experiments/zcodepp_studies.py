@@ -52,9 +52,9 @@ from precis_experiments.zcodepp_steps import (
 )
 
 FEWSHOT_NOTE = """\
-Intervals: 95%, test documents resampled, Student's t over draws of the examples; differences are of ROUGE-L,
-paired by draw and document. Losses are per token in nats, a figure for each draw. Each model was pre-trained once:
-another run might differ, and no interval covers that.
+Intervals: 95%, test documents resampled, Student's t over draws of the examples (two: their range); differences are of
+ROUGE-L, paired by draw and document. Losses are per token in nats, a figure for each draw. Each model was pre-trained
+once: another run might differ, and no interval covers that.
 """
 STARTS = ("scratch", "phase1", "phase1+2")
 #: Table 11, ROUGE-1/2/L by task, start and number of examples.
@@ -232,8 +232,8 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     GAP_SENTENCES: {"corruption": Corruption(unit="sentences")},
 }
 ABLATION_NOTE = """\
-Intervals: 95%, test rows resampled, Student's t over pre-training seeds, differences paired. Steps are equal, compute
-is not (see the minutes); the span loss favours models trained on spans, ROUGE does not.
+Intervals: 95%, test rows resampled, Student's t over pre-training seeds (two: their range), differences paired. Steps
+are equal, compute is not (see the minutes); the span loss favours models trained on spans, ROUGE does not.
 """
 APPENDIX_A4 = """\
 The paper (ACL version, A.4) prints: with disentangled attention MNLI +0.9/+1.2, ROUGE-2 +0.39 on XSum and

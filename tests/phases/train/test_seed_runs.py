@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,12 @@ def test_the_table_has_every_score_and_the_mean_over_seeds(two: SeedRuns) -> Non
     scores = [run.result.best_metric for run in two.runs.values()]
     assert None not in scores
     assert [row[:2] for row in table.rows[:2]] == [[str(s), f"{scores[s]:.3f}"] for s in (0, 1)]
-    expected = OVER_RUNS.runs_interval(np.array(scores, dtype=np.float64)[:, None])
-    assert table.rows[2][:2] == ["mean", f"{expected.mean:.3f} [{expected.low:.3f}, {expected.high:.3f}]"]
-    assert two.interval == expected
+    low, high = sorted(scores)
+    assert table.rows[2][:2] == ["mean", f"{np.mean(scores):.3f} [{low:.3f}, {high:.3f}]"]
+    assert table.caption == "validation scores; in brackets: the range of the runs"
+    assert two.interval == OVER_RUNS.runs_interval(np.array(scores, dtype=np.float64)[:, None])
+    three = replace(two, runs={**two.runs, 2: two.runs[1]})
+    assert three.table().caption == "validation scores; in brackets: 95% interval, Student's t over seeds"
 
 
 def test_more_seeds_are_added_to_those_that_are_there(pairs: Path, two: SeedRuns) -> None:
@@ -115,7 +119,7 @@ def test_evaluation_pools_the_runs_and_compares_them_with_another_model(
     assert np.array_equal(pooled.examples["rouge1"], rows.mean(axis=0))
     difference = report.differences["other greedy"]["rouge1"].difference
     assert difference == OVER_RUNS.runs_interval(single.examples["rouge1"] - rows)
-    assert any("two beam 4: 2 runs; intervals cover examples and seeds" in note for note in report.notes)
+    assert any("two beam 4: 2 runs give their range, as an interval takes three" in n for n in report.notes)
     scores = json.loads((tmp_path / "scores" / "scores.json").read_text())
     assert list(scores["systems"]["two beam 4"]["runs"]) == ["two/seed-0 beam 4", "two/seed-1 beam 4"]
     first = json.loads((tmp_path / "scores" / "examples.jsonl").read_text().splitlines()[0])
