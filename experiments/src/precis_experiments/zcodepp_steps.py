@@ -90,7 +90,7 @@ def phase2(scale: Scale, runner: Runner, name: str) -> Step:
             raise Interrupted
         return {"metrics": dict(done.result.metrics)}
 
-    return Step(name, work, drop_checkpoints, needs=("phase1",))
+    return Step(name, work, drop_checkpoints, needs=("phase1",), updates=scale.grounding_steps)
 
 
 def _invented(scale: Scale, place: Path) -> Path:

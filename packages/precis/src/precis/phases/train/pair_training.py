@@ -354,15 +354,15 @@ def advise_on_validation(*, dev_pairs: int, shared: int, notify: Notify, name: s
         shared: validation pairs whose document is a training document.
         name: the set's name, if there are several.
     """
-    of = f" of {name}" if name else ""
+    of, where = (f" of {name}", "in its dev file") if name else ("", "with --dev")
     if shared:
         which = "all" if shared == dev_pairs else f"{shared:,} of the"
         notify(
             f"warning: {which} {dev_pairs:,} validation documents{of} are training documents too, so their scores "
-            "reward memorizing; give --dev with other pairs, or omit it to hold some out"
+            f"reward memorizing; give other pairs {where}, or omit it to hold some out"
         )
     if dev_pairs < FEW_DEV_PAIRS:
         notify(
-            f"warning: {dev_pairs} validation pairs{of} are too few to choose the best model; give --dev with "
-            f"{FEW_DEV_PAIRS} or more, 200 if possible"
+            f"warning: {dev_pairs} validation pairs{of} are too few to choose the best model; give "
+            f"{FEW_DEV_PAIRS} or more {where}, 200 if possible"
         )
