@@ -30,7 +30,7 @@ OF_NEXT = {
 }
 
 
-#: Modules below packages/precis/src/precis -> the commands that raise their messages, and options that some messages have only in one.
+#: Modules below packages/precis/src/precis -> the commands that raise their messages, and options of some of them only.
 OF_MODULES = {
     "evaluation/error_view.py": (("errors",), ()),
     "evaluation/scoring.py": (("evaluate",), ()),
@@ -51,7 +51,10 @@ OF_MODULES = {
     "phases/search/search_space.py": (("finetune", "tune"), ()),
     "phases/train/extractor_training.py": (("extractor",), ()),
     "phases/train/grounding.py": (("ground",), ()),
-    "phases/train/pair_training.py": (("finetune", "tune", "ground"), ("--dev", "--recipe", "--sampling-seed")),
+    "phases/train/pair_training.py": (
+        ("finetune", "tune", "ground"),
+        ("--dev", "--recipe", "--sampling-seed"),
+    ),
     "phases/train/prefix_tuning.py": (("tune",), ()),
     "phases/train/seed_runs.py": (("finetune", "tune", "ground"), ()),
     "phases/use/model_conversion.py": (("convert",), ()),

@@ -14,7 +14,7 @@ import typer
 from precis.cli.framework.command_class import described
 from precis.cli.framework.options import ModeName, PrecisionName, Threads, begin
 from precis.phases.output_folders import existing_folder
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from precis_experiments.experiment import Experiment
@@ -231,9 +231,17 @@ def _writing(mode: ModeName, scale: ScaleName, steps: int | None) -> Writing | N
 
 def _make_default_model(model: str, data: Path, out: Path, writing: Writing | None) -> None:
     from precis.cli.framework.console import note
+    from precis_experiments.resumable_steps import in_a_study
     from precis_experiments.small_model import RELEASE, RELEASE_FOLDER, default_model
 
-    done = default_model(RELEASE, data=data, start=model, out=out, writing=writing, notify=note)
+    def told(text: str) -> None:
+        note(in_a_study(text))
+
+    try:
+        done = default_model(RELEASE, data=data, start=model, out=out, writing=writing, notify=told)
+    except (UserError, RunError) as problem:
+        remedy = f"; delete that folder in {out} and repeat the command"
+        raise type(problem)(in_a_study(str(problem), remedy=remedy)) from problem
     if done.model is None:
         note("repeat the command to resume")
         raise typer.Exit(130)

@@ -420,7 +420,7 @@ def _steps(model: str | Path) -> tuple[str, ...]:
 
 
 def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> list[str]:
-    """Return names for models or adapters: of each the shortest end of its path that no other has.
+    """Return a name for each model or adapter: the shortest end of its path that no other has.
 
     Raises:
         UserError: two paths are the same place.

@@ -70,7 +70,7 @@ class CurvePoint:
 
     @property
     def is_better(self) -> bool | None:
-        """Whether the models are above chosen sentences; None if the runs do not decide."""
+        """True if the models are above chosen sentences; None if the runs do not decide."""
         return None if self.over_choice.p_value >= _DECIDED else self.over_choice.difference.mean > 0
 
 
