@@ -99,6 +99,55 @@ def test_plain_text_has_a_prediction_in_each_line(tmp_path: Path) -> None:
         given_predictions(tmp_path / "none.txt", PAIRS)
 
 
+def rows(file: Path, *values: dict[str, object]) -> Path:
+    file.write_text("".join(json.dumps(value) + "\n" for value in values))
+    return file
+
+
+@pytest.mark.parametrize("field", ["summary", "prediction"])
+def test_rows_are_matched_with_the_pairs_by_their_ids(field: str, tmp_path: Path) -> None:
+    pairs = [replace(pair, id=name) for pair, name in zip(PAIRS, ("a", "7", "c"), strict=False)]
+    one = {"id": 7, field: "two", "document": "more"}
+    file = rows(tmp_path / "x.jsonl", one, {"id": "c", field: ""}, {"id": "a", field: "one"})
+    assert given_predictions(file, pairs) == ["one", "two", ""]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([{"id": "a", "text": "x"}], "x.jsonl, line 1: needs one text in 'summary' or 'prediction'"),
+        (
+            [{"id": "a", "summary": "x", "prediction": "y"}],
+            "line 1: needs one text in 'summary' or 'prediction', but",
+        ),
+        ([{"id": "a", "summary": 3}], "line 1: needs a text in 'summary', not a number"),
+        (
+            [{"summary": "x"}],
+            "line 1: 'id' must be a name or a number, by which summaries are matched; or use",
+        ),
+        ([{"id": "a", "summary": "x"}, {"id": "a", "summary": "y"}], "line 2: 'a' appears a second time"),
+        ([{"id": "b", "summary": "x"}], "lacks the summaries of 1 document, the first is 'a'"),
+        (
+            [{"id": n, "summary": "x"} for n in "abc"],
+            "has 2 rows without a pair to score on, the first is 'b'",
+        ),
+    ],
+)
+def test_rows_that_fit_no_pair_or_are_ambiguous_are_refused_with_the_names_of_the_fields(
+    values: list[dict[str, object]], told: str, tmp_path: Path
+) -> None:
+    file = rows(tmp_path / "x.jsonl", *values)
+    with pytest.raises(UserError) as refused:
+        given_predictions(file, [replace(PAIRS[0], id="a")])
+    assert told in str(refused.value)
+
+
+def test_two_pairs_with_the_same_id_cannot_be_matched(tmp_path: Path) -> None:
+    file = rows(tmp_path / "x.jsonl", {"id": "a", "summary": "x"})
+    with pytest.raises(UserError, match="two pairs have the id 'a', so that it matches no row; use text"):
+        given_predictions(file, [replace(PAIRS[0], id="a"), replace(PAIRS[1], id="a")])
+
+
 def test_our_own_predictions_can_be_scored_again(model: str, tmp_path: Path) -> None:
     systems = evaluate_models([model], PAIRS, out=tmp_path)
     file = tmp_path / "predictions" / "mine-greedy.jsonl"
