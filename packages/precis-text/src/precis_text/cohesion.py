@@ -19,6 +19,9 @@ _BELOW = re.compile(
     r"(?:below|here|listed below|shown below)(?: (?:is|are|was|were)\b|, you)|here['’]s\b|(?:in )?the following\b",
     re.IGNORECASE,
 )
+_FOLLOWS = re.compile(
+    r"\b(?:as follows|(?:as )?(?:described|shown|given|listed|outlined) below)\.$", re.IGNORECASE
+)
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
 _BREAKS_OFF = re.compile(
     r"(?:[-–—,]|\b(?:and|but|or|so|because|the|an?|to|of|with|for|if))[\s.…]*$", re.IGNORECASE
@@ -47,8 +50,9 @@ def _is_torn(text: str) -> bool:
 
 
 def announces(unit: TextUnit) -> bool:
-    """Check whether a unit says nothing without the next one: it ends in a colon, or "Below are some hints"."""
-    return (unit.text.endswith((":", "：")) or _BELOW.match(unit.text) is not None) and not unit.speaker
+    """Check whether a unit says nothing without the next one: "The parts:", "Below are hints", "It goes as follows"."""
+    points = _BELOW.match(unit.text) or _FOLLOWS.search(unit.text)
+    return (unit.text.endswith((":", "：")) or points is not None) and not unit.speaker
 
 
 def goes_on(before: TextUnit, unit: TextUnit) -> bool:

@@ -23,6 +23,9 @@ _SOUNDS = re.compile(
 _BROKEN_OFF = re.compile(_TABLE["broken_off"], re.IGNORECASE)
 UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
 """What a transcript writes for words that were not heard."""
+_BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
+_BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
+_PHRASE = (2, 3)  # words that a speaker says twice
 _MARKS = ".,!?…-–"
 _ENDS = (".", "!", "?", "…", ":")
 
@@ -71,13 +74,27 @@ class Pauses:
 
 
 def _once(words: Sequence[str], language: str | None) -> list[str]:
-    """Leave out words that a speaker repeated at once, of those that are never doubled on purpose: "the the boat"."""
+    """Leave out what a speaker began or said twice: "th the the boat", "on – on deck", "it was it was late".
+
+    A word is left out only if nobody doubles it on purpose.
+    """
     doubled = _table("repeated", language)
-    kept = list(words[:1])
-    for word in words[1:]:
-        if word.lower() == kept[-1].lower() and word.lower() in doubled:
+    kept: list[str] = []
+    for word in words:
+        core = word.lower()
+        *_, before, last = "", "", *kept
+        if last.lower() == core and core in doubled:
             continue
+        if before.lower() == core and core in doubled and _BETWEEN_TWO.fullmatch(last):
+            kept.pop()
+            continue
+        if core.startswith(last) and _BEGINNING.fullmatch(last):
+            kept.pop()
         kept.append(word)
+        for size in _PHRASE:
+            again = [each.lower() for each in kept[-2 * size :]]
+            if again[:size] == again[size:] and again[0] in doubled and all(map(str.isalpha, again)):
+                del kept[-size:]
     return kept
 
 
