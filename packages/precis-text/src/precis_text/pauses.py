@@ -76,7 +76,7 @@ class Pauses:
 def _once(words: Sequence[str], language: str | None) -> list[str]:
     """Leave out what a speaker began or said twice: "th the the boat", "on – on deck", "it was it was late".
 
-    A word is left out only if nobody doubles it on purpose.
+    A word that people double on purpose ("very very") stays.
     """
     doubled = _table("repeated", language)
     kept: list[str] = []

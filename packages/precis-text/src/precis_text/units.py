@@ -194,7 +194,7 @@ def _is_heading(units: list[TextUnit]) -> bool:
 
 
 def _titles(units: Sequence[TextUnit], document: str) -> list[int]:
-    """Return the places of lines in a block that are headings: a long sentence follows, and none goes on in them."""
+    """Return the places of lines in a block that are headings: after a sentence, and before a long one."""
     return [
         place
         for place, (before, unit, after) in enumerate(zip([None, *units], units, units[1:], strict=False))
