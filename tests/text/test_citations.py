@@ -23,6 +23,7 @@ CITING = "(Gray, 1978) (Lee et al., 2001; Kim and Park, 2004a) (Ray, 1999) (Wu &
         ("As previously discussed in the next section, it rose.", "It rose."),
         ("As discussed above, it rose.", "It rose."),
         ("As shown in the previous section, mice sleep.", "Mice sleep."),
+        ("It has been confirmed ().", "It has been confirmed."),
         ("It helps to build a ] house ( ) here.", "It helps to build a house here."),
         ("Mice sleep (e.g., Lee et al., 2001; Kim and Park, 2004a) at night.", "Mice sleep at night."),
     ],

@@ -139,6 +139,14 @@ Mix everything well in a large bowl until it is smooth.
     assert headings(document) == ["RESULTS", "New features"]
 
 
+def test_a_long_line_alone_is_a_heading_and_a_long_item_is_none() -> None:
+    title = "Contributions of wind and of rain to the height of the water in the harbour of the old town"
+    text = (
+        f"The year was wet. Nobody complained.\n\n{title}\n\nThe water rose by a metre in May.\n\n- {title}\n"
+    )
+    assert headings(text) == [title]
+
+
 def test_the_number_of_an_item_in_a_list_goes_and_a_day_stays() -> None:
     listed = "1. The quay was closed for three weeks.\n\n2. The wall moved by eleven of the centimetres that we know."
     assert [unit.text[:3] for unit in extraction_units(listed)] == ["The", "The"]

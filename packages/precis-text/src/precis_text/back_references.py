@@ -34,6 +34,11 @@ _INNER = re.compile(
     r" (?:two |three |four |new |(?:kinds?|types?)\sof\s)?([a-z]{3,})",
     re.IGNORECASE,
 )
+_SECTION = re.compile(
+    r"\b(?:this|the (?:previous|preceding|next|following|last)) (?:sub)?(?:section|chapter|appendix|subsection)\b"
+    r"|\b(?:sections?|chapters?|appendix|figs?\.|figures?|tables?|eqs?\.|equations?) (?:\d|[A-Z]\b)",
+    re.IGNORECASE,
+)
 _FAR = 12  # words before a noun: a later one mostly points to the beginning of its own sentence
 _STEM = 5  # letters that two forms of a noun share
 _OWN = frozenset(_TABLE["own"].split())
@@ -52,6 +57,11 @@ def has_back_reference(sentence: str) -> bool:
     points = words[0] in _WORDS or f"{start} ".startswith(_STARTS)
     begins = points and not (_DOCUMENT.match(start) or _EXPLETIVE.match(start))
     return begins or _WITHIN.search(sentence) is not None
+
+
+def points_to_a_part(sentence: str) -> bool:
+    """Check whether a sentence speaks of a part of its document: "This section describes", "Table 2 shows"."""
+    return _SECTION.search(sentence) is not None
 
 
 def has_inner_reference(sentence: str) -> bool:

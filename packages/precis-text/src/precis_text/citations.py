@@ -16,6 +16,9 @@ _NUMBERS = r"\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|note\s\d{1,3}|[a-z]|citation
 _FIGURE = r"(?:fig(?:ure)?s?|tab(?:le)?s?|eqs?|equations?|appendix|abbildung|abb|tabelle|tableau|tabla|figura|рис|табл)"
 _BEFORE = r"(?:see\s|cf\.\s|siehe\s|voir\s|ver\s)?(?:supp\w*\.?\s|extended\sdata\s)?"
 _LABELLED = rf"(?:{_FIGURE}\.?\s?[a-z]?\d|(?:s?\d{{1,3}}[a-z]?\s(?:and\s)?)+{_FIGURE}(?=[\s,;.)]))"
+_PART = r"(?:above|below|(?:the\s)?(?:methods|materials|section|appendix|supp\w+))"
+_HERE = r"(?:above|below|(?:the\s)?(?:methods|materials|section|appendix|supp\w+))"
+_SEE = rf"\((?:see|cf\.)\s(?:also\s)?{_HERE}\b[^()]{{0,50}}\)"
 _FIGURES = rf"\({_BEFORE}{_LABELLED}[^()=<>≤≥]{{0,60}}\)"
 _NAME, _YEAR = r"[^\W\d_][\w’'-]+", r"(?:1[89]|20)\d\d[a-z]?"
 _NAMED = rf"{_NAME}(?:\set\sal\.?|(?:\sand|\s&|,)\s{_NAME})*,?\s{_YEAR}(?:,\s{_YEAR})*"
@@ -25,7 +28,7 @@ _POINTER = re.compile(
     r"^As (?:\w+ly )?(?:described|discussed|explained|mentioned|noted|outlined|seen|shown|stated)"
     r" (?:above|below|earlier|before|previously|elsewhere|in (?:the )?(?:previous|preceding|next|last) section), (\w)"
 )
-_NOTHING = r"\s(?:\[\s\]|\(\s\)|[\[\]])(?=\s)"
+_NOTHING = r"\s(?:(?:\[\s\]|\(\s\)|[\[\]])(?=\s)|\(\s?\)(?=[.,;]))"
 _QUOTED_TWICE = r"(?:\s|^)>(?:\s?>)+(?:\s|(?=[\w-]))"
 _QUOTED = rf"{_QUOTED_TWICE}|(?:\s|^)>(?=[^\W\d])"  # mail whose lines were joined
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
@@ -49,7 +52,7 @@ class Citations:
     @classmethod
     def of(cls, document: str) -> Citations:
         """Return the references of a document."""
-        kinds = [rf"\s{_FIGURES}", rf"(?:\s|(?<=[.,;:!?])){_NUMBERS}(?:\s?{_NUMBERS})*"]
+        kinds = [rf"\s{_FIGURES}", rf"\s{_SEE}", rf"(?:\s|(?<=[.,;:!?])){_NUMBERS}(?:\s?{_NUMBERS})*"]
         names, numbers = (len(re.findall(kind, document)) >= _FEWEST for kind in (_NAMES, _AT_ONCE))
         quoted = len(re.findall(_QUOTED_TWICE, document)) >= _FEWEST
         kinds += [rf"\s{_NAMES}"] * names + [_AT_ONCE] * numbers + [_QUOTED] * quoted + [_NOTHING]

@@ -28,6 +28,8 @@ _BREAKS_OFF = re.compile(
 )
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _ITEMS = ("-", "*", "•", "–")
+_HOLES = re.compile(r" [,.;](?= |$)")
+_LOOSE = 0.1  # largest share of the marks behind a space, in such a text
 _QUOTES = "\"'”’»)]"
 
 
@@ -79,6 +81,13 @@ def unended(units: Sequence[TextUnit]) -> list[bool]:
     if ended < _ENDED * len(told):
         return [False] * len(units)
     return [not (unit.speaker or unit.text.startswith(_ITEMS) or ENDED.search(unit.text)) for unit in units]
+
+
+def holed(units: Sequence[TextUnit]) -> list[bool]:
+    """Mark the units that lost a formula ("With , we find"), in a text whose marks follow words at once."""
+    marks = sum(unit.text.count(", ") + unit.text.count(". ") for unit in units)
+    found = [len(_HOLES.findall(unit.text)) for unit in units]
+    return [holes > 0 and sum(found) < _LOOSE * marks for holes in found]
 
 
 def halves(units: Sequence[TextUnit]) -> list[bool]:

@@ -55,6 +55,7 @@ _INVISIBLE = re.compile(
 )  # soft hyphen, word joiner ...
 _FEWEST_WORDS = 4  # in a line without an end mark that counts as part of a sentence
 _HEADING_LINES, _HEADING_WORDS = 3, 16  # at most, in a block of headings; words per unit
+_LONGEST_HEADING = 24  # words of a single line
 _LONG = 8  # fewest words of a sentence below a heading, in a block of both
 
 
@@ -113,11 +114,11 @@ def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
     return [
         replace(
             unit,
-            text=_without(pauses, unit)
+            text=_without(pauses, unit, answers=before is not None and before.text.endswith("?"))
             if pauses and unit.speaker
             else citations.left_out(unit.text[number:]),
         )
-        for unit, number in zip(units, numbers, strict=True)
+        for before, unit, number in zip([None, *units], units, numbers, strict=False)
     ]
 
 
@@ -134,12 +135,12 @@ def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
     ]
 
 
-def _without(pauses: Pauses, unit: TextUnit) -> str:
+def _without(pauses: Pauses, unit: TextUnit, *, answers: bool) -> str:
     named = f"{unit.speaker}:"
     if not unit.text.startswith(named):
-        return pauses.left_out(unit.text)
+        return pauses.left_out(unit.text, answers=answers)
     said = unit.text.removeprefix(named).strip()
-    return f"{named} {pauses.left_out(said)}" if said else unit.text
+    return f"{named} {pauses.left_out(said, answers=answers)}" if said else unit.text
 
 
 def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:
@@ -187,9 +188,10 @@ def _is_speech(units: list[TextUnit]) -> bool:
 
 def _is_heading(units: list[TextUnit]) -> bool:
     """Check whether a block is a heading, a title or a signature: few words and no sentence end."""
+    is_line = len(units) == 1 and not _ITEM.match(units[0].text)
+    most = _LONGEST_HEADING if is_line else _HEADING_WORDS
     return len(units) <= _HEADING_LINES and all(
-        not ENDED.search(unit.text) and not unit.speaker and len(unit.text.split()) <= _HEADING_WORDS
-        for unit in units
+        not ENDED.search(unit.text) and not unit.speaker and len(unit.text.split()) <= most for unit in units
     )
 
 
