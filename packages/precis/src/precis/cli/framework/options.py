@@ -168,14 +168,7 @@ Threads = Annotated[
 RunFolder = Annotated[
     Path, typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False)
 ]
-_SETTINGS = (
-    "recipes",
-    "objectives",
-    "tuning",
-    "training",
-    "nn",
-    "data/batches",
-)  # have the classes of settings
+_SETTINGS = ("recipes", "objectives", "tuning", "training", "nn", "data/batches")  # where their classes are
 
 
 @cache
