@@ -204,7 +204,13 @@ KeepGoing = Annotated[
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read subfolders too.")]
 WholeTables = Annotated[
     bool,
-    typer.Option("--whole-tables", help="Read each .csv and .tsv file as one document, not one per row."),
+    typer.Option(
+        "--whole-tables",
+        help=(
+            "Read each .csv and .tsv file as one document, not one per row. Default with --about, and if no column "
+            "holds sentences."
+        ),
+    ),
 ]
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")]
 Device = Annotated[
@@ -350,6 +356,7 @@ def summarize(
         skip_bad=skip_bad,
         keep_going=keep_going,
         whole_tables=whole_tables,
+        about=asked.about is not None,
     )
     asked.check(device, draft=draft)
     if out is not None:
