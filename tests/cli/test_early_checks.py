@@ -68,6 +68,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("empty.txt").write_text("")
     Path("keys").write_text("ann\n")
     Path("bad.jsonl").write_text(json.dumps({"document": TEXT}) + "\n")
+    Path("writes").mkdir()
+    Path("writes/config.json").write_text('{"model_type": "bart"}')
     Path("pairs").mkdir()
     for split in ("train", "dev", "test"):
         Path(f"pairs/{split}.jsonl").write_text(json.dumps({"document": TEXT, "summary": "It met."}) + "\n")
@@ -86,6 +88,22 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("summarize missing.txt", "missing.txt: no such file"),
         ("summarize empty.txt", "empty.txt: the document is empty"),
         ("summarize r.txt --model ./missing", "./missing: no such folder"),
+        ("summarize r.txt --model missing", "missing: no such folder, and the Hugging Face hub"),
+        ("summarize r.txt --model pairs", "pairs: no model here; looked for config.json"),
+        ("summarize r.txt --model writes --adapter pairs", "pairs: no adapter here"),
+        ("summarize r.txt --adapter pairs", "--adapter pairs needs its base model; add --model"),
+        ("summarize r.txt --model writes --mode extract", "was not trained to choose sentences"),
+        ("summarize r.txt --model default --mode abstract", "was not trained to write"),
+        ("summarize r.txt --model http://example.org/v1", "add --allow-remote to allow it"),
+        ("summarize r.txt --model http://", "write an address like"),
+        ("batch r.txt --out out --model pairs", "pairs: no model here"),
+        ("compare r.txt --out out --model pairs", "pairs: no model here"),
+        ("finetune --data pairs --out out --model pairs", "pairs: no model here"),
+        ("tune --data pairs --out out --model pairs", "pairs: no model here"),
+        ("evaluate --data pairs --out out --model pairs", "pairs: no model here"),
+        ("ground --tasks pairs --out out --model pairs", "pairs: no model here"),
+        ("extractor --tasks pairs --out out --model pairs", "pairs: no model here"),
+        ("serve --model pairs", "pairs: no model here"),
         (
             "summarize r.txt --out r.txt",
             "r.txt: is the input itself, so nothing was summarized; name another",
@@ -105,8 +123,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("finetune --data pairs --curve many --out out", "--curve many: give numbers of pairs"),
         ("finetune --data missing --out out", "missing: no such file"),
         ("finetune --data pairs --model ./missing --out out", "./missing: no such folder"),
-        ("tune --data missing --model pairs --out out", "missing: no such file"),
-        ("evaluate --data pairs --split tset --model pairs --out out", "did you mean 'test'"),
+        ("tune --data missing --model writes --out out", "missing: no such file"),
+        ("evaluate --data pairs --split tset --model writes --out out", "did you mean 'test'"),
         ("finetune --data bad.jsonl --out out", "bad.jsonl: line 1: no column 'summary'"),
         ("tune --data bad.jsonl --model default --out out", "bad.jsonl: line 1: no column 'summary'"),
         ("evaluate --data bad.jsonl --model default --out out", "bad.jsonl: line 1: no column 'summary'"),

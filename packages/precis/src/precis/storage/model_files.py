@@ -38,6 +38,7 @@ from precis_text.errors import UserError
 
 _logger = logging.getLogger("precis.models")
 CONFIG, DECODING, TOKENIZER_CONFIG = "config.json", "generation_config.json", "tokenizer_config.json"
+ADAPTER = "adapter.json"
 MAX_LAYERS = 10_000
 MAX_LABELS = 100_000
 _SMALLEST_BOUND = 1 << 16

@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from precis.storage.model_files import ADAPTER as RECORD
 from precis.storage.model_files import read_header
 from precis.storage.seal import check_sealed, write_folder
 from precis.tuning.discourse import Tuning
@@ -28,7 +29,7 @@ from precis_text.bounded_io import MAX_BYTES, check_inside, parse_json, read_bou
 from precis_text.config import Settings
 from precis_text.errors import UserError
 
-TENSORS, RECORD = "adapter.safetensors", "adapter.json"
+TENSORS = "adapter.safetensors"
 _FORMAT = 1
 
 
@@ -171,11 +172,6 @@ class Adapter:
 
 
 read_adapter = Adapter.read
-
-
-def is_adapter(folder: str | Path) -> bool:
-    """Return whether a folder contains an adapter."""
-    return (Path(folder) / RECORD).is_file()
 
 
 def read_adapter_tensors(file: Path) -> dict[str, Tensor]:

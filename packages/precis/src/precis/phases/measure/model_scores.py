@@ -29,8 +29,9 @@ from precis.extract.extractor_opening import open_extractor
 from precis.extract.passage_choice import passage_choice
 from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
-from precis.generation.model_location import SEEDS_FILE, ModelLocation, default_model, locate, runs_with_seeds
+from precis.generation.model_location import ModelLocation, default_model, locate, runs_with_seeds
 from precis.generation.model_metadata import DEFAULT, Mode
+from precis.generation.model_names import SEEDS_FILE
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.summary import Long
 from precis.generation.writers.opening import open_writer

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.evaluation.probe_plots import Curve, Measured, ScoreInterval, curves, draw_curves
-from precis.generation.model_location import find_adapter
+from precis.generation.model_names import find_adapter
 from precis.phases.data.run_pairs import PairSources, examples_in_share
 from precis.phases.folder_check import SETTINGS_FILE
 from precis.phases.measure.probe_files import write_json, write_table

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from precis.evaluation.significance import OVER_RUNS, Interval
-from precis.generation.model_location import SEEDS_FILE
+from precis.generation.model_names import SEEDS_FILE
 from precis.messages import Notify, silent
 from precis.phases.output_folders import writing_to
 from precis.recipes.run_options import check_seed

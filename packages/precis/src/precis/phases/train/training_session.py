@@ -17,8 +17,8 @@ from typing import Any, Literal, Required, TypedDict
 
 from torch import nn
 
-from precis.generation.model_location import SEEDS_FILE
 from precis.generation.model_metadata import DEFAULT
+from precis.generation.model_names import SEEDS_FILE
 from precis.messages import Notify, silent
 from precis.objectives.losses import BatchSource, InTurn, Objective
 from precis.phases.output_folders import claim_folder, writing_to
