@@ -8,9 +8,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from precis.generation.model_names import find_adapter
+from precis.storage.model_files import ADAPTER as RECORD
 from precis.storage.seal import SEAL
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, load_adapter, method, read_adapter
-from precis.tuning.adapter_folder import RECORD, TENSORS
+from precis.tuning.adapter_folder import TENSORS
 from precis.tuning.attach import record_of
 from precis.tuning.prefix import LowLayers, Reparametrized
 from precis_text.errors import UserError

@@ -248,6 +248,7 @@ class MakingOptions(OptionGroup):
                 with precis cannot use an option.
         """
         from precis.generation.early_checks import refuse_unknown_device, refuse_writing_options
+        from precis.generation.model_location import locate
         from precis.generation.model_names import refuse_missing
         from precis_text.decoding_settings import GenerationSettings
         from precis_text.length import make_length
@@ -264,6 +265,8 @@ class MakingOptions(OptionGroup):
         refuse_unknown_device(device)
         if self.model is not None:
             refuse_missing(self.model)
+            if Path(self.model).expanduser().is_dir():
+                locate(self.model, self.adapter).use.mode_for(self.mode)
         elif self.adapter is None and self.mode is None:
             refuse_writing_options(self._writing(draft=draft))
         return length

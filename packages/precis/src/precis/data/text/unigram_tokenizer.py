@@ -76,16 +76,10 @@ _SPLITTER = pre_tokenizers.Sequence(
         pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
     ]
 )
-_DECODER = decoders.Sequence(
-    [
-        decoders.ByteFallback(),
-        decoders.Fuse(),
-        decoders.Replace(_SPACE, " "),
-        decoders.Replace("\n ", "\n"),
-        decoders.Strip(" ", 1, 0),
-        decoders.Replace(_TYPED_SPACE, _SPACE),
-    ]
-)
+_DECODER = decoders.Sequence([
+    decoders.ByteFallback(), decoders.Fuse(), decoders.Replace(_SPACE, " "), decoders.Replace("\n ", "\n"),
+    decoders.Strip(" ", 1, 0), decoders.Replace(_TYPED_SPACE, _SPACE),
+])  # fmt: skip
 
 
 def sentinel(index: int) -> str:
