@@ -16,7 +16,7 @@ from precis_text.errors import UserError, install_line
 
 _STYLE = """
 :root { color-scheme: light dark; --ground:#f6f6f3; --card:#fff; --ink:#1d1f21; --soft:#5b6066; --line:#d9dad6;
-  --first:#1f5fae; --tie:#b9bcc0; --second:#c2703d; --warn:#fff3d0; --on:#fff; }
+  --first:#1f5fae; --tie:#b9bcc0; --second:#a85a2b; --warn:#fff3d0; --on:#fff; }
 @media (prefers-color-scheme: dark) { :root { --ground:#15171a; --card:#1e2125; --ink:#e7e8ea; --soft:#a3a9b0;
   --line:#363b41; --first:#86b7f3; --tie:#565c63; --second:#e39a6b; --warn:#3b3215; --on:#10141a; } }
 * { box-sizing: border-box; }

@@ -266,7 +266,8 @@ class MakingOptions(OptionGroup):
         if self.model is not None:
             refuse_missing(self.model)
             if Path(self.model).expanduser().is_dir():
-                locate(self.model, self.adapter).use.mode_for(self.mode)
+                use = locate(self.model, self.adapter).use
+                use.mode_for(None if self.mode is None else self.mode.value)
         elif self.adapter is None and self.mode is None:
             refuse_writing_options(self._writing(draft=draft))
         return length
