@@ -136,7 +136,7 @@ def batch(
     was_finished = (out / work.summaries).exists()
     try:
         with ProgressLine() as progress:
-            done = work.run(lambda count: progress(f"{count:,} documents done", count, 0), note)
+            done = work.run(lambda count: progress(f"{counted(count, 'document')} done", count, 0), note)
     except KeyboardInterrupt:
         leave_unfinished(is_main=True, restart=False)
     added = "was finished before; documents added since then are not in it (--verify names them)"

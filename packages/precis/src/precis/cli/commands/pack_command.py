@@ -111,7 +111,7 @@ def pack(
     print(f"documents: {counts.documents:,}, {counts.tokens:,} tokens")
     print(f"held out:  {counts.held_out:,}, {counts.held_out_tokens:,} tokens")
     print(f"dropped:   {counts.duplicates:,} duplicates, {made.empty:,} empty, {made.skipped_count:,} bad")
-    print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {made.workers} processes")
+    print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {counted(made.workers, 'process')}")
     print(f"tokenizer: {made.folder / 'tokenizer'}, {made.entries:,} entries")
     if made.dev_blocks:
         print(f"next: precis pretrain --corpus {shlex.quote(str(made.folder))} --out runs/pretrain")

@@ -389,7 +389,7 @@ def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
     everything = list(pairs)
     if not 1 <= count <= len(everything):
         raise UserError(
-            f"--examples {count}: the training set has {len(everything)} pairs; use 1 to that number"
+            f"--examples {count}: the training set has {counted(len(everything), 'pair')}; use 1 to that number"
         )
     chosen = np.sort(np.random.default_rng(seed).choice(len(everything), size=count, replace=False))
     return [everything[int(row)] for row in chosen]
