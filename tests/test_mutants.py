@@ -101,6 +101,20 @@ def test_a_change_whose_tests_do_not_end_counts_neither_way(
     )
 
 
+@pytest.mark.parametrize(
+    "failing", ["def test_it():\n    assert larger(3, 1) == 6\n", "import none_of_these\n"]
+)
+def test_a_test_that_fails_without_the_change_notices_nothing(
+    module: str, tmp_path: Path, failing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "test_larger.py"
+    file.write_text("from larger_of_two import larger\n" + failing)
+    bound = mutants.mutants(module)[1]
+    assert mutants.outcome_of(bound, [str(file)]) == "failed anyway"
+    assert mutants._report([bound], {module: [str(file)]}, {}, least=0.0) == 1
+    assert capsys.readouterr().out.endswith("; 1 were tried with a test that fails without them\n")
+
+
 @pytest.mark.parametrize(("least", "code"), [(1.0, 1), (0.0, 0)])
 def test_a_share_may_survive(module: str, tmp_path: Path, least: float, code: int) -> None:
     file = tmp_path / "test_nothing.py"
