@@ -61,7 +61,7 @@ def test_a_single_world_that_is_not_covered_fails(place: int, monkeypatch: pytes
 def test_a_share_fails_that_is_certainly_below_93_or_above_97_percent(
     hits: int, tried: int, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exact intervals of 87 and 88 of 100 end at 92.9% and 93.6%; of 198 and 199 of 200 they start at 96.4, 97.2%."""
+    """The exact intervals of 87 and 88 of 100 end at 92.9% and 93.6%; of 198 and 199 of 200 they begin at 96.4, 97%."""
     held = iter([*(number < hits for number in range(tried))] * 6)
     monkeypatch.setattr(coverage, "covered", lambda *_: (next(held),) * 2)
     assert code_of(monkeypatch, repetitions=tried) == code
