@@ -190,7 +190,14 @@ def test_numbers_agree_whose_values_or_ranges_meet(written: str, known: str, agr
     english = languages()["en"]
     (number,) = numbers_of(written, english)
     assert agrees(number, numbers_of(known, english), rounded=False) == agreed
+    assert agrees(number, numbers_of(f"77.7 or {known} or 5.5.5", english), rounded=False) == agreed
     assert not agrees(number, [], rounded=True)
+
+
+def test_a_number_that_rounds_to_one_of_several_agrees() -> None:
+    english = languages()["en"]
+    (number,) = numbers_of("3.6", english)
+    assert agrees(number, numbers_of("77.7, 3.57 and 1.2.3", english), rounded=False)
 
 
 @pytest.mark.parametrize(
