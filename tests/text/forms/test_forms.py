@@ -9,7 +9,7 @@ from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import FORM_TYPES, formed, make_form
 from precis_text.forms.outline import sections_of
 from precis_text.forms.short_forms import opening
-from precis_text.forms.statements import statements_of
+from precis_text.forms.statements import replies_to, statements_of
 from precis_text.length import make_length
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
@@ -222,6 +222,29 @@ def test_statements_have_the_places_of_their_words():
     ]
     assert [talk[statement.start : statement.stop] for statement in said] == [each.text for each in said]
     assert [statement.turn for statement in said] == [1, 1, 2, 2, 2, 3]
+
+
+def test_each_sentence_has_the_time_and_the_number_of_its_turn():
+    long = " ".join(["We", *["row"] * 60, "home."])
+    talk = (
+        f"[10:01] Ann: {long} It rains.\n[10:02] Bob: Yes. Yes!\n[10:05] Bob: And plates.\n[10:07] Ann: Fine."
+    )
+    said = statements_of(scored(talk))
+    assert [(each.time, each.turn, each.speaker) for each in said] == [
+        ("10:01", 1, "Ann"),
+        ("10:01", 1, "Ann"),
+        ("10:02", 2, "Bob"),
+        ("10:02", 2, "Bob"),
+        ("10:05", 3, "Bob"),
+        ("10:07", 4, "Ann"),
+    ]
+    assert [(each.time, each.turn) for each in statements_of(scored("It rains. It snows."))] == [("", 0)] * 2
+
+
+def test_the_next_turn_replies_unless_the_same_person_says_it():
+    talk = "Ann: Who pays? Who comes?\nBob: I do. I think.\nBob: We all.\nAnn: Fine."
+    said = statements_of(scored(talk))
+    assert [replies_to(said, place) for place in range(len(said))] == [[2, 3], [2, 3], [], [], [5], []]
 
 
 def test_a_teaser_is_of_the_first_third_of_the_sentences_whatever_stands_between_them():
