@@ -7,7 +7,7 @@ from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
 from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import FORM_TYPES, formed, make_form
-from precis_text.forms.outline import sections_of
+from precis_text.forms.outline import section_line, sections_of, topics_of
 from precis_text.forms.short_forms import opening
 from precis_text.forms.statements import replies_to, statements_of
 from precis_text.length import make_length
@@ -300,3 +300,58 @@ def test_an_answer_that_points_back_comes_with_the_sentence_before_it_or_alone(
     document, question, length, answer
 ):
     assert made(document, about=question, **length).text == answer
+
+
+TOPICS = (
+    "The ferry carries heavy iron cargo.",
+    "Purple tulips bloom every spring.",
+    "Seven judges wrote careful verdicts.",
+    "Wind bends young birches northwards.",
+)
+
+
+@pytest.mark.parametrize(
+    ("counts", "topics"),
+    [
+        ((5, 6), [(0, 5), (5, 11)]),
+        ((6, 5), [(0, 6), (6, 11)]),
+        ((4, 7), [(0, 5), (5, 11)]),  # five sentences at least
+        ((4, 5), [(0, 9)]),
+        ((5, 5, 5), [(0, 5), (5, 10), (10, 15)]),
+        ((5, 5, 5, 5), [(0, 5), (5, 10), (10, 15), (15, 20)]),
+        ((6, 7, 8), [(0, 6), (6, 13), (13, 21)]),
+    ],
+)
+def test_a_topic_of_five_sentences_begins_where_the_words_change(counts, topics):
+    document = "\n\n".join(text for text, count in zip(TOPICS, counts, strict=False) for _ in range(count))
+    assert [(each.start, each.stop) for each in topics_of(scored(document))] == topics
+
+
+@pytest.mark.parametrize(
+    ("document", "sections"),
+    [
+        ("The Pier\n\nIt is old.\n\nThe Boats\n\nThey are new.", [("The Pier", 0, 2), ("The Boats", 2, 4)]),
+        (
+            "We row.\n\nThe Pier\n\nIt is old.\n\nThe Boats\n\nThey rot.",
+            [("", 0, 1), ("The Pier", 1, 3), ("The Boats", 3, 5)],
+        ),
+        ("The Pier\n\nIt is old.\n\nThey are new.", [("", 0, 3)]),
+        (
+            "Two Walls\n\nThe Pier\n\nIt is old.\n\nThe Boats\n\nThey rot.",
+            [("", 0, 1), ("The Pier", 1, 3), ("The Boats", 3, 5)],
+        ),
+    ],
+)
+def test_two_headings_divide_a_document_and_one_does_not(document, sections):
+    assert [(each.heading, each.start, each.stop) for each in sections_of(scored(document))] == sections
+
+
+def test_a_section_is_told_by_its_best_sentence_of_four_words_that_stands_alone():
+    document = (
+        "The Pier\n\nIt is old.\n\nThis wall was mended twice. Boats land there every day.\n\nThe End\n\nBye."
+    )
+    source = scored(document, [0, 1.0, 0.9, 0.5, 0, 0.8])
+    first, second = (section_line(source, section) for section in sections_of(source))
+    assert (first.shown, first.worth) == ("The Pier: Boats land there every day.", 0.5)
+    assert (first.heading, first.shorter) == ("The Pier", "The Pier")
+    assert (second.shown, second.worth, second.shorter) == ("The End", 0.0, "")
