@@ -8,7 +8,7 @@ from precis_text.errors import UserError
 from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import FORM_TYPES, formed, make_form
 from precis_text.forms.outline import section_line, sections_of, topics_of
-from precis_text.forms.short_forms import opening
+from precis_text.forms.short_forms import KeyPoints, opening
 from precis_text.forms.statements import replies_to, statements_of
 from precis_text.length import make_length
 from precis_text.units import extraction_units
@@ -355,3 +355,76 @@ def test_a_section_is_told_by_its_best_sentence_of_four_words_that_stands_alone(
     assert (first.shown, first.worth) == ("The Pier: Boats land there every day.", 0.5)
     assert (first.heading, first.shorter) == ("The Pier", "The Pier")
     assert (second.shown, second.worth, second.shorter) == ("The End", 0.0, "")
+
+
+def shown(document, kind, scores=None, **lengths):
+    form = make_form(type=kind)
+    length = form.length(make_length(**lengths))
+    return [line.shown for line in form.lines(scored(document, scores), length)]
+
+
+EIGHT = "The old town pier was mended last spring."
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [(EIGHT, 0.5, 2), (EIGHT, 0.49, 1), ("The old pier was mended last spring.", 0.49, 2)],
+)
+def test_a_second_sentence_has_half_the_worth_of_a_first_one_that_stands_alone(first, second, count):
+    document = f"{first} Boats carry iron over the sea."
+    assert len(shown(document, "tldr", [1.0, second])) == count
+    assert len(shown(document, "tldr", [1.0, second], sentences=2)) == count
+    assert len(shown(document, "tldr", [1.0, second], sentences=3)) == 2
+    assert len(shown(f"Ships sail. {document}", "tldr", [0.0, 1.0, second])) == count
+
+
+def test_a_first_sentence_that_refers_back_keeps_the_one_before_it():
+    document = "Boats carry iron over the cold sea. This was mended by the old town last spring."
+    assert shown(document, "tldr", [0.1, 1.0]) == document.replace(". T", ".|T").split("|")
+
+
+@pytest.mark.parametrize(("sentences", "points"), [(8, 2), (9, 3), (40, 3)])
+def test_a_short_document_has_three_points_and_at_most_a_third_of_its_sentences(sentences, points):
+    document = "\n\n".join(f"Boat {number} carries iron." for number in range(sentences))
+    source = scored(document, [1.0] * sentences)
+    assert KeyPoints()._fewest(source) == points
+    assert KeyPoints(about="iron")._fewest(source) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "points"), [(400, 3), (401, 5), (2000, 5), (2001, 7), (8000, 7), (8001, 9)]
+)
+def test_a_longer_document_has_two_more_points_beyond_400_2000_and_8000_words(words, points):
+    document = "We row. " * (words // 2 - 1) + ("We row on." if words % 2 else "We row.")
+    assert length_in_words(document) == words
+    assert KeyPoints()._fewest(scored(document)) == points
+
+
+@pytest.mark.parametrize(
+    ("title", "is_title"),
+    [
+        ("Boats carry iron", True),
+        ("Boats carry", False),
+        ("Boats carry iron and coal and oars", True),  # three of five longer words
+        ("Boats carry iron and coal and oars and nails", False),
+    ],
+)
+def test_a_title_has_three_words_and_the_text_repeats_three_of_five(title, is_title):
+    document = f"{title}\n\nMany boats carry iron over the sea. They always sink."
+    assert (shown(document, "headline") == [title]) == is_title
+
+
+@pytest.mark.parametrize(("before", "is_title"), [(0, True), (2, True), (3, False)])
+def test_a_title_is_among_the_first_three_units(before, is_title):
+    document = "\n\n".join(
+        [*["Posted: Thursday"] * before, "Boats carry iron", "Many boats carry iron. They always sink."]
+    )
+    assert (shown(document, "headline") == ["Boats carry iron"]) == is_title
+
+
+@pytest.mark.parametrize(("sentences", "opens"), [(2, 2), (5, 2), (8, 2), (9, 3), (20, 7)])
+def test_a_teaser_may_use_the_first_35_percent_and_two_sentences_at_least(sentences, opens):
+    document = "\n\n".join(f"Boat {number} carries iron." for number in range(sentences))
+    assert [unit.aside for unit in opening(scored(document))] == [False] * opens + [True] * (
+        sentences - opens
+    )
