@@ -13,6 +13,7 @@ is written to the sources. A process that ignores `PYTHONPATH` does not see the 
 import argparse
 import ast
 import copy
+import importlib
 import importlib.machinery
 import importlib.util
 import os
@@ -28,6 +29,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
 from types import CodeType
@@ -60,6 +62,11 @@ class Finder:
             return spec_from_file_location(name, {file!r}, loader=Changed(name, {file!r}))
 sys.meta_path.insert(0, Finder)
 """  # of the processes that tests start
+_LIBRARIES = (
+    "torch", "transformers", "transformers.modeling_utils", "transformers.models.bart.modeling_bart",
+    "transformers.models.t5.modeling_t5", "transformers.generation", "safetensors.torch", "tokenizers", "scipy.stats",
+    "hypothesis", "jaxtyping", "beartype", "typer", "rich.console", "xxhash",
+)  # fmt: skip
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
@@ -346,11 +353,17 @@ def main() -> int:
     found = [mutant for name in tested for mutant in mutants(name)]
     if given.sample is not None and given.sample < len(found):
         found = random.Random(given.seed).sample(found, given.sample)
-    import torch  # noqa: F401 before the fork: once for all
-    import transformers  # noqa: F401
-
+    _import_libraries()
     reasons = tomllib.loads(KNOWN.read_text()) if KNOWN.exists() else {}
     return _report(found, tested, reasons, least=given.least)
+
+
+def _import_libraries() -> None:
+    """Import what tests need and no change concerns before the forks: once for all, instead of seconds for each."""
+    for name in _LIBRARIES:
+        importlib.import_module(name)
+    for plugin in entry_points(group="pytest11"):
+        importlib.import_module(plugin.module)
 
 
 def _report(

@@ -1,6 +1,7 @@
 """The runner of mutants changes what it says, and tells a noticed change from a survivor."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -131,3 +132,13 @@ def test_a_change_that_loops_without_end_runs_out_of_time(
     monkeypatch.setattr(mutants, "SECONDS", 1)
     monkeypatch.setattr(mutants, "PATIENCE", 1000)
     assert mutants.outcome_of(mutants.mutants(module)[0], [str(file)]) == "out of time"
+
+
+def test_what_is_imported_before_the_forks_is_none_of_ours() -> None:
+    code = "import sys; from tests import mutants; mutants._import_libraries(); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=mutants.ROOT
+    )
+    loaded = done.stdout.split()
+    assert "torch" in loaded
+    assert not [name for name in loaded if name.startswith(("precis", "tests.")) and name != "tests.mutants"]
