@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from precis.nn import attention
-from precis.nn.attention import DisentangledSelfAttention, attend
+from precis.nn.attention import DisentangledSelfAttention, attend, scaled_attention
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.relative_positions import LogBuckets, OffsetRows, PositionTable
 from precis.nn.score_bias import DenseBias
@@ -71,3 +71,14 @@ def test_long_attention_never_holds_all_scores():
 def test_width_that_the_heads_do_not_divide_is_refused():
     with pytest.raises(ValueError, match="width=10 is not a multiple of heads=4"):
         DisentangledSelfAttention(10, heads=4)
+    with pytest.raises(ValueError, match="width=10 is not a multiple of heads=4"):
+        scaled_attention(10, heads=4, dropout=0.0)
+
+
+@pytest.mark.parametrize(
+    ("c2p", "p2c", "count"), [(True, True, 3), (True, False, 2), (False, True, 2), (False, False, 1)]
+)
+def test_scores_are_divided_by_the_root_of_a_heads_width_and_of_the_number_of_terms(c2p, p2c, count):
+    layer = DisentangledSelfAttention(48, heads=4, content_to_position=c2p, position_to_content=p2c)
+    assert layer.scale == pytest.approx((12 * count) ** -0.5)
+    assert scaled_attention(48, heads=4, dropout=0.0).scale == pytest.approx(12**-0.5)

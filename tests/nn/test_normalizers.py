@@ -165,3 +165,15 @@ def test_settings_survive_json():
     assert TopP.from_dict({"mass": 0.5, "renormalize": False}) == TopP(
         mass=0.5
     )  # an adapter without a temperature
+
+
+def test_only_a_mask_of_keys_says_which_queries_are_real():
+    """A mask with rows, such as a causal one, allows each query other keys."""
+    keys = torch.tensor([True, True, False]).view(1, 1, 1, 3)
+    assert torch.equal(TopP(mass=0.5).bound(mask=keys, training=False).queries, keys.transpose(-1, -2))
+    causal = torch.ones(3, 3, dtype=torch.bool).tril().view(1, 1, 3, 3)
+    for mask in (causal, causal.expand(2, 4, 3, 3), None):
+        assert TopP(mass=0.5).bound(mask=mask, training=True).queries is None
+    assert Softmax().bound(mask=keys, training=False) == Softmax()
+    for training in (True, False):
+        assert Gumbel(temperature=0.5).bound(mask=keys, training=training).training == training
