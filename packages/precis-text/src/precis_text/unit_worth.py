@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from precis_text.back_references import has_inner_reference
-from precis_text.cohesion import asks, is_broken_off, unended
+from precis_text.back_references import has_inner_reference, points_to_a_part
+from precis_text.cohesion import asks, holed, is_broken_off, unended
 from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, leads
+from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
 
 _FEW = 5  # fewest words of a unit that keeps its full score
@@ -24,6 +25,8 @@ _DECISION = 1.5  # factor on the score of a message that says what was decided
 _CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of short and of long documents
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
+_PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
+_HOLE = 0.3  # factor on the score of a unit that lost a formula
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 
 
@@ -45,15 +48,19 @@ def worths(
     """
     least, most = _CONTENT
     full = min(max(least * math.sqrt(longer / least), least), most)  # content words
-    rows = zip(units, (None, *units[:-1]), scores, sizes, contents(units), unended(units), strict=True)
+    of_units = (contents(units), unended(units), holed(units), section_weights(units))
+    rows = zip(units, (None, *units[:-1]), scores, sizes, *of_units, strict=True)
     return [
         score
+        * weight
         * _of_message(unit, before, content / full, units[questions[place]] if place in questions else None)
         * (_SHORT if size < _FEW and place not in questions else 1.0)
         * (_QUESTION if asks(unit) else 1.0)
         * (_UNENDED if is_unended else 1.0)
         * (_POINTS if has_inner_reference(unit.text) else 1.0)
-        for place, (unit, before, score, size, content, is_unended) in enumerate(rows)
+        * (_PART if points_to_a_part(unit.text) else 1.0)
+        * (_HOLE if has_hole else 1.0)
+        for place, (unit, before, score, size, content, is_unended, has_hole, weight) in enumerate(rows)
     ]
 
 
