@@ -1,9 +1,15 @@
 """Decoding settings have bounds, and each bound itself is allowed."""
 
+from typing import Any
+
 import pytest
 
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+
+
+def with_(**values: Any) -> GenerationSettings:
+    return GenerationSettings(**values)
 
 
 @pytest.mark.parametrize(
@@ -15,10 +21,10 @@ def test_a_setting_may_have_its_least_and_its_largest_value_and_none_beyond(
 ) -> None:
     room = {"max_tokens": most} if name == "min_tokens" else {}
     for value in (least, most):
-        assert getattr(GenerationSettings(**{**room, name: value}), name) == value
+        assert getattr(with_(**{**room, name: value}), name) == value
     for value in (least - 1, most + 1):
         with pytest.raises(UserError, match=f"^{name}={value} must be {least} to {most:,}$"):
-            GenerationSettings(**{**room, name: value})
+            with_(**{**room, name: value})
 
 
 def test_a_length_penalty_is_at_most_50_of_either_sign() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import textwrap
 from io import BytesIO
 
@@ -163,7 +164,7 @@ def test_at_most_four_languages_are_read_or_english_and_that_of_the_system(
 ) -> None:
     listed = "\n".join(["List of available languages:", *installed.split()])
     monkeypatch.setattr(recognition, "_run", lambda *_: listed)
-    monkeypatch.setattr(recognition.locale, "getlocale", lambda: (own, "UTF-8"))
+    monkeypatch.setattr(locale, "getlocale", lambda: (own, "UTF-8"))
     assert recognition.languages.__wrapped__() == chosen
 
 

@@ -143,7 +143,7 @@ def test_a_word_alone_that_mostly_does_not_count_is_idle(text: str, is_idle: boo
 )
 def test_digits_have_all_values_that_they_may_have(text: str, written: str, values: set[float]) -> None:
     (found,) = numbers_of(text, languages()["en"])
-    assert (found.text, found.values, found.spelled, found.idle) == (written, values, False, False)
+    assert (found.text, {*found.values}, found.spelled, found.idle) == (written, values, False, False)
     assert text[found.start : found.end] == written
 
 
