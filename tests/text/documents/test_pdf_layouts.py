@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from precis_text.documents import pdf_paragraphs
 from precis_text.documents.pdf_contents import without_contents
 from precis_text.documents.pdf_lines import Line, _forms_words, is_right_to_left
 from precis_text.documents.pdf_paragraphs import paragraphs_of
@@ -287,3 +288,27 @@ def test_a_heading_of_the_size_of_the_text_is_bold_to_its_end(to_its_end: bool) 
     )[-1]
     assert [line.text for line in paragraph.lines] == ["The old wall of the", "quay in Olm"]
     assert paragraph.is_heading == to_its_end
+
+
+def wrapped(*texts: str) -> list[Line]:
+    return [
+        Line(text, 0, 0.0, float(len(text)), -12.0 * place, 10.0, 5.0) for place, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "letters"),
+    [
+        (("a mill of 16 ltr", "turns on the arn", "and grinds all r", "ye"), 16),
+        (("a mill of 16 ltr", "turns on the arn", "and grinds"), None),  # too few lines to tell
+        (
+            ("a mill of 16 ltr", "turns", "on the arn", "and grinds all r", "ye"),
+            None,
+        ),  # two of four are explained
+    ],
+)
+def test_lines_are_wrapped_at_a_number_of_letters_if_three_pairs_and_seven_in_ten_say_so(
+    texts: tuple[str, ...], letters: int | None
+) -> None:
+    assert pdf_paragraphs._letters_of(wrapped(*texts), 1000.0) == letters
+    assert pdf_paragraphs._letters_of(wrapped(*texts), 10.0) is None  # the edge explains as many
