@@ -291,9 +291,8 @@ def test_a_heading_of_the_size_of_the_text_is_bold_to_its_end(to_its_end: bool) 
 
 
 def wrapped(*texts: str) -> list[Line]:
-    return [
-        Line(text, 0, 0.0, float(len(text)), -12.0 * place, 10.0, 5.0) for place, text in enumerate(texts)
-    ]
+    lines = enumerate(texts)
+    return [Line(text, right=float(len(text)), base=-12.0 * place, first_word=5.0) for place, text in lines]
 
 
 @pytest.mark.parametrize(
