@@ -311,3 +311,29 @@ def test_lines_are_wrapped_at_a_number_of_letters_if_three_pairs_and_seven_in_te
 ) -> None:
     assert pdf_paragraphs._letters_of(wrapped(*texts), 1000.0) == letters
     assert pdf_paragraphs._letters_of(wrapped(*texts), 10.0) is None  # the edge explains as many
+
+
+@pytest.mark.parametrize(
+    ("lines", "kept"),
+    [
+        (("Contents", "The wall 3", "The quay 12", "It leaks."), 4),  # two entries are no list
+        (("Contents", "The wall 3", "The quay 12", "Noise 40", "It leaks.", "It rusts."), 3),
+        (("Contents", "The wall 3", "The quay 12", "Noise 4", "It leaks."), 5),  # the numbers grow
+        (("Contents", "The wall 3", "The quay 12", "Noise 12", "It leaks."), 2),
+        (("Contents", "The wall 3", "Who pays", "in May", "The quay 12", "Noise 40", "It leaks."), 7),
+        (("Contents", "by year", "The wall 3", "The quay 12", "Noise 40", "It leaks."), 3),
+        (("Contents", "by year", "and place", "The wall 3", "The quay 12", "Noise 40", "It leaks."), 7),
+        (("Contents", "The wall iv", "The quay 12", "Noise 40", "It leaks."), 2),
+    ],
+)
+def test_a_named_list_has_three_entries_with_growing_numbers_each_of_up_to_two_lines(
+    lines: tuple[str, ...], kept: int
+) -> None:
+    assert len(without_contents([entries(*lines)])[0]) == kept
+
+
+def test_a_document_of_entries_alone_keeps_them() -> None:
+    lines = entries("The wall ..... 3", "The quay ..... 12")
+    assert without_contents([lines]) == [lines]
+    (rest,) = without_contents([[*lines, *entries("It leaks.", "The wall ... 3")]])
+    assert [line.text for line in rest] == ["It leaks.", "The wall ... 3"]
