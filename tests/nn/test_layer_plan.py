@@ -85,3 +85,9 @@ def test_weights_of_chunks_are_the_blocks_of_whole_weights(lengths, columns):
     own = torch.cat([first.expand(len(given), columns, 5), cut.split(values)], dim=1)
     for head in range(2):
         torch.testing.assert_close(mixed[:, head], cut.join(weights[:, head] @ own))
+
+
+def test_a_chunk_has_one_position_at_least():
+    assert Local(1).chunk_length == 1
+    valid = torch.ones(1, 3, dtype=torch.bool)
+    assert Chunks.cut(valid, Local(1), seen=None).valid.shape == (3, 1)

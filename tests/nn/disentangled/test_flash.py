@@ -12,7 +12,7 @@ import torch
 
 from precis.nn.disentangled import flash
 from precis.nn.padding import Documents
-from tests.nn.disentangled.inputs import operands, random_inputs
+from tests.nn.disentangled.inputs import BUCKETS, operands, random_inputs
 
 CASES = Path(__file__).with_name("interpreted_flash.py")
 
@@ -145,3 +145,16 @@ def given(width=32, *, batch=3, heads=2, length=9, dtype=torch.float32, distance
 )
 def test_the_kernels_take_what_their_widths_types_lengths_and_places_allow(shape, asked, taken):
     assert flash.takes(given(**shape), **{"longest": 9, "sequences": 3, **asked}) == taken
+
+
+def test_a_plan_has_the_row_of_each_distance_from_the_past_to_the_future(monkeypatch):
+    position = ModuleType("disentangled_flash.position")
+    vars(position)["gradient_band"] = lambda places, device: len(places)
+    monkeypatch.setitem(sys.modules, "disentangled_flash", ModuleType("disentangled_flash"))
+    monkeypatch.setitem(sys.modules, "disentangled_flash.position", position)
+    for longest in (1, 5, 40):
+        found = flash.plan.__wrapped__(BUCKETS, longest, torch.device("cpu"))
+        rows = BUCKETS(torch.arange(-(longest - 1), longest))
+        assert torch.equal(found.places.long() + found.rows.start, rows)
+        assert found.rows == slice(int(rows.min()), int(rows.max()) + 1)
+        assert found.band == 2 * longest - 1
