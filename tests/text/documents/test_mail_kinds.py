@@ -445,6 +445,10 @@ def test_a_mark_without_its_space_begins_a_signature_of_twelve_lines(behind: int
         (["On 3 May Ann", "of the old", "pier now", "wrote:"], [""] * 4),
         (["I came", "On 3 May Ann", "wrote:"], ["", "quoted", "quoted"]),
         (["I came", "and Ann", "wrote:"], ["quoted"] * 3),
+        (["On 3 May Ann wrote:", ""], ["quoted", ""]),
+        (["I came.", "", "On 3 May Ann wrote:", "", ""], ["", "", "quoted", "", ""]),
+        ([""], [""]),
+        (["On 3 May Ann wrote:"], ["quoted"]),
         (["Ann came"], [""]),
     ],
 )

@@ -82,6 +82,9 @@ left with President Ann Smith."""
         ("They planted trees, 700 of them.", []),
         ("In phase 3, they planted hedges.", ["3"]),
         ("In phases 2 to 4, they planted hedges.", []),
+        ("In phase 20, they planted hedges.", ["20"]),
+        ("In phases 20 to 300, they planted hedges.", []),  # a range may be of anything
+        ("In phase twenty, they planted hedges.", []),  # spelled, it may mean less
         ("It cost $55 and took 3 minutes.", ["55"]),
         ("$55 was the cost.", ["55"]),
         ("It took 20 minutes.", []),  # so near to the 20 that words cannot tell
