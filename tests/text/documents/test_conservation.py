@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from precis_text.documents import conservation, file_kinds
@@ -168,3 +170,21 @@ def test_a_share_of_95_percent_is_not_told() -> None:
 )
 def test_words_are_counted_by_letters_and_signs(text: str, count: int) -> None:
     assert conservation.words([text]).total() == count
+
+
+def test_words_of_a_mail_are_those_of_all_its_texts_once() -> None:
+    inner = base64.encodebytes(b"Subject: gone\n\nThree four.\n").decode()
+    packed = f"Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{inner}"
+    attached = 'Content-Type: text/plain\nContent-Disposition: attachment; filename="a.txt"\n\nGone.\n'
+    parts = ["Content-Type: text/plain\n\nOne two.\n", packed, attached]
+    body = "".join(f"--b\n{part}\n" for part in parts)
+    mail = f"Subject: gone\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n{body}--b--\n"
+    (found,) = counted("mail", mail.encode(), [Passages("One two three four")])
+    assert found.share == Share(words=4, read=4, named=0)
+    twins = "".join(
+        f"--b\nContent-Type: text/{kind}\n\n{text}\n" for kind, text in (("plain", TEXT), ("html", PAGE))
+    )
+    mail = f"MIME-Version: 1.0\nContent-Type: multipart/alternative; boundary=b\n\n{twins}--b--\n"
+    (found,) = counted("mail", mail.encode(), [Passages("")])
+    assert found.share is not None
+    assert 19 <= found.share.words <= 24
