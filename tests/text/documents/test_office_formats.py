@@ -494,3 +494,11 @@ def test_rows_of_a_slide_keep_empty_cells_and_paragraphs_that_end_stand_apart() 
     assert pptx(f">{table}").text == "a | \n | b"
     assert pptx(f">{shape('It turns.' + chr(10) + 'one')}").text == "It turns.\n\none"
     assert pptx(f">{shape('It turns' + chr(10) + 'one')}").text == "It turns\none"
+
+
+@pytest.mark.parametrize("declared", ["<!DOCTYPE a>", '<!DOCTYPE a [<!ENTITY b "c">]>', "<!ENTITY b 'c'>"])
+def test_an_open_document_that_declares_a_type_or_an_entity_is_refused(declared: str) -> None:
+    office = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+    content = f'{declared}<office:document xmlns:office="{office}"/>'.encode()
+    with pytest.raises(UserError, match="has a document type, which OpenDocument forbids"):
+        open_document.read(content)

@@ -37,6 +37,7 @@ def test_a_letter_before_a_larger_one_is_subtracted(numeral: str, value: float) 
         ("3.57", "5", False, False),
         ("1,987", "1,900", True, True),
         ("1,987", "2,000", False, True),
+        ("1,950,000", "1,000,000", False, True),
         ("1,987", "2,100", False, False),
         ("0.0357", "0.036", True, True),
         ("3.57", "36", False, False),
