@@ -25,7 +25,15 @@ from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
 from precis.generation.model_metadata import DEFAULT, PACKAGES, USE_FILE, ModelUse, load_use
 from precis.generation.model_names import is_endpoint, is_gguf, refuse_missing
-from precis.storage.model_files import CONFIG, check_sizes, plain_settings
+from precis.storage.model_files import (
+    ADAPTER_FOLDER,
+    CONFIG,
+    SEEDS_FILE,
+    adapter_in,
+    check_sizes,
+    find_adapter,
+    plain_settings,
+)
 from precis.storage.seal import has_seal, sealed_digests
 from precis_text.bounded_io import check_inside, meant, read_json
 from precis_text.errors import UserError, first_line
@@ -38,7 +46,6 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("precis.generation")
 _PATIENCE = 10  # seconds for the hub to answer
 _NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
-SEEDS_FILE = "seeds.json"
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 
 
@@ -188,9 +195,7 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     if isinstance(model, ModelLocation):
         return model if adapter is None else locate(model.base, adapter)
     own = None if str(model) in PACKAGES else find_adapter(model)
-    given = own if adapter is None else find_adapter(adapter)
-    if adapter is not None and given is None:
-        raise UserError(f"{adapter}: no adapter here; give a run folder of `precis tune`, or its adapter/")
+    given = own if adapter is None else adapter_in(adapter)
     base = str(model) if own is None else _base_of(own)
     place = _place_of(base)
     for folder in (place, given):
@@ -213,8 +218,6 @@ def runs_with_seeds(model: str | Path) -> list[Path]:
     Raises:
         UserError: the record is damaged, or a run is missing or not finished.
     """
-    from precis.generation.adapters import ADAPTER_FOLDER
-
     file = Path(model) / SEEDS_FILE
     seeds = read_json(file).get("seeds")
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
@@ -224,15 +227,6 @@ def runs_with_seeds(model: str | Path) -> list[Path]:
         if not any((run / name).is_dir() for name in ("model", ADAPTER_FOLDER)):
             raise UserError(f"{run}: this run is not finished; repeat the command that trains in {model}")
     return runs
-
-
-def find_adapter(source: str | Path) -> Path | None:
-    """Return the adapter's folder: `source` itself or its `adapter/`; None if neither is an adapter."""
-    from precis.generation.adapters import ADAPTER_FOLDER
-    from precis.tuning.adapter_folder import is_adapter
-
-    path = Path(source).expanduser()
-    return next((folder for folder in (path, path / ADAPTER_FOLDER) if is_adapter(folder)), None)
 
 
 def is_classifier(config: PreTrainedConfig) -> bool:
@@ -317,11 +311,6 @@ def _model_in(path: Path, source: str) -> Path:
             return folder
     if find_adapter(path) is not None:
         raise UserError(f"{source}: is an adapter, not a model; give the model that it was trained on")
-    if (path / SEEDS_FILE).is_file():
-        raise UserError(
-            f"{source}: holds runs with several seeds, which precis evaluate scores together; name one run, such as "
-            f"{Path(source) / 'seed-0'}"
-        )
     if (path / "checkpoints").is_dir():
         raise UserError(
             f"{source}: this run is not finished; repeat its `precis finetune` or `precis tune` command "

@@ -20,16 +20,11 @@ __all__ = ["explain"]
 _MENDED_BY_THE_USER = {
     errno.EACCES: "choose a place that you may write to, or get the permission",
     errno.EPERM: "choose a place that you may write to, or get the permission",
-    errno.EROFS: "choose a writable place",
-    errno.ENOENT: "check the name",
-    errno.ENOTDIR: "check the name",
-    errno.EISDIR: "name a file",
-    errno.EEXIST: "choose another place",
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EINVAL: "choose another place",
-    errno.ELOOP: "name the target of the link",
-    errno.EMFILE: "allow more open files (ulimit -n)",
-}
+    errno.EROFS: "choose a writable place", errno.ENOENT: "check the name", errno.ENOTDIR: "check the name",
+    errno.EISDIR: "name a file", errno.EEXIST: "choose another place",
+    errno.ENAMETOOLONG: "choose a shorter name", errno.EINVAL: "choose another place",
+    errno.ELOOP: "name the target of the link", errno.EMFILE: "allow more open files (ulimit -n)",
+}  # fmt: skip
 _FREE_SPACE = "free some space there, then repeat the command"
 _ADVICE = {**_MENDED_BY_THE_USER, errno.ENOSPC: _FREE_SPACE, errno.EDQUOT: _FREE_SPACE}
 # Libraries in Rust (tokenizers, safetensors) wrap system errors in their own.
