@@ -158,3 +158,12 @@ def test_a_plan_has_the_row_of_each_distance_from_the_past_to_the_future(monkeyp
         assert torch.equal(found.places.long() + found.rows.start, rows)
         assert found.rows == slice(int(rows.min()), int(rows.max()) + 1)
         assert found.band == 2 * longest - 1
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_the_library_serves_new_enough_devices_where_it_is_there(is_there, is_new, monkeypatch):
+    monkeypatch.setattr(flash, "is_available", lambda: is_there)
+    monkeypatch.setattr(flash, "_is_new_enough", lambda index: is_new)
+    assert flash.serves(torch.device("cuda:0")) == (is_there and is_new)
+    assert not flash.serves(torch.device("cpu"))
