@@ -10,21 +10,13 @@ from __future__ import annotations
 _ENOUGH = 0.97  # of the letters beyond ASCII that one alphabet must have
 _WESTERN = ("Western European", "cp1252")
 _ALPHABETS = (
-    (*_WESTERN, "äöüß"),
-    (*_WESTERN, "àâæçéèêëîïôùûüœÿ"),
-    (*_WESTERN, "áéíñóúü"),
-    (*_WESTERN, "áâãàçéêíóôõú"),
-    (*_WESTERN, "àèéìíòóùúïüç"),
-    (*_WESTERN, "æøåéòóôäö"),
-    (*_WESTERN, "áéíóúýþæöð"),
-    ("Central European", "cp1250", "ąćęłńóśźż"),
-    ("Central European", "cp1250", "áčďéěíňóřšťúůýž"),
-    ("Central European", "cp1250", "áäčďéíĺľňóôŕšťúýž"),
-    ("Central European", "cp1250", "áéíóöőúüű"),
-    ("Central European", "cp1250", "čćđšž"),
-    ("Central European", "cp1250", "ăâîşţ"),
+    (*_WESTERN, "äöüß"), (*_WESTERN, "àâæçéèêëîïôùûüœÿ"), (*_WESTERN, "áéíñóúü"), (*_WESTERN, "áâãàçéêíóôõú"),
+    (*_WESTERN, "àèéìíòóùúïüç"), (*_WESTERN, "æøåéòóôäö"), (*_WESTERN, "áéíóúýþæöð"),
+    ("Central European", "cp1250", "ąćęłńóśźż"), ("Central European", "cp1250", "áčďéěíňóřšťúůýž"),
+    ("Central European", "cp1250", "áäčďéíĺľňóôŕšťúýž"), ("Central European", "cp1250", "áéíóöőúüű"),
+    ("Central European", "cp1250", "čćđšž"), ("Central European", "cp1250", "ăâîşţ"),
     ("Turkish", "cp1254", "çğıöşüâîû\u0307"),
-)
+)  # fmt: skip
 """Name, codec and letters beyond ASCII. Western alphabets are tried one by one: together they explain any bytes."""
 _SCRIPTS = (
     ("Cyrillic", "cp1251", "оеаинтсрвл"), ("Greek", "cp1253", "αοιετσνηυρ"), ("Hebrew", "cp1255", "יוהלאשרבתמ"),

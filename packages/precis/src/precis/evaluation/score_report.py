@@ -25,22 +25,11 @@ Kind = Literal["model", "baseline", "bound"]
 REFERENCES = "references"  # the row for length, novelty and copying of the first references
 _DECIMALS = 4  # of scores on disk; more would be noise
 _METRICS = {
-    "rougeL": "ROUGE-L",
-    "rougeLsum": "ROUGE-Lsum",
-    "bleu": "BLEU",
-    "meteor": "METEOR",
-    "bertscore": "BERTScore F1",
-    "ter": "TER (less is better)",
-    "chrf": "chrF",
-    "exact_match": "exact match",
-    "answer_f1": "F1 of words",
-    "accuracy": "accuracy",
-    "f1": "F1",
-    "matthews": "Matthews",
-    "pearson": "Pearson",
-    "spearman": "Spearman",
-    **{f"rouge{n}": f"ROUGE-{n}" for n in range(1, 10)},
-}
+    "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum", "bleu": "BLEU", "meteor": "METEOR",
+    "bertscore": "BERTScore F1", "ter": "TER (less is better)", "chrf": "chrF", "exact_match": "exact match",
+    "answer_f1": "F1 of words", "accuracy": "accuracy", "f1": "F1", "matthews": "Matthews",
+    "pearson": "Pearson", "spearman": "Spearman", **{f"rouge{n}": f"ROUGE-{n}" for n in range(1, 10)},
+}  # fmt: skip
 _SHAPE = {
     "length": "words", "novelty_1": "new 1-grams %", "novelty_2": "new 2-grams %", "novelty_3": "new 3-grams %",
     "repetition": "repeated 3-grams %", "coverage": "coverage", "density": "density", "compression": "compression",

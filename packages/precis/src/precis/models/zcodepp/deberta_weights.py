@@ -51,28 +51,21 @@ def deberta_settings(config: transformers.DebertaV2Config) -> dict[str, Any]:
     score_types = config.pos_att_type or []
     maximum = config.max_relative_positions
     return {
-        "vocab_size": config.vocab_size,
-        "hidden_size": config.hidden_size,
+        "vocab_size": config.vocab_size, "hidden_size": config.hidden_size,
         "embedding_size": getattr(config, "embedding_size", None),
-        "num_attention_heads": config.num_attention_heads,
-        "intermediate_size": config.intermediate_size,
-        "encoder_layers": config.num_hidden_layers,
-        "hidden_act": config.hidden_act,
-        "relative_attention": relative,
-        "position_buckets": max(getattr(config, "position_buckets", -1), 0),
+        "num_attention_heads": config.num_attention_heads, "intermediate_size": config.intermediate_size,
+        "encoder_layers": config.num_hidden_layers, "hidden_act": config.hidden_act,
+        "relative_attention": relative, "position_buckets": max(getattr(config, "position_buckets", -1), 0),
         "max_relative_positions": maximum if maximum > 0 else config.max_position_embeddings,
         "content_to_position": relative and "c2p" in score_types,
         "position_to_content": relative and "p2c" in score_types,
         "shared_position_keys": bool(getattr(config, "share_att_key", False)),
         "norm_position_embeddings": "layer_norm" in getattr(config, "norm_rel_ebd", "none"),
-        "layer_norm_eps": config.layer_norm_eps,
-        "convolution_kernel": getattr(config, "conv_kernel_size", 0),
+        "layer_norm_eps": config.layer_norm_eps, "convolution_kernel": getattr(config, "conv_kernel_size", 0),
         "convolution_groups": getattr(config, "conv_groups", 1),
-        "convolution_act": getattr(config, "conv_act", "tanh"),
-        "dropout": config.hidden_dropout_prob,
-        "attention_dropout": config.attention_probs_dropout_prob,
-        "pad_token_id": config.pad_token_id,
-    }
+        "convolution_act": getattr(config, "conv_act", "tanh"), "dropout": config.hidden_dropout_prob,
+        "attention_dropout": config.attention_probs_dropout_prob, "pad_token_id": config.pad_token_id,
+    }  # fmt: skip
 
 
 def rename_deberta(state: dict[str, Tensor]) -> dict[str, Tensor]:
