@@ -162,7 +162,10 @@ def test_the_two_kinds_of_adapters_are_told_apart(saved: Path) -> None:
             "does not fit the base",
         ),
         (lambda t: {name: tensor * torch.nan for name, tensor in t.items()}, "NaN or infinity"),
-        (lambda t: {name: tensor.bfloat16() for name, tensor in t.items()}, "is BF16, not float32 or float16"),
+        (
+            lambda t: {name: tensor.bfloat16() for name, tensor in t.items()},
+            "is BF16, not float32 or float16",
+        ),
     ],
 )
 def test_damaged_tensors_are_refused(change, message: str, saved: Path, model: LlamaForCausalLM) -> None:

@@ -36,11 +36,12 @@ from tests.generation.writers.fake_chat import FakeChat
 from tests.generation.writers.test_writer import BOATS, LONG
 from tests.tiny_models import llama, save_llama
 
-_LONG, _SHORT = {"words": 41}, {"words": 40}
+_LONG: dict[str, Any] = {"words": 41}
+_SHORT: dict[str, Any] = {"words": 40}
 
 
-def _adapter(folder: Path, *, seed: int) -> Path:
-    """Write an adapter of the tiny model that changes what it writes, in float16, sealed."""
+def write_adapter(folder: Path, *, seed: int, half: bool = True) -> Path:
+    """Write an adapter of the tiny model that changes what it writes, in float16 or float32, sealed."""
     folder.mkdir()
     adapter = add_low_rank(llama()[0], LowRank(rank=3, alpha=6.0), seed=1)
     torch.manual_seed(seed)
@@ -48,8 +49,9 @@ def _adapter(folder: Path, *, seed: int) -> Path:
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=1.0)
     adapter.write_files(folder)
-    tensors = load_file(folder / TENSORS)
-    save_file({name: tensor.half() for name, tensor in tensors.items()}, folder / TENSORS)
+    if half:
+        tensors = load_file(folder / TENSORS)
+        save_file({name: tensor.half() for name, tensor in tensors.items()}, folder / TENSORS)
     seal(folder)
     return folder
 
@@ -61,15 +63,17 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "__init__.py").write_text("")
     save_llama(folder / "weights")
-    _adapter(folder / "adapter", seed=2)
+    write_adapter(folder / "adapter", seed=2)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(PACKAGES, "writer", folder.name)
     default_model._summarizer_of.cache_clear()
     return folder
 
 
-def _text(adapter: Path | str | None, **length: int) -> tuple[str, bool]:
-    (summary,) = open_writer(locate("writer", adapter), check="free").summarize([BOATS], short="write", **length)
+def _text(adapter: Path | str | None, **length: Any) -> tuple[str, bool]:
+    (summary,) = open_writer(locate("writer", adapter), check="free").summarize(
+        [BOATS], short="write", **length
+    )
     return summary.text, summary.adapted
 
 
@@ -82,7 +86,7 @@ def test_a_short_summary_is_that_of_the_adapter_and_a_longer_one_that_of_the_mod
 
 
 def test_none_leaves_the_adapter_out_and_a_named_one_replaces_it(package: Path, tmp_path: Path) -> None:
-    own = _adapter(tmp_path / "own", seed=3)
+    own = write_adapter(tmp_path / "own", seed=3)
     assert _text("none", **_SHORT) == (_text("none", **_SHORT)[0], False)
     for length in (_SHORT, _LONG):
         text, adapted = _text(own, **length)
@@ -111,7 +115,7 @@ def test_a_changed_adapter_and_one_of_another_model_are_refused(package: Path, t
     shutil.rmtree(package / "weights")
     shutil.rmtree(package / "adapter")
     save_llama(package / "weights", seed=7)
-    _adapter(package / "adapter", seed=2)
+    write_adapter(package / "adapter", seed=2)
     with pytest.raises(UserError, match="was trained on LlamaForCausalLM"):
         open_writer("writer")
 
@@ -120,7 +124,7 @@ def test_threads_that_ask_for_both_lengths_at_once_get_what_each_gets_alone(pack
     made = open_writer("writer", check="free")
     lengths = [_SHORT, _LONG] * 3
 
-    def text(length: dict[str, int]) -> str:
+    def text(length: dict[str, Any]) -> str:
         return made.summarize([BOATS], short="write", **length)[0].text
 
     alone = [text(length) for length in lengths]

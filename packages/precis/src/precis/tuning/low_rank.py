@@ -8,7 +8,7 @@ is PEFT's, so other programs read it too, with our record of the base next to th
     adapter_model.safetensors  adapter_config.json    PEFT's files
     adapter.json                                      rank, alpha, and the record of the base
 
-Use needs no PEFT: the products are added to the base's weights, or computed beside a base that stays in use.
+Use needs no PEFT: the products are added to the base's weights, or computed next to a base that stays in use.
 """
 
 from __future__ import annotations
