@@ -205,7 +205,7 @@ def test_a_document_of_unknown_characters_is_named(
 
 def test_a_document_of_one_sentence_beyond_the_cap_is_cut_and_not_given_back(extractor: Extractor) -> None:
     (summary,) = extractor.summarize(["The council met on Monday and voted to repair the bridge."], words=4)
-    assert summary.text == "The council met on"
+    assert summary.text == "The council met"
     assert not summary.kept
     assert not summary.finished
 

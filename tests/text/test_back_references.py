@@ -20,6 +20,8 @@ from precis_text.back_references import has_back_reference, has_inner_reference
         "Bob, too, was late.",
         "In this way, nobody waited.",
         "This bridge is new.",
+        "Consistent with this, prices fell.",
+        "A similar wall was built.",
     ],
 )
 def test_sentences_that_point_back_have_a_back_reference(sentence: str) -> None:

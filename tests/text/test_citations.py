@@ -20,6 +20,11 @@ CITING = "(Gray, 1978) (Lee et al., 2001; Kim and Park, 2004a) (Ray, 1999) (Wu &
         ("He moved to Dulwich.[17]", "He moved to Dulwich."),
         ("He lived in Dulwich,[17][b] and read.", "He lived in Dulwich, and read."),
         ("Mice sleep (Gray, 1978).", "Mice sleep."),
+        ("As previously discussed in the next section, it rose.", "It rose."),
+        ("As discussed above, it rose.", "It rose."),
+        ("As shown in the previous section, mice sleep.", "Mice sleep."),
+        ("It has been confirmed ().", "It has been confirmed."),
+        ("It helps to build a ] house ( ) here.", "It helps to build a house here."),
         ("Mice sleep (e.g., Lee et al., 2001; Kim and Park, 2004a) at night.", "Mice sleep at night."),
     ],
 )
@@ -38,6 +43,8 @@ def test_references_are_left_out(text: str, shown: str) -> None:
         "x[1] is the second value.",
         "[12]",
         "He moved there (Paris 1924 to 1926).",
+        "The call f() returns [] and x >> 2, if a > b.",
+        "As discussed, above all the walls",
     ],
 )
 def test_what_a_sentence_needs_and_what_refers_to_nothing_stays(text: str) -> None:
@@ -53,6 +60,11 @@ def test_numbers_behind_words_are_references_where_there_are_several() -> None:
     article = "Dulwich[17] and Harrow[2] and Cambridge[3] and Greece[4] and London[5]"
     assert Citations.of(article).left_out(article) == "Dulwich and Harrow and Cambridge and Greece and London"
     assert Citations.of("The value is rows[3].").left_out("The value is rows[3].") == "The value is rows[3]."
+
+
+def test_marks_of_quoted_mail_go_where_lines_were_joined() -> None:
+    mail = "> > Is it late? > > > Yes. > > >No, a summary of >the day. > > So > > it is. > > Bye."
+    assert Citations.of(mail).left_out(mail) == "Is it late? Yes. No, a summary of the day. So it is. Bye."
 
 
 def test_units_are_without_references_and_keep_their_places() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis_text.cohesion import asks, goes_on, halves, is_part
+from precis_text.cohesion import announces, asks, goes_on, halves, is_part
 from precis_text.units import TextUnit
 
 
@@ -42,6 +42,14 @@ def test_short_announcements_and_halves_of_quotations_are_parts(text: str) -> No
 )
 def test_long_announcements_whole_quotations_items_and_turns_are_no_parts(text: str) -> None:
     assert not is_part(unit(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["It works as follows.", "Below are hints.", "The parts:", "The map is shown below."]
+)
+def test_a_unit_that_points_to_the_next_one_announces_it(text: str) -> None:
+    assert announces(unit(text))
+    assert not announces(unit("The quay follows the wall below the hill."))
 
 
 def test_a_small_letter_goes_on_with_a_sentence_that_nothing_ended() -> None:

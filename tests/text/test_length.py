@@ -51,6 +51,24 @@ def test_a_first_sentence_that_is_too_long_is_cut_at_a_words_end_and_said_to_be_
     assert (trimmed.text, trimmed.finished) == ("The pool", False)
 
 
+def test_a_sentence_is_not_cut_behind_a_function_word() -> None:
+    sentence = (
+        "The council spoke of the pool, and of the people who swim there in every single week of the year."
+    )
+    assert (
+        trim(sentence, Words(count=11), ended=True).text == "The council spoke of the pool, and of the people"
+    )
+    assert trim(sentence, Words(count=7), ended=True).text == "The council spoke of the pool"
+    assert (
+        trim(
+            "Der Rat sprach von dem Bad und von den Leuten, die dort schwimmen, und sie waren da.",
+            Words(count=7),
+            ended=True,
+        ).text
+        == "Der Rat sprach von dem Bad"
+    )
+
+
 def test_an_unfinished_last_sentence_is_dropped() -> None:
     trimmed = trim("Entry is free. Children need", Sentences(count=5), ended=False)
     assert (trimmed.text, trimmed.finished) == ("Entry is free.", True)

@@ -19,6 +19,13 @@ from precis_text.units import extraction_units
         ("We flew to the UM campus; 5 mm of rain fell.", "We flew to the UM campus; 5 mm of rain fell."),
         ("The [red] boat (ours) is sold.", "The [red] boat (ours) is sold."),
         ("And the the boat is is ours.", "And the boat is ours."),
+        ("So this is th this is th the boat.", "So this is the boat."),
+        ("It – it helps on – on the noises.", "It helps on the noises."),
+        ("We w we sold it was it was late.", "We sold it was late."),
+        ("A 5 m mast, plan b before noon, and knock knock.",) * 2,
+        ("Again and again, on – the boat, we say bye bye.",) * 2,
+        ("Yeah . So again we j jump to the boat . Well .", "So again we jump to the boat ."),
+        ("Okay. Yep. Cool.",) * 2,
         ("It is a very very long way, and that that works is no no.",) * 2,
         ("Uh.", "Uh."),
         ("[laughter]", "[laughter]"),
@@ -26,6 +33,17 @@ from precis_text.units import extraction_units
 )
 def test_pauses_repetitions_and_sounds_are_left_out(said: str, left: str) -> None:
     assert Pauses("en").left_out(said) == left
+
+
+def test_an_agreement_that_answers_stays() -> None:
+    chat = "Ann: Is the boat sold?\nBob: Yeah. It cost ten.\nAnn: Good.\nBob: Okay. We sail on Monday."
+    texts = [unit.text for unit in extraction_units(chat)]
+    assert texts == [
+        "Ann: Is the boat sold?",
+        "Bob: Yeah. It cost ten.",
+        "Ann: Good.",
+        "Bob: We sail on Monday.",
+    ]
 
 
 def test_a_pause_of_one_language_is_a_word_of_another() -> None:

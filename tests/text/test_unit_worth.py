@@ -35,6 +35,18 @@ def test_a_message_is_worth_less_if_it_says_little(better: str, worse: str) -> N
     assert of_message(better) > of_message(worse)
 
 
+def test_a_sentence_without_its_formula_or_about_a_section_is_worth_less() -> None:
+    text = "With , the wall of the harbour rises, and the water falls. This section describes the wall of the harbour. "
+    text += "The wall of the harbour rises, and the water falls, too. Yes, it falls, rises, it rises, falls, rises, falls, rises, falls, and rises."
+    hole, section, whole, _ = worth(extraction_units(text))
+    assert (hole, section, whole) == (0.3, 0.3, 1.0)
+
+
+def test_a_space_before_each_comma_is_no_hole() -> None:
+    text = "The wall of the harbour rises , and the water falls . The wall of the town is high , too ."
+    assert worth(extraction_units(text)) == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(
     ("longer", "expected"),
     [(0.5, 1.0), (4.0, 1.0), (9.0, (4 / 6) ** 2), (16.0, 0.25), (100.0, 0.25)],

@@ -125,6 +125,39 @@ Marta Wiik, director
     ]  # fmt: skip
 
 
+def test_a_line_over_its_sentences_is_a_heading_without_a_blank_line() -> None:
+    document = """RESULTS
+the water of the whole year was counted in every single week. it was late.
+New features
+The pumps were bought in May, and a well was dug behind the works.
+
+You need:
+salt
+sugar
+Mix everything well in a large bowl until it is smooth.
+"""
+    assert headings(document) == ["RESULTS", "New features"]
+
+
+def test_a_long_line_alone_is_a_heading_and_a_long_item_is_none() -> None:
+    title = "Contributions of wind and of rain to the height of the water in the harbour of the old town"
+    text = (
+        f"The year was wet. Nobody complained.\n\n{title}\n\nThe water rose by a metre in May.\n\n- {title}\n"
+    )
+    assert headings(text) == [title]
+
+
+def test_the_number_of_an_item_in_a_list_goes_and_a_day_stays() -> None:
+    listed = "1. The quay was closed for three weeks.\n\n2. The wall moved by eleven of the centimetres that we know."
+    assert [unit.text[:3] for unit in extraction_units(listed)] == ["The", "The"]
+    for text in (
+        "1. The quay was closed for three whole weeks, since nobody was there.",
+        "3. Oktober ist ein Feiertag in Bayern.\n4. Oktober ist ein Tag, an dem die Leute nicht in der Stadt sind.",
+        "1. FC Adler\n2. FC Biber\n3. FC Dachs",
+    ):
+        assert "\n".join(unit.text for unit in extraction_units(text)) == text
+
+
 def test_where_nothing_ends_like_a_sentence_nothing_is_a_heading() -> None:
     assert headings("milk and bread\n\neggs, if there are any") == []
 

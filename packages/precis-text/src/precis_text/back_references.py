@@ -7,33 +7,13 @@ penalty. They also list words that point back from inside. Sentences of other la
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib.resources import files
 
 from precis_text.words import unicode_words
 
-_WORDS = {
-    "it", "its", "this", "that", "these", "those", "he", "she", "they", "his", "her", "hers", "him", "their",
-    "theirs", "them", "such", "both", "neither", "either", "another", "others", "but", "however", "yet", "still",
-    "though", "then", "therefore", "thus", "so", "hence", "also", "too", "moreover", "furthermore", "instead",
-    "otherwise", "meanwhile", "nevertheless", "nonetheless", "besides", "similarly", "likewise", "accordingly",
-    "consequently", "and", "or", "nor", "here", "there", "specifically", "indeed", "finally", "second", "secondly",
-    "third", "thirdly", "lastly", "conversely", "afterwards", "subsequently", "rather", "again", "additionally",
-    "even",
-}  # fmt: skip
-_PHRASES = (
-    "for example", "for instance", "in addition", "in contrast", "by contrast", "on the other hand", "as a result",
-    "in other words", "because of this", "after that", "before that", "of these", "of those", "in this", "in that",
-    "at this", "at that", "one of them", "the same", "the other", "the former", "the latter", "in fact", "since then",
-    "until then", "by then", "as such", "to this end", "to that end", "to address this", "to do this", "to do so",
-    "in response", "in turn", "in particular", "if so", "if not", "of course", "by doing so", "doing so",
-    "more importantly", "on the contrary", "despite this", "for this reason", "for these reasons", "with this",
-    "from this", "by this", "under this", "under these", "because it", "because they", "since it", "since they",
-    "if it", "if they", "when it", "when they", "while it", "while they", "although it", "although they", "as it",
-    "as they", "all of these", "all of this", "all of them", "each of these", "each of them", "some of these",
-    "some of them", "many of these", "many of them", "most of these", "most of them", "none of these",
-    "none of them", "unlike this", "given this", "given these", "based on this", "based on these",
-    "as a consequence", "as mentioned", "as noted", "the reason", "the main reason", "the reasoning",
-    "the above",
-)  # fmt: skip
+_TABLE = tomllib.loads(files("precis_text").joinpath("back_references.toml").read_text("utf-8"))
+_WORDS = frozenset(_TABLE["words"].split())
 _DOCUMENT = re.compile(
     r"here we\b|(?:(?:in|within|throughout|with|by) )?this (?:\w+ ){0,2}"
     r"(?:article|blog|chapter|course|document|documentation|draft|episode|example|guide|guidance|lesson|letter|manual|memo"
@@ -47,23 +27,21 @@ _EXPLETIVE = re.compile(
     r"|believed|thought|unknown|with|time)\b"
 )
 """A sentence that starts with it points to what comes after: "It is important that", "It is with mixed emotions"."""
-_STARTS = tuple(f"{phrase} " for phrase in _PHRASES)
+_STARTS = tuple(f"{' '.join(phrase.split())} " for phrase in _TABLE["phrases"].split("|"))
 _LONGEST = 6  # words that decide how a sentence starts
 _INNER = re.compile(
     r"\b(?:this|these|those|such(?! as\b| (?:an?|that)\b)|both of (?:these|those|the)|the (?:former|latter|above|same))"
     r" (?:two |three |four |new |(?:kinds?|types?)\sof\s)?([a-z]{3,})",
     re.IGNORECASE,
 )
+_SECTION = re.compile(
+    r"\b(?:this|the (?:previous|preceding|next|following|last)) (?:sub)?(?:section|chapter|appendix|subsection)\b"
+    r"|\b(?:sections?|chapters?|appendix|figs?\.|figures?|tables?|eqs?\.|equations?) (?:\d|[A-Z]\b)",
+    re.IGNORECASE,
+)
 _FAR = 12  # words before a noun: a later one mostly points to the beginning of its own sentence
 _STEM = 5  # letters that two forms of a noun share
-_OWN = {
-    "study", "studies", "paper", "article", "report", "review", "work", "manuscript", "thesis", "chapter",
-    "section", "page", "document", "guide", "tutorial", "lesson", "book", "post", "series", "survey", "analysis",
-    "research", "experiment", "trial", "year", "month", "week", "day", "morning", "afternoon", "evening", "time",
-    "season", "century", "decade", "are", "was", "were", "has", "have", "will", "can", "could", "may", "might",
-    "would", "should", "being", "who", "that", "which",
-}  # fmt: skip
-"""Words that point to the document or to today, and verbs: "those who", "this was"."""
+_OWN = frozenset(_TABLE["own"].split())
 _WITHIN = re.compile(r", (?:however|though|too|therefore|then)[,.;]", re.IGNORECASE)
 
 
@@ -79,6 +57,11 @@ def has_back_reference(sentence: str) -> bool:
     points = words[0] in _WORDS or f"{start} ".startswith(_STARTS)
     begins = points and not (_DOCUMENT.match(start) or _EXPLETIVE.match(start))
     return begins or _WITHIN.search(sentence) is not None
+
+
+def points_to_a_part(sentence: str) -> bool:
+    """Check whether a sentence speaks of a part of its document: "This section describes", "Table 2 shows"."""
+    return _SECTION.search(sentence) is not None
 
 
 def has_inner_reference(sentence: str) -> bool:

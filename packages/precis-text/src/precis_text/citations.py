@@ -1,5 +1,7 @@
 """Text without its references to sources and figures, which lead nowhere in a summary: "[12, 13]", "(Fig. 3a)".
 
+Without "As discussed above," at its start, marks of quoted mail ("> >") and brackets around nothing, too.
+
 A reference in brackets goes with the space before it. One that the sentence needs stays: "see [12]", "in (Gray, 1978)".
 Names with years, and numbers behind a word without a space, count as references only in a document with several of
 them: "(Paris, 1924)" may be a place, and "rows[3]" a program.
@@ -14,11 +16,21 @@ _NUMBERS = r"\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|note\s\d{1,3}|[a-z]|citation
 _FIGURE = r"(?:fig(?:ure)?s?|tab(?:le)?s?|eqs?|equations?|appendix|abbildung|abb|tabelle|tableau|tabla|figura|рис|табл)"
 _BEFORE = r"(?:see\s|cf\.\s|siehe\s|voir\s|ver\s)?(?:supp\w*\.?\s|extended\sdata\s)?"
 _LABELLED = rf"(?:{_FIGURE}\.?\s?[a-z]?\d|(?:s?\d{{1,3}}[a-z]?\s(?:and\s)?)+{_FIGURE}(?=[\s,;.)]))"
+_PART = r"(?:above|below|(?:the\s)?(?:methods|materials|section|appendix|supp\w+))"
+_HERE = r"(?:above|below|(?:the\s)?(?:methods|materials|section|appendix|supp\w+))"
+_SEE = rf"\((?:see|cf\.)\s(?:also\s)?{_HERE}\b[^()]{{0,50}}\)"
 _FIGURES = rf"\({_BEFORE}{_LABELLED}[^()=<>≤≥]{{0,60}}\)"
 _NAME, _YEAR = r"[^\W\d_][\w’'-]+", r"(?:1[89]|20)\d\d[a-z]?"
 _NAMED = rf"{_NAME}(?:\set\sal\.?|(?:\sand|\s&|,)\s{_NAME})*,?\s{_YEAR}(?:,\s{_YEAR})*"
 _NAMES = rf"\((?:e\.g\.,?\s|see\s|reviewed\sin\s)?{_NAMED}(?:;\s{_NAMED})*\)"
 _AT_ONCE = rf"(?<=[^\W\d_]{{3}}){_NUMBERS}"  # behind a word: "in Dulwich[17]", or "rows[17]" of a program
+_POINTER = re.compile(
+    r"^As (?:\w+ly )?(?:described|discussed|explained|mentioned|noted|outlined|seen|shown|stated)"
+    r" (?:above|below|earlier|before|previously|elsewhere|in (?:the )?(?:previous|preceding|next|last) section), (\w)"
+)
+_NOTHING = r"\s(?:(?:\[\s\]|\(\s\)|[\[\]])(?=\s)|\(\s?\)(?=[.,;]))"
+_QUOTED_TWICE = r"(?:\s|^)>(?:\s?>)+(?:\s|(?=[\w-]))"
+_QUOTED = rf"{_QUOTED_TWICE}|(?:\s|^)>(?=[^\W\d])"  # mail whose lines were joined
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 _NEEDS = re.compile(
     r"\b(?:in|see|by|from|of|refs?|references?|with|to|and|or|than|on|for|cf|as|eq|siehe|nach|von|aus|mit|laut|und|dans"
@@ -40,16 +52,19 @@ class Citations:
     @classmethod
     def of(cls, document: str) -> Citations:
         """Return the references of a document."""
-        kinds = [rf"\s{_FIGURES}", rf"(?:\s|(?<=[.,;:!?])){_NUMBERS}(?:\s?{_NUMBERS})*"]
+        kinds = [rf"\s{_FIGURES}", rf"\s{_SEE}", rf"(?:\s|(?<=[.,;:!?])){_NUMBERS}(?:\s?{_NUMBERS})*"]
         names, numbers = (len(re.findall(kind, document)) >= _FEWEST for kind in (_NAMES, _AT_ONCE))
-        kinds += [rf"\s{_NAMES}"] * names + [_AT_ONCE] * numbers
+        quoted = len(re.findall(_QUOTED_TWICE, document)) >= _FEWEST
+        kinds += [rf"\s{_NAMES}"] * names + [_AT_ONCE] * numbers + [_QUOTED] * quoted + [_NOTHING]
         return cls(re.compile(rf"(?:{'|'.join(kinds)})+", re.IGNORECASE))
 
     def left_out(self, text: str) -> str:
         """Return a text on one line without its references; the text itself if nothing else is there."""
 
         def kept(found: re.Match[str]) -> str:
+            if not any(map(str.isalnum, found.group())):
+                return " " if ">" in found.group() else ""
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
-        shown = self.pattern.sub(kept, text)
+        shown = _POINTER.sub(lambda found: found[1].upper(), self.pattern.sub(kept, text)).strip()
         return shown if any(map(str.isalnum, shown)) else text

@@ -19,12 +19,17 @@ _BELOW = re.compile(
     r"(?:below|here|listed below|shown below)(?: (?:is|are|was|were)\b|, you)|here['’]s\b|(?:in )?the following\b",
     re.IGNORECASE,
 )
+_FOLLOWS = re.compile(
+    r"\b(?:as follows|(?:as )?(?:described|shown|given|listed|outlined) below)\.$", re.IGNORECASE
+)
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
 _BREAKS_OFF = re.compile(
     r"(?:[-–—,]|\b(?:and|but|or|so|because|the|an?|to|of|with|for|if))[\s.…]*$", re.IGNORECASE
 )
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _ITEMS = ("-", "*", "•", "–")
+_HOLES = re.compile(r" [,.;](?= |$)")
+_LOOSE = 0.1  # largest share of the marks behind a space, in such a text
 _QUOTES = "\"'”’»)]"
 
 
@@ -47,8 +52,9 @@ def _is_torn(text: str) -> bool:
 
 
 def announces(unit: TextUnit) -> bool:
-    """Check whether a unit says nothing without the next one: it ends in a colon, or "Below are some hints"."""
-    return (unit.text.endswith((":", "：")) or _BELOW.match(unit.text) is not None) and not unit.speaker
+    """Check whether a unit says nothing without the next one: "The parts:", "Below are hints", "It goes as follows"."""
+    points = _BELOW.match(unit.text) or _FOLLOWS.search(unit.text)
+    return (unit.text.endswith((":", "：")) or points is not None) and not unit.speaker
 
 
 def goes_on(before: TextUnit, unit: TextUnit) -> bool:
@@ -75,6 +81,13 @@ def unended(units: Sequence[TextUnit]) -> list[bool]:
     if ended < _ENDED * len(told):
         return [False] * len(units)
     return [not (unit.speaker or unit.text.startswith(_ITEMS) or ENDED.search(unit.text)) for unit in units]
+
+
+def holed(units: Sequence[TextUnit]) -> list[bool]:
+    """Mark the units that lost a formula ("With , we find"), in a text whose marks follow words at once."""
+    marks = sum(unit.text.count(", ") + unit.text.count(". ") for unit in units)
+    found = [len(_HOLES.findall(unit.text)) for unit in units]
+    return [holes > 0 and sum(found) < _LOOSE * marks for holes in found]
 
 
 def halves(units: Sequence[TextUnit]) -> list[bool]:

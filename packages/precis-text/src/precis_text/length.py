@@ -22,12 +22,14 @@ from typing import Literal, TypedDict, Unpack, cast, final
 from precis_text.config import Settings
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from precis_text.language import language_of, languages
 from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words, word_ends
 
 SENTENCE_ENDS = (".", "!", "?", "。", "！", "？", "।", "؟", "…")
 # Coarse steps, so that documents can share a batch without changing it.
 _RATIOS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
+_BETWEEN = ",;:–—-("
 _LONGEST_SENTENCE = 80  # tokens that are enough for one
 _BLOCKED = 3  # length of the token sequences that may not repeat while the end mark is blocked
 
@@ -260,8 +262,15 @@ def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
 
 
 def first_words(text: str, count: int) -> str:
-    """Return the first `count` words of a text unchanged."""
-    return text[: next(islice(word_ends(text), count - 1, None), len(text))]
+    """Return the first `count` words of a text, without function words at its end: "for all who" ends with "all"."""
+    cut = text[: next(islice(word_ends(text), count - 1, None), len(text))]
+    known = languages().get(language_of(text) or "")
+    if cut == text or known is None:
+        return cut
+    words = cut.split(" ")
+    while len(words) > 1 and words[-1].strip(_BETWEEN).lower() in known.function | {""}:
+        words.pop()
+    return " ".join(words).rstrip(_BETWEEN)
 
 
 def beginning_of(text: str, sentences: list[str]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 
 from precis_text.language import language_of
 
@@ -23,6 +24,12 @@ _SOUNDS = re.compile(
 _BROKEN_OFF = re.compile(_TABLE["broken_off"], re.IGNORECASE)
 UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
 """What a transcript writes for words that were not heard."""
+_BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
+_BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
+_PART = re.compile(
+    rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]"
+)  # the same, behind a word that no letter follows
+_PHRASE = (2, 3)  # words that a speaker says twice
 _MARKS = ".,!?…-–"
 _ENDS = (".", "!", "?", "…", ":")
 
@@ -47,10 +54,13 @@ class Pauses:
         """Return the pauses of a document's language."""
         return cls(language_of(document))
 
-    def left_out(self, text: str) -> str:
+    def left_out(self, text: str, *, answers: bool = False) -> str:
         """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.
 
-        If a pause opened a sentence, its next word gets the capital letter.
+        If a pause opened a sentence, its next word gets the capital letter. Sentences such as "Okay." go, too.
+
+        Args:
+            answers: whether the text answers a question, so that its first sentence stays.
         """
         words = _table("words", self.language)
         shown = _BROKEN_OFF.sub(" – ", _SOUNDS.sub(" ", text)).split()
@@ -67,17 +77,45 @@ class Pauses:
             else:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
-        return " ".join(_once(kept, self.language)) if any(map(str.isalnum, "".join(kept))) else text
+        told = self._told(_once(kept, self.language), answers=answers)
+        return " ".join(told) if any(map(str.isalnum, "".join(told))) else text
+
+    def _told(self, words: Sequence[str], *, answers: bool) -> list[str]:
+        """Leave out sentences that say nothing, except an answer."""
+        idle = _table("alone", self.language) | {""}
+        ends = [place + 1 for place, word in enumerate(words) if word.endswith((".", "!", "…"))]
+        told: list[str] = []
+        for start, end in pairwise([0, *ends, len(words)]):
+            says = {word.lower().strip(_MARKS) for word in words[start:end]} - idle
+            told += words[start:end] if says or (answers and start == 0) else []
+        return told or list(words)
 
 
 def _once(words: Sequence[str], language: str | None) -> list[str]:
-    """Leave out words that a speaker repeated at once, of those that are never doubled on purpose: "the the boat"."""
+    """Leave out what a speaker began or said twice: "th the the boat", "on – on deck", "it was it was late".
+
+    A word that people double on purpose ("very very") stays.
+    """
     doubled = _table("repeated", language)
-    kept = list(words[:1])
-    for word in words[1:]:
-        if word.lower() == kept[-1].lower() and word.lower() in doubled:
+    kept: list[str] = []
+    for word in words:
+        core = word.lower()
+        *_, before, last = "", "", *kept
+        if last.lower() == core and core in doubled:
             continue
+        if before.lower() == core and core in doubled and _BETWEEN_TWO.fullmatch(last):
+            kept.pop()
+            continue
+        is_free = (
+            not before.strip(_MARKS) or before.lower() in doubled
+        )  # "plan b before" has the name of a plan
+        if last and core.startswith(last) and (_BEGINNING if not is_free else _PART).fullmatch(last):
+            kept.pop()
         kept.append(word)
+        for size in _PHRASE:
+            again = [each.lower() for each in kept[-2 * size :]]
+            if again[:size] == again[size:] and again[0] in doubled and all(map(str.isalpha, again)):
+                del kept[-size:]
     return kept
 
 

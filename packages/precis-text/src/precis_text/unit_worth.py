@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from precis_text.back_references import has_inner_reference
-from precis_text.cohesion import asks, is_broken_off, unended
+from precis_text.back_references import has_inner_reference, points_to_a_part
+from precis_text.cohesion import asks, holed, is_broken_off, unended
 from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, leads
 from precis_text.units import TextUnit
 
@@ -24,6 +24,8 @@ _DECISION = 1.5  # factor on the score of a message that says what was decided
 _CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of short and of long documents
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
+_PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
+_HOLE = 0.3  # factor on the score of a unit that lost a formula
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 
 
@@ -45,7 +47,9 @@ def worths(
     """
     least, most = _CONTENT
     full = min(max(least * math.sqrt(longer / least), least), most)  # content words
-    rows = zip(units, (None, *units[:-1]), scores, sizes, contents(units), unended(units), strict=True)
+    rows = zip(
+        units, (None, *units[:-1]), scores, sizes, contents(units), unended(units), holed(units), strict=True
+    )
     return [
         score
         * _of_message(unit, before, content / full, units[questions[place]] if place in questions else None)
@@ -53,7 +57,9 @@ def worths(
         * (_QUESTION if asks(unit) else 1.0)
         * (_UNENDED if is_unended else 1.0)
         * (_POINTS if has_inner_reference(unit.text) else 1.0)
-        for place, (unit, before, score, size, content, is_unended) in enumerate(rows)
+        * (_PART if points_to_a_part(unit.text) else 1.0)
+        * (_HOLE if has_hole else 1.0)
+        for place, (unit, before, score, size, content, is_unended, has_hole) in enumerate(rows)
     ]
 
 

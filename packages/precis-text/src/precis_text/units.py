@@ -18,13 +18,14 @@ are not statements: table rows, captions, lines of a menu (`precis_text.asides`)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from precis_text.asides import Asides
 from precis_text.citations import Citations
 from precis_text.control_characters import unit_starts
+from precis_text.language import language_of
 from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
@@ -36,6 +37,9 @@ _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of te
 _CELLS = " | "  # between the cells of a table's row
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
 _MARK = re.compile(r"(?:(?:[-*•–—]|\(?\d{1,3}\)|\[[ xX]\])\s+)+(?=\S)")  # "3." may be a date: "3. Oktober"
+_NUMBERED = re.compile(r"(\d{1,2})\. \S+(?: \S+){4}")
+_CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
+_WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
 
 
@@ -51,6 +55,8 @@ _INVISIBLE = re.compile(
 )  # soft hyphen, word joiner ...
 _FEWEST_WORDS = 4  # in a line without an end mark that counts as part of a sentence
 _HEADING_LINES, _HEADING_WORDS = 3, 16  # at most, in a block of headings; words per unit
+_LONGEST_HEADING = 24  # words of a single line
+_LONG = 8  # fewest words of a sentence below a heading, in a block of both
 
 
 @dataclass(frozen=True)
@@ -103,22 +109,38 @@ def extraction_units(document: str) -> list[TextUnit]:
 
 def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
     """Leave references out of what is written, and pauses and sounds out of what speakers say."""
-    citations = Citations.of(document)
+    citations, numbers = Citations.of(document), _numbers(units, document)
     pauses = Pauses.of(document) if any(unit.speaker for unit in units) else None
     return [
         replace(
-            unit, text=_without(pauses, unit) if pauses and unit.speaker else citations.left_out(unit.text)
+            unit,
+            text=_without(pauses, unit, answers=before is not None and before.text.endswith("?"))
+            if pauses and unit.speaker
+            else citations.left_out(unit.text[number:]),
         )
-        for unit in units
+        for before, unit, number in zip([None, *units], units, numbers, strict=False)
     ]
 
 
-def _without(pauses: Pauses, unit: TextUnit) -> str:
+def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
+    """Return the characters of each sentence's number in a list: "1. The quay was closed.", if a 2. or 0. is there."""
+    closed = (unit.text if _CLOSED.search(unit.text) and not unit.heading else "" for unit in units)
+    found = [_NUMBERED.match(text) for text in closed]
+    counted = {int(number[1]) for number in found if number}
+    if not counted or language_of(document) not in _WITHOUT_ORDINALS:
+        return [0] * len(units)
+    return [
+        number.end(1) + 2 if number and counted & {int(number[1]) - 1, int(number[1]) + 1} else 0
+        for number in found
+    ]
+
+
+def _without(pauses: Pauses, unit: TextUnit, *, answers: bool) -> str:
     named = f"{unit.speaker}:"
     if not unit.text.startswith(named):
-        return pauses.left_out(unit.text)
+        return pauses.left_out(unit.text, answers=answers)
     said = unit.text.removeprefix(named).strip()
-    return f"{named} {pauses.left_out(said)}" if said else unit.text
+    return f"{named} {pauses.left_out(said, answers=answers)}" if said else unit.text
 
 
 def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:
@@ -151,7 +173,8 @@ def _units_of_lines(document: str) -> list[TextUnit]:
         ]
         is_heading = _is_heading(units)
         asides.after(block.group(), is_heading=is_heading)
-        found += [replace(unit, heading=True) for unit in units] if is_heading else units
+        titles = range(len(units)) if is_heading else _titles(units, document)
+        found += [replace(unit, heading=place in titles) for place, unit in enumerate(units)]
     return [replace(unit, heading=False) for unit in found] if _is_speech(found) else found
 
 
@@ -165,10 +188,23 @@ def _is_speech(units: list[TextUnit]) -> bool:
 
 def _is_heading(units: list[TextUnit]) -> bool:
     """Check whether a block is a heading, a title or a signature: few words and no sentence end."""
+    is_line = len(units) == 1 and not _ITEM.match(units[0].text)
+    most = _LONGEST_HEADING if is_line else _HEADING_WORDS
     return len(units) <= _HEADING_LINES and all(
-        not ENDED.search(unit.text) and not unit.speaker and len(unit.text.split()) <= _HEADING_WORDS
-        for unit in units
+        not ENDED.search(unit.text) and not unit.speaker and len(unit.text.split()) <= most for unit in units
     )
+
+
+def _titles(units: Sequence[TextUnit], document: str) -> list[int]:
+    """Return the places of lines in a block that are headings: after a sentence, and before a long one."""
+    return [
+        place
+        for place, (before, unit, after) in enumerate(zip([None, *units], units, units[1:], strict=False))
+        if _is_heading([unit]) and not (unit.aside or after.speaker or _ITEM.match(unit.text))
+        if before is None or (_CLOSED.search(before.text) and "\n" in document[before.stop : unit.start])
+        if _CLOSED.search(after.text) and len(after.text.split()) >= max(_LONG, 2 * len(unit.text.split()))
+        if not after.text[0].islower() or unit.text[0].islower() or _CAPITALS.fullmatch(unit.text)
+    ]
 
 
 def visible(text: str) -> str:

@@ -21,27 +21,15 @@ _ASCII_WORD = re.compile(r"[a-z0-9]+")
 # Zero-width space: the one format character that separates words (Thai, Khmer). All others occur inside words.
 _ZERO_WIDTH_SPACE = "\u200b"
 
-# First and last code point of the scripts that are written without spaces between words.
+# First and last code point of the scripts that are written without spaces between words: Thai and Lao; Burmese; Khmer;
+# Tai Le, New Tai Lue; Tai Tham; ideographic iteration mark and zero; Hangzhou numerals; kana repeat marks; Hiragana and
+# Katakana; Bopomofo; Bopomofo and Katakana extensions; Han extension A; Han; Burmese extension B; Burmese extension A,
+# Tai Viet; Han compatibility; kana supplements; Han extensions B and later.
 _UNSPACED = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Burmese
-    (0x1780, 0x17FF),  # Khmer
-    (0x1950, 0x19DF),  # Tai Le, New Tai Lue
-    (0x1A20, 0x1AAF),  # Tai Tham
-    (0x3005, 0x3007),  # ideographic iteration mark and zero
-    (0x3021, 0x3029),  # Hangzhou numerals
-    (0x3031, 0x303C),  # kana repeat marks
-    (0x3041, 0x30FF),  # Hiragana, Katakana
-    (0x3100, 0x312F),  # Bopomofo
-    (0x31A0, 0x31FF),  # Bopomofo and Katakana extensions
-    (0x3400, 0x4DBF),  # Han extension A
-    (0x4E00, 0x9FFF),  # Han
-    (0xA9E0, 0xA9FE),  # Burmese extension B
-    (0xAA60, 0xAADF),  # Burmese extension A, Tai Viet
-    (0xF900, 0xFAFF),  # Han compatibility
-    (0x1B000, 0x1B16F),  # kana supplements
-    (0x20000, 0x3FFFF),  # Han extensions B and later
-)
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1950, 0x19DF), (0x1A20, 0x1AAF), (0x3005, 0x3007),
+    (0x3021, 0x3029), (0x3031, 0x303C), (0x3041, 0x30FF), (0x3100, 0x312F), (0x31A0, 0x31FF), (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF), (0xA9E0, 0xA9FE), (0xAA60, 0xAADF), (0xF900, 0xFAFF), (0x1B000, 0x1B16F), (0x20000, 0x3FFFF),
+)  # fmt: skip
 
 
 class _Kind(Enum):

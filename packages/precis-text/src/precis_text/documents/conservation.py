@@ -51,21 +51,10 @@ _OFFICE_PARTS = re.compile(
     r"|(?:word|ppt)/(?:diagrams/data|charts/chart)\d+)\.xml"
 )
 _OFFICE_SPACES = frozenset((b"p", b"tab", b"br", b"tc", b"v"))
-_OFFICE_NO_TEXT = frozenset(
-    [
-        b"instrText",
-        b"delInstrText",
-        b"posOffset",
-        b"align",
-        b"pctWidth",
-        b"pctHeight",
-        b"fldData",
-        b"attrName",
-        b"tableStyleId",
-        b"f",
-        b"formatCode",
-    ]
-)
+_OFFICE_NO_TEXT = frozenset((
+    b"instrText", b"delInstrText", b"posOffset", b"align", b"pctWidth", b"pctHeight", b"fldData", b"attrName",
+    b"tableStyleId", b"f", b"formatCode",
+))  # fmt: skip
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
 _OPEN_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
 _SHEET_PARTS = (

@@ -92,32 +92,13 @@ LATEX = DocumentFormat(
     name="LaTeX", endings=(".tex", ".ltx"), module="latex", most=8 * MIB, seconds=10, needs=("pylatexenc",)
 )
 SUBTITLES = DocumentFormat(
-    name="subtitles",
-    endings=(
-        ".srt",
-        ".vtt",
-        ".sbv",
-        ".ttml",
-        ".dfxp",
-        ".ass",
-        ".ssa",
-        ".sub",
-        ".lrc",
-        ".mpl",
-        ".smi",
-        ".sami",
-    ),
-    module="subtitles",
-    most=8 * MIB,
-    seconds=2,
-)
+    name="subtitles", module="subtitles", most=8 * MIB, seconds=2,
+    endings=(".srt", ".vtt", ".sbv", ".ttml", ".dfxp", ".ass", ".ssa", ".sub", ".lrc", ".mpl", ".smi", ".sami"),
+)  # fmt: skip
 PICTURE = DocumentFormat(
-    name="a picture",
+    name="a picture", module="picture", most=64 * MIB, seconds=20,
     endings=(".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"),
-    module="picture",
-    most=64 * MIB,
-    seconds=20,
-)
+)  # fmt: skip
 KINDS = (
     PDF, WORD, OPEN_DOCUMENT, PRESENTATION, SPREADSHEET, TABLE, RICH_TEXT, EPUB, WEB, MAIL, MAILBOX, SAVED_PAGE,
     MARKDOWN, NOTEBOOK, LATEX, SUBTITLES, PICTURE,
@@ -133,18 +114,10 @@ BEGINNING = 4096
 _ZIP = b"PK\x03\x04"
 _EPUB = b"mimetypeapplication/epub+zip"  # its first entry, not compressed, as the format requires
 _BEGINNINGS = (
-    (b"%pdf-", PDF),
-    (b"<!doctype html", WEB),
-    (b"<html", WEB),
-    (b"webvtt", SUBTITLES),
-    (b"[script info]", SUBTITLES),
-    (b"<tt ", SUBTITLES),
-    (b"{\\rtf", RICH_TEXT),
-    (b"\x89png\r\n\x1a\n", PICTURE),
-    (b"\xff\xd8\xff", PICTURE),
-    (b"ii*\0", PICTURE),
-    (b"mm\0*", PICTURE),
-)
+    (b"%pdf-", PDF), (b"<!doctype html", WEB), (b"<html", WEB), (b"webvtt", SUBTITLES), (b"[script info]", SUBTITLES),
+    (b"<tt ", SUBTITLES), (b"{\\rtf", RICH_TEXT), (b"\x89png\r\n\x1a\n", PICTURE), (b"\xff\xd8\xff", PICTURE),
+    (b"ii*\0", PICTURE), (b"mm\0*", PICTURE),
+)  # fmt: skip
 _FIRST_CUE = re.compile(rb"\d+\s*\r?\n\d{1,2}:\d{1,2}:\d{1,2}[.,]\d{1,3}\s*-->")  # of SubRip
 _CAPTIONS = re.compile(rb"(?:<\?xml[^>]*>\s*)?<(?:tt|timedtext|transcript|sami)[\s>:]", re.IGNORECASE)
 _MAIN_PARTS = ((b"word/", WORD), (b"ppt/", PRESENTATION), (b"xl/", SPREADSHEET))

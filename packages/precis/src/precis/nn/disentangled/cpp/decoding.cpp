@@ -15,8 +15,8 @@
 #include <omp.h>
 #include <torch/library.h>
 
-#include "barrier.h"
 #include "layer.h"
+#include "meeting.h"
 
 namespace precis {
 namespace {
@@ -59,45 +59,56 @@ Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs, 
 using Work = void (*)(const Step&, int64_t layer, int64_t part, const float* states, const PartRoom&, float* out);
 constexpr Work kWork[] = {attend_to_past, attend_to_source, feed_forward};
 constexpr int64_t kMeetings = 3;
+constexpr int64_t kChunks = 16;  // of the vocabulary
 
-// The work of one thread. Every thread keeps all hidden states; what parts add alternates between two places, so that
-// no thread writes what another still reads.
-void run(const Step& s, Barrier& barrier, int64_t thread, int64_t threads, float* states, float* normed, float* parts,
-         float* rooms, float* logits) {
-  for (int64_t meeting = 0; meeting <= kMeetings * s.layers; ++meeting) {
-    const float* before = parts + (meeting + 1) % 2 * s.parts * s.states();
+// The work of one thread; returns how many parts it did. Every thread keeps all hidden states, and adds what the parts
+// of a layer add to them, also those that others did before it came.
+int64_t run(const Step& s, std::vector<Meeting>& meetings, float* states, float* normed, float* parts, float* rooms,
+            float* logits) {
+  const int64_t last = kMeetings * s.layers, panels = up(s.vocabulary, kPanel) / kPanel;
+  int64_t mine = 0;
+  for (int64_t meeting = 0; meeting <= last; ++meeting) {
+    float* added = parts + meeting * s.parts * s.states();
+    const float* before = added - s.parts * s.states();
     for (int64_t p = 0; meeting && p < s.parts; ++p)
       for (int64_t i = 0; i < s.states(); ++i) states[i] += before[p * s.states() + i];
     for (int64_t row = 0; row < s.rows(); ++row)
       rms_norm(states + row * s.wide(), s.norm(meeting), s.width, s.eps, normed + row * s.wide());
-    if (meeting == kMeetings * s.layers) break;
-    float* mine = parts + meeting % 2 * s.parts * s.states();
-    for (int64_t p = thread; p < s.parts; p += threads)
-      kWork[meeting % kMeetings](s, meeting / kMeetings, p, normed, s.room(rooms + p * s.part_room()),
-                                 mine + p * s.states());
-    barrier.meet(threads);
+    const int64_t all = meeting == last ? kChunks : s.parts;
+    for (int64_t p; (p = meetings[meeting].take()) < all; ++mine) {
+      if (meeting == last) {
+        const int64_t first = panels * p / kChunks, end = panels * (p + 1) / kChunks;
+        multiply(s.rows(), s.width, normed, s.wide(), s.head.from(s.head.size(first * kPanel, s.width)),
+                 (end - first) * kPanel, logits + first * kPanel, up(s.vocabulary, kPanel));
+      } else {
+        kWork[meeting % kMeetings](s, meeting / kMeetings, p, normed, s.room(rooms + p * s.part_room()),
+                                   added + p * s.states());
+        meetings[meeting].finish(s.parts);
+      }
+    }
+    if (meeting < last) meetings[meeting].wait(s.parts);
   }
-  const int64_t panels = up(s.vocabulary, kPanel) / kPanel;
-  const int64_t first = panels * thread / threads, last = panels * (thread + 1) / threads;
-  multiply(s.rows(), s.width, normed, s.wide(), s.head.from(s.head.size(first * kPanel, s.width)),
-           (last - first) * kPanel, logits + first * kPanel, up(s.vocabulary, kPanel));
+  return mine;
 }
 
 Tensor run_all(const Step& s, const Tensor& states) {
-  const int64_t all = s.states();
-  Tensor memory = at::empty({2 * s.threads * all + 2 * s.parts * all + s.parts * s.part_room()}, at::kFloat);
+  const int64_t all = s.states(), times = kMeetings * s.layers, threads = Crew::threads(s.threads);
+  Tensor memory = at::empty({2 * threads * all + times * s.parts * all + s.parts * s.part_room()}, at::kFloat);
   Tensor logits = at::empty({s.rows(), up(s.vocabulary, kPanel)}, at::kFloat);
-  float *own = memory.data_ptr<float>(), *parts = own + 2 * s.threads * all, *rooms = parts + 2 * s.parts * all;
+  float *own = memory.data_ptr<float>(), *parts = own + 2 * threads * all, *rooms = parts + times * s.parts * all;
   float *out = logits.data_ptr<float>(), *given = states.data_ptr<float>();
-  Barrier barrier;
-#pragma omp parallel num_threads(static_cast<int>(s.threads))
+  std::vector<Meeting> meetings(times + 1);
+  int64_t first = 0;
+#pragma omp parallel num_threads(static_cast<int>(threads))
   {
     const int64_t thread = omp_get_thread_num();
     float* mine = own + 2 * thread * all;
     std::fill_n(mine, 2 * all, 0.0f);
     for (int64_t row = 0; row < s.rows(); ++row) std::copy_n(given + row * s.width, s.width, mine + row * s.wide());
-    run(s, barrier, thread, omp_get_num_threads(), mine, mine + all, parts, rooms, out);
+    const int64_t done = run(s, meetings, mine, mine + all, parts, rooms, out);
+    if (thread == 0) first = done;
   }
+  Crew::record(threads, first, times * s.parts + kChunks);
   logits = logits.narrow(1, 0, s.vocabulary);
   return logits.contiguous();
 }
