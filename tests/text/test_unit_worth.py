@@ -37,9 +37,8 @@ def test_a_message_is_worth_less_if_it_says_little(better: str, worse: str) -> N
 
 def test_a_sentence_without_its_formula_or_about_a_section_is_worth_less() -> None:
     text = "With , the wall of the harbour rises, and the water falls. This section describes the wall of the harbour. "
-    text += "The wall of the harbour rises, and the water falls, too. Yes, it falls, rises, it rises, falls, rises, falls, rises, falls, and rises."
-    hole, section, whole, _ = worth(extraction_units(text))
-    assert (hole, section, whole) == (0.3, 0.3, 1.0)
+    whole = "The wall of the harbour rises, and the water falls, too. "
+    assert worth(extraction_units(text + 6 * whole))[:3] == [0.3, 0.3, 1.0]
 
 
 def test_a_space_before_each_comma_is_no_hole() -> None:

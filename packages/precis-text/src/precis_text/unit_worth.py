@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from precis_text.back_references import has_inner_reference, points_to_a_part
 from precis_text.cohesion import asks, holed, is_broken_off, unended
 from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, leads
+from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
 
 _FEW = 5  # fewest words of a unit that keeps its full score
@@ -47,11 +48,11 @@ def worths(
     """
     least, most = _CONTENT
     full = min(max(least * math.sqrt(longer / least), least), most)  # content words
-    rows = zip(
-        units, (None, *units[:-1]), scores, sizes, contents(units), unended(units), holed(units), strict=True
-    )
+    of_units = (contents(units), unended(units), holed(units), section_weights(units))
+    rows = zip(units, (None, *units[:-1]), scores, sizes, *of_units, strict=True)
     return [
         score
+        * weight
         * _of_message(unit, before, content / full, units[questions[place]] if place in questions else None)
         * (_SHORT if size < _FEW and place not in questions else 1.0)
         * (_QUESTION if asks(unit) else 1.0)
@@ -59,7 +60,7 @@ def worths(
         * (_POINTS if has_inner_reference(unit.text) else 1.0)
         * (_PART if points_to_a_part(unit.text) else 1.0)
         * (_HOLE if has_hole else 1.0)
-        for place, (unit, before, score, size, content, is_unended, has_hole) in enumerate(rows)
+        for place, (unit, before, score, size, content, is_unended, has_hole, weight) in enumerate(rows)
     ]
 
 

@@ -1,0 +1,36 @@
+"""Sections of papers and reports that say more of a document than others: conclusions, and not methods.
+
+`section_weights.toml` has the headings. Other headings end a section, except in methods: those have parts.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from precis_text.units import TextUnit
+
+_TABLE = tomllib.loads(files("precis_text").joinpath("section_weights.toml").read_text("utf-8"))
+_FACTORS = {
+    heading.strip(): float(group["factor"])
+    for group in _TABLE.values()
+    for heading in group["headings"].split("|")
+}
+_METHODS = float(_TABLE["methods"]["factor"])
+_HEADING = re.compile(r"(?:(\d{1,2}|[ivx]{1,4})(?:\.\d+)*[.)]?\s+)?(.*?)[\s.:]*")
+
+
+def section_weights(units: Sequence[TextUnit]) -> list[float]:
+    """Return the factor on the score of each unit of a document, by the section that it is in."""
+    headings = [_HEADING.fullmatch(unit.text.lower()) if unit.heading else None for unit in units]
+    listed = [place for place, found in enumerate(headings) if found and found[2] in _FACTORS]
+    weights, weight, number = [], 1.0, None
+    for place, found in enumerate(headings):
+        if found is not None:
+            is_part = weight == _METHODS and place < listed[-1] and found[1] in (None, number)
+            if found[2] in _FACTORS or not is_part:
+                weight, number = _FACTORS.get(found[2], 1.0), found[1]
+        weights.append(weight)
+    return weights

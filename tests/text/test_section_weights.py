@@ -1,0 +1,57 @@
+"""Sentences of methods count less than others, those of conclusions more."""
+
+from precis_text.section_weights import section_weights
+from precis_text.units import extraction_units
+
+
+def weights(document: str) -> dict[str, float]:
+    units = extraction_units(document)
+    told = zip(units, section_weights(units), strict=True)
+    return {unit.text.partition(" ")[0]: weight for unit, weight in told if not unit.heading}
+
+
+def test_methods_have_parts_and_conclusions_end_with_any_heading() -> None:
+    paper = """1. Introduction
+
+Water is short in many towns.
+
+2. Materials and methods
+
+Pumps were read each week.
+
+2.1 The wells
+
+Wells were dug by hand.
+
+3. What we saw
+
+Levels fell in May.
+
+4. Conclusions
+
+Rain alone fills the wells.
+
+Thanks to the town
+
+Ann helped us much.
+"""
+    assert weights(paper) == {
+        "Water": 1.0, "Pumps": 0.25, "Wells": 0.25, "Levels": 1.0, "Rain": 1.6, "Ann": 1.0,
+    }  # fmt: skip
+
+
+def test_methods_end_with_the_next_listed_heading_if_nothing_is_numbered() -> None:
+    paper = "Methods\n\nPumps were read.\n\nThe wells\n\nWells were dug.\n\nResults\n\nLevels fell.\n"
+    assert weights(paper) == {"Pumps": 0.25, "Wells": 0.25, "Levels": 1.0}
+
+
+def test_methods_of_a_report_without_results_end_with_any_heading() -> None:
+    report = "Methodology\n\nWe asked the towns.\n\nThe price of water\n\nIt rose by half.\n"
+    assert weights(report) == {"We": 0.25, "It": 1.0}
+
+
+def test_acknowledgements_count_least_in_other_languages_too() -> None:
+    assert weights("Danksagung\n\nWir danken der Stadt.\n\nFazit\n\nDas Wasser reicht.\n") == {
+        "Wir": 0.1,
+        "Das": 1.6,
+    }
