@@ -23,12 +23,17 @@ _FIGURES = rf"\({_BEFORE}{_LABELLED}[^()=<>≤≥]{{0,60}}\)"
 _NAME, _YEAR = r"[^\W\d_][\w’'-]+", r"(?:1[89]|20)\d\d[a-z]?"
 _NAMED = rf"{_NAME}(?:\set\sal\.?|(?:\sand|\s&|,)\s{_NAME})*,?\s{_YEAR}(?:,\s{_YEAR})*"
 _NAMES = rf"\((?:e\.g\.,?\s|see\s|reviewed\sin\s)?{_NAMED}(?:;\s{_NAMED})*\)"
+_OTHER = rf"{_NAME}(?:\sand\s{_NAME})?"
+_OTHERS = (
+    rf"\((?:{_OTHER}[;,]\s)*{_NAME}\set\sal\.?(?:[;,]\s{_OTHER}(?:\set\sal\.?)?)*\)"  # their years are lost
+)
 _AT_ONCE = rf"(?<=[^\W\d_]{{3}}){_NUMBERS}"  # behind a word: "in Dulwich[17]", or "rows[17]" of a program
 _POINTER = re.compile(
     r"^As (?:\w+ly )?(?:described|discussed|explained|mentioned|noted|outlined|seen|shown|stated)"
     r" (?:above|below|earlier|before|previously|elsewhere|in (?:the )?(?:previous|preceding|next|last) section), (\w)"
 )
-_NOTHING = r"\s(?:(?:\[\s\]|\(\s\)|[\[\]])(?=\s)|\(\s?\)(?=[.,;]))"
+_EMPTY = r"\(\s?\)(?=[.,;])|\((?:see|cf\.|e\.g\.,?)\s?\)(?=[\s.,;])"
+_NOTHING = rf"\s(?:(?:\[\s\]|\(\s\)|[\[\]])(?=\s)|{_EMPTY})"
 _QUOTED_TWICE = r"(?:\s|^)>(?:\s?>)+(?:\s|(?=[\w-]))"
 _QUOTED = rf"{_QUOTED_TWICE}|(?:\s|^)>(?=[^\W\d])"  # mail whose lines were joined
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
@@ -52,7 +57,12 @@ class Citations:
     @classmethod
     def of(cls, document: str) -> Citations:
         """Return the references of a document."""
-        kinds = [rf"\s{_FIGURES}", rf"\s{_SEE}", rf"(?:\s|(?<=[.,;:!?])){_NUMBERS}(?:\s?{_NUMBERS})*"]
+        kinds = [
+            rf"\s{_FIGURES}",
+            rf"\s{_OTHERS}",
+            rf"\s{_SEE}",
+            rf"(?:\s|(?<=[.,;:!?])){_NUMBERS}(?:\s?{_NUMBERS})*",
+        ]
         names, numbers = (len(re.findall(kind, document)) >= _FEWEST for kind in (_NAMES, _AT_ONCE))
         quoted = len(re.findall(_QUOTED_TWICE, document)) >= _FEWEST
         kinds += [rf"\s{_NAMES}"] * names + [_AT_ONCE] * numbers + [_QUOTED] * quoted + [_NOTHING]
