@@ -68,6 +68,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("empty.txt").write_text("")
     Path("keys").write_text("ann\n")
     Path("bad.jsonl").write_text(json.dumps({"document": TEXT}) + "\n")
+    Path("writes").mkdir()
+    Path("writes/config.json").write_text('{"model_type": "bart"}')
     Path("pairs").mkdir()
     for split in ("train", "dev", "test"):
         Path(f"pairs/{split}.jsonl").write_text(json.dumps({"document": TEXT, "summary": "It met."}) + "\n")
@@ -86,6 +88,22 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("summarize missing.txt", "missing.txt: no such file"),
         ("summarize empty.txt", "empty.txt: the document is empty"),
         ("summarize r.txt --model ./missing", "./missing: no such folder"),
+        ("summarize r.txt --model missing", "missing: no such folder, and the Hugging Face hub"),
+        ("summarize r.txt --model pairs", "pairs: no model here; looked for config.json"),
+        ("summarize r.txt --model writes --adapter pairs", "pairs: no adapter here"),
+        ("summarize r.txt --adapter pairs", "--adapter pairs needs its base model; add --model"),
+        ("summarize r.txt --model writes --mode extract", "was not trained to choose sentences"),
+        ("summarize r.txt --model default --mode abstract", "was not trained to write"),
+        ("summarize r.txt --model http://example.org/v1", "add --allow-remote to allow it"),
+        ("summarize r.txt --model http://", "write an address like"),
+        ("batch r.txt --out out --model pairs", "pairs: no model here"),
+        ("compare r.txt --out out --model pairs", "pairs: no model here"),
+        ("finetune --data pairs --out out --model pairs", "pairs: no model here"),
+        ("tune --data pairs --out out --model pairs", "pairs: no model here"),
+        ("evaluate --data pairs --out out --model pairs", "pairs: no model here"),
+        ("ground --tasks pairs --out out --model pairs", "pairs: no model here"),
+        ("extractor --tasks pairs --out out --model pairs", "pairs: no model here"),
+        ("serve --model pairs", "pairs: no model here"),
         (
             "summarize r.txt --out r.txt",
             "r.txt: is the input itself, so nothing was summarized; name another",
@@ -117,8 +135,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "--set prefx: unknown setting; did you mean 'prefix'",
         ),
         ("finetune --data pairs --model ./missing --out out", "./missing: no such folder"),
-        ("tune --data missing --model pairs --out out", "missing: no such file"),
-        ("evaluate --data pairs --split tset --model pairs --out out", "did you mean 'test'"),
+        ("tune --data missing --model writes --out out", "missing: no such file"),
+        ("evaluate --data pairs --split tset --model writes --out out", "did you mean 'test'"),
         ("finetune --data bad.jsonl --out out", "bad.jsonl: line 1: no column 'summary'"),
         ("tune --data bad.jsonl --model default --out out", "bad.jsonl: line 1: no column 'summary'"),
         ("evaluate --data bad.jsonl --model default --out out", "bad.jsonl: line 1: no column 'summary'"),
@@ -144,6 +162,24 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("evaluate --data pairs --model default --out pairs", "pairs: contains dev.jsonl and 2 more"),
         ("pretrain --corpus pairs --out pairs", "pairs: contains dev.jsonl and 2 more"),
         ("finetune --data pairs --recipe zcodep-mini --out out", "did you mean 'zcodepp-mini'"),
+        ("finetune --data pairs --out out --lr -1", "--lr -1 must be above 0"),
+        ("finetune --data pairs --out out --epochs 0", "--epochs 0 must be above 0"),
+        ("finetune --data pairs --out out --steps 0", "--steps 0: must be at least 1"),
+        ("finetune --data pairs --out out --batch-size 0", "--batch-size 0: must be at least 1"),
+        ("finetune --data pairs --out out --batch-tokens 0", "--batch-tokens 0: must be at least 1"),
+        ("finetune --data pairs --out out --max-source 0", "--max-source 0: must be at least 1"),
+        ("tune --data pairs --model default --out out --validate-every 0", "--validate-every 0: must be"),
+        ("tune --data pairs --model default --out out --lr 0", "--lr 0 must be above 0"),
+        ("tune --data pairs --model default --out out --examples 0", "--examples 0: must be at least 1"),
+        ("pretrain --corpus pairs --out out --block-length 0", "--block-length 0: must be at least 1"),
+        ("evaluate --data pairs --model default --out out --limit 0", "--limit 0: must be at least 1"),
+        ("evaluate --data pairs --model default --out out --beams 0", "--beams 0: must be at least 1"),
+        ("evaluate --data pairs --predictions missing --out out", "missing: no such file; give a file of"),
+        ("tokenizer --data missing --out out", "missing: no such file"),
+        ("tokenizer --data bad.jsonl --out out", "bad.jsonl: line 1: no column 'summary'"),
+        ("data pack missing.txt --out out", "missing.txt: no such file or folder"),
+        ("data pack r.txt --out out --dev-share 2", "--dev-share 2: must be at most 0.5"),
+        ("convert missing --out out", "missing: no such file"),
         ("push missing ann/first --dry-run", "missing: no such folder"),
         ("data check missing", "missing"),
         ("r.txt", "to summarize this file: precis summarize r.txt"),

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any, cast
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
 from precis.generation.model_metadata import DEFAULT, PACKAGES, USE_FILE, ModelUse, load_use
-from precis.generation.model_names import is_endpoint, is_gguf, refuse_missing
+from precis.generation.model_names import is_endpoint, is_gguf, model_in, refuse_missing
 from precis.storage.model_files import (
-    ADAPTER_FOLDER,
     CONFIG,
     SEEDS_FILE,
     adapter_in,
@@ -296,29 +295,12 @@ def _place_of(source: str) -> Path | str:
     if is_gguf(source):
         return path
     if not source.startswith(HUB) and path.is_dir():
-        return _model_in(path, source)
+        return model_in(path, source)
     refuse_missing(source)
     name = hub_name(source)
     assert name is not None
     _check_hub(name)
     return name
-
-
-def _model_in(path: Path, source: str) -> Path:
-    """Return the folder itself or its `model/`; an error says what the folder holds instead."""
-    for folder in (path, path / "model"):
-        if (folder / CONFIG).is_file():
-            return folder
-    if find_adapter(path) is not None:
-        raise UserError(f"{source}: is an adapter, not a model; give the model that it was trained on")
-    if (path / "checkpoints").is_dir():
-        raise UserError(
-            f"{source}: this run is not finished; repeat its `precis finetune` or `precis tune` command "
-            "to resume it"
-        )
-    if any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin")):
-        raise UserError(f"{source}: no config.json next to the weights, so the model's shape is unknown")
-    raise UserError(f"{source}: no model here; looked for config.json and model/config.json")
 
 
 def _check_hub(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -200,14 +201,29 @@ SettingsList = Annotated[
         callback=_refuse_misspelt,
     ),
 ]
+
+
+def above_zero(parameter: typer.CallbackParam, value: float | None) -> float | None:
+    """Return the value if it is above 0, else raise `UserError`."""
+    if value is not None and -math.inf < value <= 0:
+        raise UserError(f"{parameter.opts[0]} {value:g} must be above 0")
+    return value
+
+
 Epochs = Annotated[
-    float | None, typer.Option("--epochs", help="Passes over the training data. Default: the recipe's.")
+    float | None,
+    typer.Option(
+        "--epochs", callback=above_zero, help="Passes over the training data. Default: the recipe's."
+    ),
 ]
-Steps = Annotated[int | None, typer.Option("--steps", help="Number of optimizer steps, instead of epochs.")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", min=1, help="Number of optimizer steps, instead of epochs.")
+]
 PairsInBatch = Annotated[
     int | None,
     typer.Option(
         "--batch-size",
+        min=1,
         help=(
             "Pairs per batch, over all processes. Recipes may accumulate several batches per step "
             "(train.gradient_accumulation)."
@@ -215,22 +231,25 @@ PairsInBatch = Annotated[
     ),
 ]
 TokensInBatch = Annotated[
-    int | None, typer.Option("--batch-tokens", help="Tokens per batch, instead of pairs.")
+    int | None, typer.Option("--batch-tokens", min=1, help="Tokens per batch, instead of pairs.")
 ]
 LearningRate = Annotated[
-    float | None, typer.Option("--lr", help="Peak learning rate. Default: the recipe's.")
+    float | None, typer.Option("--lr", callback=above_zero, help="Peak learning rate. Default: the recipe's.")
 ]
 MaxSource = Annotated[
     int | None,
     typer.Option(
         "--max-source",
+        min=1,
         help="Maximum document length in tokens; longer ones are truncated. Default: the task's, else the recipe's.",
     ),
 ]
 MaxTarget = Annotated[
     int | None,
     typer.Option(
-        "--max-target", help="Maximum summary length in tokens. Default: the task's, else the recipe's."
+        "--max-target",
+        min=1,
+        help="Maximum summary length in tokens. Default: the task's, else the recipe's.",
     ),
 ]
 
@@ -269,7 +288,7 @@ Seeds = Annotated[
 ]
 Trials = Annotated[
     int | None,
-    typer.Option("--trials", help="Number of grid points to train, drawn at random. Default: all."),
+    typer.Option("--trials", min=1, help="Number of grid points to train, drawn at random. Default: all."),
 ]
 _MOVES = "Set it if the run may resume on another machine: a run keeps its original precision."
 Precision = Annotated[
@@ -292,6 +311,7 @@ ValidateEvery = Annotated[
     int | None,
     typer.Option(
         "--validate-every",
+        min=1,
         help="Steps between validations. Default: the recipe's, else one epoch, at most a fifth of the run.",
     ),
 ]
@@ -340,6 +360,7 @@ class PrefixTrainingSettings(TrainingSettings):
         float | None,
         typer.Option(
             "--lr",
+            callback=above_zero,
             help=(
                 "Peak learning rate. Default: 5e-5, for BART-large with prefix.keys=network. For a base of a "
                 "few million parameters use 0.001 to 0.003, or 0.1 to 0.3 with --set prefix.keys=direct."

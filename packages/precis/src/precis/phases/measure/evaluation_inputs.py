@@ -15,7 +15,7 @@ from precis.generation.model_metadata import Mode
 from precis.generation.summary import Long
 from precis.messages import Notify, silent
 from precis.phases.data.run_pairs import PairReader
-from precis_text.bounded_io import meant, stat_or_none
+from precis.phases.output_folders import existing_file
 from precis_text.errors import UserError
 from precis_text.text_files import NotTextError, read_text
 
@@ -140,8 +140,7 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
         UserError: the file cannot be read, its number of rows differs from the number of pairs, or it was made for
             other pairs.
     """
-    if stat_or_none(file) is None:
-        raise UserError(f"{file}: no such file; give a file of predictions{meant(file)}")
+    existing_file(file, "give a file of predictions")
     if file.suffix == ".jsonl":
         if not is_predictions(file):
             return read_texts(file, pairs)

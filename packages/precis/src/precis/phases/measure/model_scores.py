@@ -344,7 +344,7 @@ def _tell_cut(system: str, file: Path, notify: Notify) -> None:
     cut = sum(prediction.tokens_read < prediction.document_tokens for prediction in predictions)
     if cut:
         share = percent(cut, len(predictions))
-        notify(f"{system}: {cut:,} documents ({share}) were truncated (--long truncate)")
+        notify(f"{system}: {counted(cut, 'document')} truncated ({share}; --long truncate)")
 
 
 def make_report(

@@ -303,9 +303,9 @@ def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: 
     generated = min(plan.generated_rows, dev_pairs)
     rouge = f" and ROUGE of greedy summaries on {generated:,} of them" if generated else ""
     first = "" if not select.metric.startswith("rouge") else ", or the lowest loss until that is above chance"
-    every = plan.train.validate_every
+    often = "step" if plan.train.validate_every == 1 else f"{plan.train.validate_every} steps"
     notify(
-        f"validation every {'step' if every == 1 else f'{every} steps'}: loss on all {dev_pairs:,} dev pairs{rouge}; "
+        f"validation every {often}: loss on {counted(dev_pairs, 'dev pair')}{rouge}; "
         f"the model with the {direction} {select.metric} is kept{first}"
     )
 
@@ -330,8 +330,8 @@ def advise_on_size(
         )
 
 
-def _are(count: int, what: str) -> str:
-    return f"{counted(count, what)} {'is' if count == 1 else 'are'}"
+def _are(count: int, what: str, of: str = "") -> str:
+    return f"{counted(count, what)}{of} {'is' if count == 1 else 'are'}"
 
 
 def advise_on_rate(plan: RunPlan, notify: Notify) -> None:
@@ -352,13 +352,12 @@ def advise_on_validation(*, dev_pairs: int, shared: int, notify: Notify, name: s
     """
     of, where = (f" of {name}", "in its dev file") if name else ("", "with --dev")
     if shared:
-        which = "all" if shared == dev_pairs else f"{shared:,} of the"
         notify(
-            f"warning: {which} {dev_pairs:,} validation documents{of} are training documents too, so their scores "
-            f"reward memorizing; give other pairs {where}, or omit it to hold some out"
+            f"warning: training documents are among the validation documents{of} ({shared:,} of {dev_pairs:,}), so "
+            f"their scores reward memorizing; give other pairs {where}, or omit it to hold some out"
         )
     if dev_pairs < FEW_DEV_PAIRS:
         notify(
-            f"warning: {dev_pairs} validation pairs{of} are too few to choose the best model; give "
+            f"warning: {_are(dev_pairs, 'validation pair', of)} too few to choose the best model; give "
             f"{FEW_DEV_PAIRS} or more {where}, 200 if possible"
         )
