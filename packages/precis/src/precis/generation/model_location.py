@@ -26,6 +26,7 @@ from precis.data.rows.hub import hub_name
 from precis.generation.model_metadata import DEFAULT, PACKAGES, USE_FILE, ModelUse, load_use
 from precis.generation.model_names import is_endpoint, is_gguf, model_in, refuse_missing
 from precis.storage.model_files import (
+    ADAPTER_FOLDER,
     CONFIG,
     SEEDS_FILE,
     adapter_in,
