@@ -140,3 +140,19 @@ def test_a_signal_while_ray_starts_leaves_no_process_behind(
     while (left := _of_session(command.pid)) and time.monotonic() < until:
         time.sleep(0.2)
     assert not left
+
+
+def test_workers_share_the_processor_with_other_work_as_equals(folder: Path) -> None:
+    command = _start(folder)
+    try:
+        end = time.monotonic() + _LONGEST
+        while not (workers := _workers(command.pid)):
+            assert time.monotonic() < end
+            assert command.poll() is None
+            time.sleep(0.2)
+        assert {os.getpriority(os.PRIO_PROCESS, each) for each in workers} == {
+            os.getpriority(os.PRIO_PROCESS, 0)
+        }
+    finally:
+        command.send_signal(signal.SIGTERM)
+        command.communicate(timeout=_LONGEST)

@@ -1,9 +1,10 @@
 """The page in a real Chromium, before a service of a tiny model or of invented summaries."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -87,3 +88,58 @@ def invented() -> SimpleNamespace:
     return SimpleNamespace(
         make=make, counter=ByWords, name="invented", modes=("extract", "abstract"), languages=()
     )
+
+
+CONTRAST = """() => {
+  const parse = c => { const n = c.match(/[\\d.]+/g).map(Number); return n.length > 3 ? n : [...n, 1] };
+  const light = c => { const [r, g, b] = c.map(v => {
+      v /= 255; return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4 });
+    return .2126 * r + .7152 * g + .0722 * b };
+  const ground = e => { for (; e; e = e.parentElement) {
+      const c = parse(getComputedStyle(e).backgroundColor); if (c[3]) return c }
+    return [255, 255, 255, 1] };
+  const opacity = e => e ? Number(getComputedStyle(e).opacity) * opacity(e.parentElement) : 1;
+  const found = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+    if (!own || !e.getClientRects().length || e.closest('.skip, .sr')) continue;
+    if (e.closest(':disabled, [aria-disabled=true]')) continue;  // which needs no contrast
+    const below = ground(e), clear = opacity(e);
+    const mixed = parse(getComputedStyle(e).color).map((v, n) => clear * v + (1 - clear) * below[n]);
+    const [a, b] = [mixed, below].map(c => light(c.slice(0, 3))).sort((x, y) => y - x);
+    found.push([(a + .05) / (b + .05), e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 30)]);
+  }
+  return found;
+}"""
+
+CONTROLS = """() => {
+  const all = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
+  const seen = [...document.querySelectorAll(all)].filter(e => e.checkVisibility() && !e.disabled);
+  seen.forEach((e, n) => e.dataset.control = n);
+  return seen.map(e => e.outerHTML.slice(0, 60));
+}"""
+FOCUSED = """() => {
+  const own = document.activeElement, shown = own.labels?.length && own.offsetWidth <= 1 ? own.labels[0] : own;
+  const style = getComputedStyle(shown);
+  return [own.dataset.control, style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2];
+}"""
+
+
+@pytest.fixture(scope="session")
+def tabbed() -> Callable[[Any], tuple[list[str], list[str]]]:
+    """Press Tab through a page; what it never reached, and what it reached without a visible focus."""
+
+    def walk(page: Any) -> tuple[list[str], list[str]]:
+        controls = page.evaluate(CONTROLS)
+        assert len(controls) > 5
+        page.evaluate("document.activeElement.blur()")
+        found: dict[int, bool] = {}
+        for _ in range(2 * len(controls)):
+            page.keyboard.press("Tab")
+            number, is_seen = page.evaluate(FOCUSED)
+            if number is not None:
+                found[int(number)] = is_seen
+        missed = [controls[number] for number in range(len(controls)) if number not in found]
+        return missed, [controls[number] for number, is_seen in found.items() if not is_seen]
+
+    return walk

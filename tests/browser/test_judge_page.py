@@ -11,6 +11,7 @@ import pytest
 from precis_judge.judging_study import JudgingStudy
 from precis_judge.report_page import publish
 from precis_judge.system_summaries import JudgedDocument
+from tests.browser.conftest import CONTRAST
 from tests.judge.studies import INJECTED, invented, judge_all, lines, study_in
 
 pytestmark = pytest.mark.browser
@@ -100,6 +101,20 @@ def test_twenty_pages_by_keyboard_alone_with_a_reload_in_the_middle(chromium, se
         {"grammaticality": "It reads better, b p 1 2 3."}
     ]
     assert page.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_control_is_reached_by_tab_and_every_text_is_legible(
+    chromium, served, tabbed, tmp_path: Path, scheme: str
+) -> None:
+    study = study_in(tmp_path / "study", documents=2, judges=("Ann",), repeats=0, gold=0)
+    page = opened(chromium, served(study)["Ann"], color_scheme=scheme)
+    page.keyboard.press("1")
+    page.keyboard.press("p")
+    assert tabbed(page) == ([], [])
+    ratios = page.evaluate(CONTRAST)
+    assert len(ratios) > 20
+    assert [found for found in ratios if found[0] < 4.5] == []
 
 
 def test_twenty_pages_by_mouse(chromium, served, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from precis.server.client_keys import Keys
 from precis.server.limits import Limits
+from tests.browser.conftest import CONTRAST
 from tests.document_files import lines_of, pdf, word
 from tests.server_of_tests import ByWords, Running, run
 
@@ -224,6 +225,18 @@ def test_the_keyboard_does_all_of_it(page, service) -> None:
     assert page.evaluate("document.activeElement.tagName + document.activeElement.className") == "MARKon"
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.className") == "sentence"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_control_is_reached_by_tab_and_shows_its_focus(page, service, tabbed, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    opened(page, service)
+    assert tabbed(page) == ([], [])
+    page.check("#compare")
+    summarize(page)
+    until(page, "document.querySelector('#try').hidden")  # soon after there is a text
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert tabbed(page) == ([], [])
 
 
 def test_the_slider_sets_the_length(page, service) -> None:
@@ -447,25 +460,6 @@ def test_a_server_that_goes_away_costs_no_text(page, service) -> None:
     assert "does not respond" in page.locator("#problem").inner_text()
     assert page.input_value("#text") == TEXT
     assert page.is_enabled("#go")
-
-
-CONTRAST = """() => {
-  const parse = c => { const n = c.match(/[\\d.]+/g).map(Number); return n.length > 3 ? n : [...n, 1] };
-  const light = c => { const [r, g, b] = c.map(v => {
-      v /= 255; return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4 });
-    return .2126 * r + .7152 * g + .0722 * b };
-  const ground = e => { for (; e; e = e.parentElement) {
-      const c = parse(getComputedStyle(e).backgroundColor); if (c[3]) return c }
-    return [255, 255, 255, 1] };
-  const found = [];
-  for (const e of document.querySelectorAll('body *')) {
-    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
-    if (!own || !e.getClientRects().length || e.closest('.skip, .sr')) continue;
-    const [a, b] = [parse(getComputedStyle(e).color), ground(e)].map(c => light(c.slice(0, 3))).sort((x, y) => y - x);
-    found.push([(a + .05) / (b + .05), e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 30)]);
-  }
-  return found;
-}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

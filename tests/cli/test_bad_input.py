@@ -142,8 +142,8 @@ def test_an_unknown_task_names_the_nearest(command: str, precis: Precis, tmp_pat
     [
         (["--select", "foo"], "unknown metric 'foo'"),
         (["--set", "generated_rows=0"], "generated_rows=0 disables them"),
-        (["--batch-size", 0], "batch_size=0 is too small"),
-        (["--batch-tokens", 0], "batch_tokens=0 is too small"),
+        (["--batch-size", 0], "--batch-size 0: must be at least 1"),
+        (["--batch-tokens", 0], "--batch-tokens 0: must be at least 1"),
     ],
 )
 def test_settings_that_cannot_train_leave_no_folder(
@@ -325,6 +325,7 @@ def test_a_device_that_is_not_there(device: str, finished: Path, precis: Precis,
 def test_documents_are_looked_at_before_a_model_is_loaded(precis: Precis, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xff")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "config.json").write_text("{")
     assert "a.txt" in precis("summarize", tmp_path / "a.txt", "--model", tmp_path / "empty").error
 
 

@@ -68,6 +68,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("empty.txt").write_text("")
     Path("keys").write_text("ann\n")
     Path("bad.jsonl").write_text(json.dumps({"document": TEXT}) + "\n")
+    Path("writes").mkdir()
+    Path("writes/config.json").write_text('{"model_type": "bart"}')
     Path("pairs").mkdir()
     for split in ("train", "dev", "test"):
         Path(f"pairs/{split}.jsonl").write_text(json.dumps({"document": TEXT, "summary": "It met."}) + "\n")
@@ -86,6 +88,22 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("summarize missing.txt", "missing.txt: no such file"),
         ("summarize empty.txt", "empty.txt: the document is empty"),
         ("summarize r.txt --model ./missing", "./missing: no such folder"),
+        ("summarize r.txt --model missing", "missing: no such folder, and the Hugging Face hub"),
+        ("summarize r.txt --model pairs", "pairs: no model here; looked for config.json"),
+        ("summarize r.txt --model writes --adapter pairs", "pairs: no adapter here"),
+        ("summarize r.txt --adapter pairs", "--adapter pairs needs its base model; add --model"),
+        ("summarize r.txt --model writes --mode extract", "was not trained to choose sentences"),
+        ("summarize r.txt --model default --mode abstract", "was not trained to write"),
+        ("summarize r.txt --model http://example.org/v1", "add --allow-remote to allow it"),
+        ("summarize r.txt --model http://", "write an address like"),
+        ("batch r.txt --out out --model pairs", "pairs: no model here"),
+        ("compare r.txt --out out --model pairs", "pairs: no model here"),
+        ("finetune --data pairs --out out --model pairs", "pairs: no model here"),
+        ("tune --data pairs --out out --model pairs", "pairs: no model here"),
+        ("evaluate --data pairs --out out --model pairs", "pairs: no model here"),
+        ("ground --tasks pairs --out out --model pairs", "pairs: no model here"),
+        ("extractor --tasks pairs --out out --model pairs", "pairs: no model here"),
+        ("serve --model pairs", "pairs: no model here"),
         (
             "summarize r.txt --out r.txt",
             "r.txt: is the input itself, so nothing was summarized; name another",
@@ -104,9 +122,21 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("serve --max-tokens 2000 --queue-tokens 1000", "--queue-tokens"),
         ("finetune --data pairs --curve many --out out", "--curve many: give numbers of pairs"),
         ("finetune --data missing --out out", "missing: no such file"),
+        (
+            "finetune --data pairs --out out --set train.learnig_rate=1",
+            "--set train.learnig_rate: unknown setting of train; did you mean 'learning_rate'",
+        ),
+        (
+            "pretrain --plan --set blok_length=64",
+            "--set blok_length: unknown setting; did you mean 'block_length'",
+        ),
+        (
+            "tune --data pairs --model pairs --out out --set prefx.length=2",
+            "--set prefx: unknown setting; did you mean 'prefix'",
+        ),
         ("finetune --data pairs --model ./missing --out out", "./missing: no such folder"),
-        ("tune --data missing --model pairs --out out", "missing: no such file"),
-        ("evaluate --data pairs --split tset --model pairs --out out", "did you mean 'test'"),
+        ("tune --data missing --model writes --out out", "missing: no such file"),
+        ("evaluate --data pairs --split tset --model writes --out out", "did you mean 'test'"),
         ("finetune --data bad.jsonl --out out", "bad.jsonl: line 1: no column 'summary'"),
         ("tune --data bad.jsonl --model default --out out", "bad.jsonl: line 1: no column 'summary'"),
         ("evaluate --data bad.jsonl --model default --out out", "bad.jsonl: line 1: no column 'summary'"),
@@ -132,6 +162,24 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("evaluate --data pairs --model default --out pairs", "pairs: contains dev.jsonl and 2 more"),
         ("pretrain --corpus pairs --out pairs", "pairs: contains dev.jsonl and 2 more"),
         ("finetune --data pairs --recipe zcodep-mini --out out", "did you mean 'zcodepp-mini'"),
+        ("finetune --data pairs --out out --lr -1", "--lr -1 must be above 0"),
+        ("finetune --data pairs --out out --epochs 0", "--epochs 0 must be above 0"),
+        ("finetune --data pairs --out out --steps 0", "--steps 0: must be at least 1"),
+        ("finetune --data pairs --out out --batch-size 0", "--batch-size 0: must be at least 1"),
+        ("finetune --data pairs --out out --batch-tokens 0", "--batch-tokens 0: must be at least 1"),
+        ("finetune --data pairs --out out --max-source 0", "--max-source 0: must be at least 1"),
+        ("tune --data pairs --model default --out out --validate-every 0", "--validate-every 0: must be"),
+        ("tune --data pairs --model default --out out --lr 0", "--lr 0 must be above 0"),
+        ("tune --data pairs --model default --out out --examples 0", "--examples 0: must be at least 1"),
+        ("pretrain --corpus pairs --out out --block-length 0", "--block-length 0: must be at least 1"),
+        ("evaluate --data pairs --model default --out out --limit 0", "--limit 0: must be at least 1"),
+        ("evaluate --data pairs --model default --out out --beams 0", "--beams 0: must be at least 1"),
+        ("evaluate --data pairs --predictions missing --out out", "missing: no such file; give a file of"),
+        ("tokenizer --data missing --out out", "missing: no such file"),
+        ("tokenizer --data bad.jsonl --out out", "bad.jsonl: line 1: no column 'summary'"),
+        ("data pack missing.txt --out out", "missing.txt: no such file or folder"),
+        ("data pack r.txt --out out --dev-share 2", "--dev-share 2: must be at most 0.5"),
+        ("convert missing --out out", "missing: no such file"),
         ("push missing ann/first --dry-run", "missing: no such folder"),
         ("data check missing", "missing"),
         ("r.txt", "to summarize this file: precis summarize r.txt"),
@@ -203,3 +251,35 @@ def test_a_setting_of_a_group_is_found_by_its_last_name(
     assert main([*words, "--set", "learning_rate=1e-3"]) == 2
     err = capsys.readouterr().err
     assert "--set learning_rate: unknown setting; did you mean 'train.learning_rate'?" in err
+
+
+def names_in(values: object) -> Iterator[str]:
+    if isinstance(values, dict):
+        for name, value in values.items():
+            yield name
+            yield from names_in(value)
+
+
+def test_the_early_check_knows_the_settings_of_every_recipe_and_method() -> None:
+    from precis.cli.framework.options import RECIPE_NAMES, setting_names
+    from precis.recipes.catalogue import PRETRAINING, recipe
+    from precis.recipes.prefix_recipes import resolve_prefix
+    from precis.recipes.pretraining_runs import pretraining_run
+    from precis.recipes.scorer_recipe import ExtractPlan
+    from precis.recipes.writer_recipe import resolve_low_rank
+    from precis.tuning import METHODS
+
+    low_rank, run = resolve_low_rank(None, changes={}, assignments=(), select=None)
+    plans = [
+        *(recipe(name) for name in RECIPE_NAMES),
+        *(pretraining_run(name) for name in PRETRAINING),
+        *(
+            resolve_prefix(None, method, settings)
+            for method in METHODS
+            for settings in ((), ["prefix.keys=direct"])
+        ),
+        *(low_rank, run, ExtractPlan()),
+    ]
+    found = {name for plan in plans for name in names_in(plan.to_dict())} | {"lora"}
+    assert len(found) > 80
+    assert found - setting_names() - {"type"} == set()

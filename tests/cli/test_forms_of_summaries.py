@@ -78,3 +78,18 @@ def test_topics_have_the_time_of_their_sentence(tmp_path: Path, capsys) -> None:
 def test_notes_of_a_text_file_are_shown(talk, tmp_path: Path, capsys) -> None:
     assert main(["summarize", str(talk), "--words", "20", "--out", str(tmp_path / "out.txt")]) == 0
     assert "tokens" in capsys.readouterr().err
+
+
+def test_a_question_is_answered_by_a_row_of_a_table(tmp_path: Path, capsys) -> None:
+    rows = [
+        "boat,owner,berth",
+        "Wave,Ann Lund,7",
+        "Gull,Bob Hart,9",
+        "Heron,Cleo Marsh,11",
+        "Pike,Dan Frost,3",
+    ]
+    (tmp_path / "boats.csv").write_text("\n".join(rows) + "\n")
+    assert main(["summarize", str(tmp_path / "boats.csv"), "--about", "Who is the owner of the Heron?"]) == 0
+    out, error = capsys.readouterr()
+    assert out.strip() == "boat: Heron | owner: Cleo Marsh | berth: 11"
+    assert "boats.csv: read as one table, for --about; " in error

@@ -68,7 +68,7 @@ def test_without_a_recipe_few_pairs_take_the_small_one_and_a_run_keeps_the_one_i
     first = precis("finetune", "--data", pairs, "--out", out, *once(*shape, *SHORT))
     assert first.code == 0, first.err
     assert "no --recipe and no --model: a new model by --recipe zcodepp-few, for 40 pairs" in first.err
-    assert "warmup_steps=200 is not below the 2 steps" in first.err
+    assert "warmup_steps=200 is not below steps=2" in first.err
     older = tmp_path / "older"  # when the default was another
     assert precis("finetune", "--data", pairs, "--out", older, *once(*SMALL_RUN, *SHORT)).code == 0
     again = precis("finetune", "--data", pairs, "--out", older, *once(*shape, *SHORT))
@@ -100,7 +100,7 @@ def test_validation_on_training_rows_is_said_before_training_starts(
     outcome = precis("finetune", "--data", pairs / "train.jsonl", *options)
     assert outcome.code == 0
     before = outcome.err.partition("training 65,280")[0]
-    assert "warning: all 40 validation documents are training documents too" in before
+    assert "warning: training documents are among the validation documents (40 of 40), so" in before
 
 
 def test_a_signal_while_the_model_is_written_waits_for_it_and_ends_as_elsewhere(

@@ -34,6 +34,24 @@ def test_the_default_model_is_ranked_and_reads_whole_documents() -> None:
     assert summary.tokens_read == summary.document_tokens > 10_000
 
 
+def test_a_long_document_pauses_so_that_others_come_in_between_and_nothing_changes() -> None:
+    extractor = open_extractor("default")
+    long = " ".join(
+        f"The council met in room {number}. It voted on bridge {number % 70}." for number in range(4000)
+    )
+    (expected,) = extractor.summarize([long], words=20)
+    inside: list[str] = []
+
+    def let_in(done: int, known: int, written: int) -> None:
+        if done < known:
+            (short,) = extractor.summarize([TEXTS[0]], sentences=1)
+            inside.append(short.text)
+
+    assert extractor.summarize([long], words=20, on_progress=let_in) == [expected]
+    assert len(inside) >= 4
+    assert {*inside} == {extractor.summarize([TEXTS[0]], sentences=1)[0].text}
+
+
 def test_tokens_are_those_of_transformers() -> None:
     extractor = open_extractor("default")
     theirs = unit_tokenizer(load_tokenizer(default_model()))

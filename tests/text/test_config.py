@@ -1,7 +1,9 @@
 """Settings survive JSON, and a typing error never becomes a silent default."""
 
 import json
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +56,10 @@ def test_lists_of_lists_come_back_as_tuples():
 
     shape = Shape(changes=(("dropout", 0.0), ("rows", 2)))
     assert Shape.from_dict(json.loads(json.dumps(shape.to_dict()))) == shape
+
+
+def test_a_question_ends_its_message_wherever_names_are_suggested() -> None:
+    """`nearest` and `meant` end in a question mark, which no semicolon may follow."""
+    calls = re.compile(r"\{(?:nearest|meant|_meant)\([^{}]*\)\};")
+    sources = Path(__file__).parents[2].glob("packages/*/src/**/*.py")
+    assert {path.name: found for path in sources if (found := calls.findall(path.read_text("utf-8")))} == {}

@@ -228,7 +228,17 @@ def test_a_base_without_the_attention_interface_is_one_line(
 
 
 def test_an_adapter_needs_a_model_to_go_on(precis: Precis, pairs: Path, tmp_path: Path) -> None:
-    options = ["--adapter", "a", "--data", pairs, "--predictions", "p.txt", "--out", tmp_path]
+    (tmp_path / "p.txt").write_text("Ann sings.\n")
+    options = [
+        "--adapter",
+        "a",
+        "--data",
+        pairs,
+        "--predictions",
+        tmp_path / "p.txt",
+        "--out",
+        tmp_path / "out",
+    ]
     assert "needs its base model" in precis("evaluate", *options).error
 
 

@@ -60,10 +60,18 @@ def test_validation_on_training_documents_or_on_a_handful_is_named() -> None:
     advise_on_validation(dev_pairs=200, shared=12, notify=told.append)
     advise_on_validation(dev_pairs=6, shared=6, notify=told.append, name="samsum")
     assert [line.partition(";")[0] for line in told] == [
-        "warning: 12 of the 200 validation documents are training documents too, so their scores reward "
+        "warning: training documents are among the validation documents (12 of 200), so their scores reward "
         "memorizing",
-        "warning: all 6 validation documents of samsum are training documents too, so their scores reward "
+        "warning: training documents are among the validation documents of samsum (6 of 6), so their scores reward "
         "memorizing",
         "warning: 6 validation pairs of samsum are too few to choose the best model",
     ]
-    assert all("--dev" in line for line in told)
+    assert ["--dev" in line for line in told] == [True, False, False]
+
+
+@pytest.mark.parametrize(("name", "where"), [("", "with --dev"), ("samsum", "in its dev file")])
+def test_advice_on_validation_names_an_option_of_its_command(name: str, where: str) -> None:
+    told: list[str] = []
+    advise_on_validation(dev_pairs=6, shared=2, notify=told.append, name=name)
+    assert told[0].endswith(f"reward memorizing; give other pairs {where}, or omit it to hold some out")
+    assert told[1].endswith(f"too few to choose the best model; give 20 or more {where}, 200 if possible")

@@ -77,6 +77,63 @@ def test_a_table_is_one_document_when_asked(tmp_path: Path) -> None:
     assert found.text == "place | cost\nmill | 12,5"
 
 
+BOATS = "boat,berth,fee\nWave,7,120\nGull,9,85\n"
+POSTS = "title,body\nMill,The mill is shut until a new wheel has come from the town.\nLock,\n"
+
+
+def test_a_table_without_texts_is_one_document_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(BOATS)
+    (tmp_path / "b.tsv").write_text(BOATS.replace(",", "\t"))
+    told: list[str] = []
+    for name in ("a.csv", "b.tsv"):
+        assert not holds_many(str(tmp_path / name))
+        (found,) = read_documents([str(tmp_path / name)], notify=told.append)
+        assert found.text == "boat | berth | fee\nWave | 7 | 120\nGull | 9 | 85"
+    assert told[0].startswith(f"{tmp_path / 'a.csv'}: read as one table, as no column holds sentences; ")
+    assert told[0].endswith("--document-column NAME reads each row as a document")
+
+
+def test_a_question_is_asked_of_a_table_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(POSTS)
+    told: list[str] = []
+    (found,) = read_documents([str(tmp_path / "a.csv")], Reading(about=True), notify=told.append)
+    assert found.text.startswith("title | body\nMill | The mill")
+    assert told[0].startswith(f"{tmp_path / 'a.csv'}: read as one table, for --about; ")
+    named = Reading(about=True, column="body", keep_going=True)
+    first, second = read_documents([str(tmp_path / "a.csv")], named, notify=told.append)
+    assert (first.text[:8], bool(second.problem), len(told)) == ("The mill", True, 1)
+
+
+def test_a_question_is_asked_of_each_document_of_a_file_of_documents(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(POSTS.replace("body", "document").replace("Lock,", "Lock,It is open."))
+    told: list[str] = []
+    found = list(read_documents([str(tmp_path / "a.csv")], Reading(about=True), notify=told.append))
+    assert [document.text[:10] for document in found] == ["The mill i", "It is open"]
+    assert told == [
+        f"{tmp_path / 'a.csv'}: each row is read as a document (column 'document'); --whole-tables reads one table"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (POSTS, "no column 'document'"),  # perhaps the wrong name
+        ("document,fee\nMill,3\n", ""),
+        ("boat,berth\n", "is empty, it contains no rows"),
+        ("boat,boat\nWave,7\n", "names column 'boat' twice"),
+        ('boat,berth\n"Wave,7\n', "never closed"),
+    ],
+)
+def test_other_tables_keep_a_document_for_each_row(tmp_path: Path, content: str, why: str) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    assert holds_many(str(tmp_path / "a.csv"))
+    if why:
+        with pytest.raises(UserError, match=why):
+            list(read_documents([str(tmp_path / "a.csv")]))
+    else:
+        assert [document.text for document in read_documents([str(tmp_path / "a.csv")])] == ["Mill"]
+
+
 def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no document in this folder"):
         list(read_documents([str(tmp_path)]))

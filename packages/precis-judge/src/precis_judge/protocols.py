@@ -89,7 +89,7 @@ def protocol(name: str) -> Protocol:
     if not name.endswith(".toml"):
         known = _shipped()
         if name not in known:
-            raise UserError(f"unknown protocol {name!r}{nearest(name, known)}; or name a .toml file")
+            raise UserError(f"no such .toml file, and unknown protocol {name!r}{nearest(name, known)}")
         return protocol_of(known[name], name)
     path = Path(name)
     try:

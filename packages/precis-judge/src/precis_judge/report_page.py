@@ -10,7 +10,7 @@ from pathlib import Path
 from precis.storage.atomic import write_file
 from precis.table import Table
 from precis_judge.judging_study import open_study
-from precis_judge.report_tables import agreement_table, anchor, judge_table, pair_table, system_table, tables
+from precis_judge.report_tables import anchor, tables
 from precis_judge.study_report import CriterionResult, JudgingReport, figure, make_report, percent
 from precis_judge.verdict_statistics import Estimate, PairResult
 from precis_text.errors import UserError, install_line
@@ -60,14 +60,14 @@ def _parts(report: JudgingReport) -> Iterator[str]:
         items = "".join(f"<li>{escape(one)}</li>" for one in report.remarks)
         yield f'<section class="warn"><h2>Before you use the figures</h2><ul>{items}</ul></section>'
     for one in report.criteria:
-        yield from _criterion(one)
-    for table in (pair_table(report), system_table(report), agreement_table(report), judge_table(report)):
+        yield from _criterion(one, agreement=not report.is_of_one)
+    for table in tables(report):
         yield f"<section><h2>{table.title}</h2>{_table(table)}<p class='soft'>{escape(table.caption)}</p></section>"
     yield from _reasons(report)
     yield "</main></body></html>"
 
 
-def _criterion(one: CriterionResult) -> Iterator[str]:
+def _criterion(one: CriterionResult, *, agreement: bool) -> Iterator[str]:
     yield f'<section id="{anchor(one)}"><h2>{escape(one.name)}</h2><p class="soft">{escape(one.question)}</p>'
     yield "<h3>Verdicts</h3>"
     yield (
@@ -89,7 +89,9 @@ def _criterion(one: CriterionResult) -> Iterator[str]:
         reach = max([1.0, *ends]) * 1.1
         yield _svg("Strengths with intervals", len(rows) + 1, _intervals(rows, (-reach, reach), 0.0))
     note = f" ({escape(one.alpha.note)})" if one.alpha.note else ""
-    yield f'<p class="soft">Agreement of judges (Krippendorff\'s alpha): {figure(one.alpha)}{note}</p></section>'
+    if agreement:
+        yield f'<p class="soft">Agreement of judges (Krippendorff\'s alpha): {figure(one.alpha)}{note}</p>'
+    yield "</section>"
 
 
 def _name(pair: PairResult) -> str:

@@ -14,7 +14,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from itertools import accumulate
 
@@ -30,6 +30,7 @@ from precis_text.units import TextUnit
 from precis_text.words import length_in_words
 
 Table = dict[str, Floats]
+Pause = Callable[[], None]
 
 _CUES = {
     name: re.compile(pattern.replace("\n", ""), re.IGNORECASE)
@@ -59,12 +60,22 @@ ASKED = ("log_asked", "asked_share")
 """The names of the columns that `with_length` appends."""
 
 
-def ranking_features(units: Sequence[TextUnit]) -> NDArray[np.float32]:
-    """Return the (units, features) features of a document; the columns are `FEATURES`."""
+def no_pause() -> None:
+    """Do nothing between two parts of the work."""
+
+
+def ranking_features(units: Sequence[TextUnit], pause: Pause = no_pause) -> NDArray[np.float32]:
+    """Return the (units, features) features of a document; the columns are `FEATURES`.
+
+    `pause` is called between parts of the work.
+    """
     if not units:
         return np.zeros((0, len(FEATURES)), dtype=np.float32)
     sizes = np.array([length_in_words(unit.text) for unit in units], dtype=np.float64)
-    found = _place(units) | _document(units, sizes) | _form(units, sizes) | _words(units)
+    pause()
+    found = _place(units) | _document(units, sizes) | _form(units, sizes)
+    pause()
+    found |= _words(units, pause)
     found |= {
         f"cue_{name}": _floats(cue.search(unit.text) is not None for unit in units)
         for name, cue in _CUES.items()
@@ -149,13 +160,13 @@ def _form(units: Sequence[TextUnit], sizes: Floats) -> Table:
     }
 
 
-def _words(units: Sequence[TextUnit]) -> Table:
+def _words(units: Sequence[TextUnit], pause: Pause) -> Table:
     """Compare each unit's content words with those of the document, the title and its heading."""
     words = content_words(units)
-    windows = [
-        _compared(words[start : start + WINDOW], units[start : start + WINDOW])
-        for start in range(0, len(units), WINDOW)
-    ]
+    windows = []
+    for start in range(0, len(units), WINDOW):
+        pause()
+        windows.append(_compared(words[start : start + WINDOW], units[start : start + WINDOW]))
     found = {name: np.concatenate([window[name] for window in windows]) for name in windows[0]}
     title = set(words[0]) if units[0].heading else set[str]()
     place = accumulate(enumerate(units), lambda last, each: each[0] if each[1].heading else last, initial=-1)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError, first_line
 from precis_text.length import Cap, Sentences, Tokens, Words
-from precis_text.ranking_features import ASKED, FEATURES, ranking_features, with_length
+from precis_text.ranking_features import ASKED, FEATURES, Pause, no_pause, ranking_features, with_length
 from precis_text.selection import expected_words
 from precis_text.units import TextUnit
 
@@ -126,13 +126,18 @@ class UnitRanker:
             raise UserError(f"{folder / RANKER_FILE}: invalid ranker: {first_line(error)}") from error
         return cls(worth, words, sharpness)
 
-    def scores(self, units: Sequence[TextUnit], cap: Cap | None) -> tuple[list[float], float]:
+    def scores(
+        self, units: Sequence[TextUnit], cap: Cap | None, pause: Pause = no_pause
+    ) -> tuple[list[float], float]:
         """Return the score of each unit, 0 to 1, and the expected words of a summary without a cap.
+
+        `pause` is called between parts of the work.
 
         The best unit has a score of 1, and each other one exp(-sharpness x the difference of their worths).
         """
-        features = ranking_features(units)
+        features = ranking_features(units, pause)
         expected = self._expected(features)
+        pause()
         worth = self.worth(with_length(features, expected if cap is None else _in_words(cap)))
         scores = np.exp(self.sharpness * (worth - worth.max(initial=-math.inf)))
         return scores.tolist(), expected

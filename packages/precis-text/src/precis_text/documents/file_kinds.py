@@ -37,34 +37,20 @@ PDF = DocumentFormat(
     name="a PDF", endings=(".pdf",), module="pdf", most=128 * MIB, seconds=20, needs=("pypdfium2",)
 )
 WORD = DocumentFormat(
-    name="a Word document",
-    endings=(".docx", ".docm", ".dotx", ".dotm"),
-    module="word_file",
-    most=128 * MIB,
+    name="a Word document", endings=(".docx", ".docm", ".dotx", ".dotm"), module="word_file", most=128 * MIB,
     seconds=20,
-)
+)  # fmt: skip
 OPEN_DOCUMENT = DocumentFormat(
-    name="an OpenDocument file",
-    endings=(".odt", ".ott", ".fodt", ".odp"),
-    module="open_document",
-    most=128 * MIB,
+    name="an OpenDocument file", endings=(".odt", ".ott", ".fodt", ".odp"), module="open_document", most=128 * MIB,
     seconds=20,
-)
+)  # fmt: skip
 PRESENTATION = DocumentFormat(
-    name="a presentation",
-    endings=(".pptx", ".pptm", ".ppsx"),
-    module="presentation",
-    most=128 * MIB,
-    seconds=20,
-)
+    name="a presentation", endings=(".pptx", ".pptm", ".ppsx"), module="presentation", most=128 * MIB, seconds=20,
+)  # fmt: skip
 SPREADSHEET = DocumentFormat(
-    name="a spreadsheet",
-    endings=(".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"),
-    module="spreadsheet",
-    most=64 * MIB,
-    seconds=10,
-    needs=("python_calamine",),
-)
+    name="a spreadsheet", endings=(".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"), module="spreadsheet", most=64 * MIB,
+    seconds=10, needs=("python_calamine",),
+)  # fmt: skip
 TABLE = DocumentFormat(
     name="a table", endings=(".csv", ".tsv"), module="delimited_table", most=64 * MIB, seconds=2, has_rows=True,
 )  # fmt: skip

@@ -116,6 +116,7 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
     if batch.address is not None:
         _refuse_unreachable(batch.address)
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # errors that a user can fix raise an exception
+    os.environ.setdefault("RAY_worker_niceness", "0")  # with Ray's 15, workers wait for all other work
     import ray
     import ray.data
 

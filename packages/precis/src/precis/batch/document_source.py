@@ -107,8 +107,8 @@ class DocumentSource(Datasource):
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
     ) -> list[ReadTask]:
         """Return one task per row file, and one per `_FILES` other files."""
-        rows = [[file] for file in self._files if holds_many(file)]
-        others = [file for file in self._files if not holds_many(file)]
+        rows = [[file] for file in self._files if holds_many(file, self._how)]
+        others = [file for file in self._files if not holds_many(file, self._how)]
         groups = rows + [others[start : start + _FILES] for start in range(0, len(others), _FILES)]
         unknown = BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None)
         return [ReadTask(partial(_blocks, group, self._how), unknown, SCHEMA) for group in groups]

@@ -83,15 +83,9 @@ class BertScore:
     def signature(self) -> str:
         """All settings needed to reproduce the figures, in sacrebleu's `key:value|...` form."""
         fields = {
-            "model": self._name,
-            "layer": self._layer,
-            "idf": "no",
-            "rescaled": "no",
-            "limit": self._limit,
-            "refs": "max",
-            "transformers": version("transformers"),
-            "precis": __version__,
-        }
+            "model": self._name, "layer": self._layer, "idf": "no", "rescaled": "no", "limit": self._limit,
+            "refs": "max", "transformers": version("transformers"), "precis": __version__,
+        }  # fmt: skip
         return "|".join(["bertscore", *(f"{key}:{value}" for key, value in fields.items())])
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:

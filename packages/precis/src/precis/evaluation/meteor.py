@@ -95,16 +95,9 @@ class Meteor(Settings):
         if self.synonyms == "wordnet":
             match += f",wordnet-{_wordnet().get_version()}"
         fields = {
-            "alpha": f"{self.alpha:g}",
-            "beta": f"{self.beta:g}",
-            "gamma": f"{self.gamma:g}",
-            "match": match,
-            "case": "lc",
-            "tok": "13a",
-            "refs": "max",
-            "nltk": version("nltk"),
-            "precis": __version__,
-        }
+            "alpha": f"{self.alpha:g}", "beta": f"{self.beta:g}", "gamma": f"{self.gamma:g}", "match": match,
+            "case": "lc", "tok": "13a", "refs": "max", "nltk": version("nltk"), "precis": __version__,
+        }  # fmt: skip
         return "|".join(["meteor", *(f"{key}:{value}" for key, value in fields.items())])
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:

@@ -23,18 +23,11 @@ from precis_text.config import Settings, nearest
 from precis_text.errors import UserError
 
 SCORERS: Mapping[str, Callable[[], Scorer]] = {
-    "bleu": lambda: bleu,
-    "question_bleu": lambda: partial(bleu, lowercase=True),
-    "meteor": lambda: Meteor(synonyms=synonyms_at_hand()),
-    "ter": lambda: ter,
-    "chrf": lambda: chrf,
-    "exact_match": lambda: exact_match,
-    "answer_f1": lambda: answer_f1,
-    "accuracy": lambda: accuracy,
-    "matthews": lambda: matthews,
-    "pearson": lambda: pearson,
-    "spearman": lambda: spearman,
-}
+    "bleu": lambda: bleu, "question_bleu": lambda: partial(bleu, lowercase=True),
+    "meteor": lambda: Meteor(synonyms=synonyms_at_hand()), "ter": lambda: ter, "chrf": lambda: chrf,
+    "exact_match": lambda: exact_match, "answer_f1": lambda: answer_f1, "accuracy": lambda: accuracy,
+    "matthews": lambda: matthews, "pearson": lambda: pearson, "spearman": lambda: spearman,
+}  # fmt: skip
 _F1 = "f1:"
 _OF_LABELS = {"accuracy", "matthews"}
 

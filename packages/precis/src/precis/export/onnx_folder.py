@@ -46,20 +46,13 @@ def settings_for(loaded: LoadedModel) -> dict[str, Any]:
     tokenizer, whole, longest = loaded.tokenizer, *source_limits(loaded)
     before, after = around(tokenizer)
     found: dict[str, Any] = {
-        "format": FORMAT,
-        "modes": list(loaded.use.modes),
-        "languages": list(loaded.use.languages),
-        "instruction": loaded.use.instruction,
-        "max_source": whole,
-        "longest_source": longest,
-        "before": before,
-        "after": after,
-        "special": sorted(tokenizer.all_special_ids),
+        "format": FORMAT, "modes": list(loaded.use.modes), "languages": list(loaded.use.languages),
+        "instruction": loaded.use.instruction, "max_source": whole, "longest_source": longest,
+        "before": before, "after": after, "special": sorted(tokenizer.all_special_ids),
         "unknown": tokenizer.unk_token_id,
         "separator": tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id,
-        "padding": tokenizer.pad_token_id or 0,
-        "sentence_mark": sentence_mark(tokenizer),
-    }
+        "padding": tokenizer.pad_token_id or 0, "sentence_mark": sentence_mark(tokenizer),
+    }  # fmt: skip
     if "abstract" in loaded.use.modes:
         found["search"] = _search(loaded)
     return found

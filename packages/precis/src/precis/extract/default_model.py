@@ -60,7 +60,7 @@ def summarize(
     length, form = make_length(**lengths), make_form(type=type, about=about)
     known = get_args(Mode)
     if mode is not None and mode not in known:
-        raise UserError(f"mode={mode!r} is unknown{nearest(mode, known)}; use {' or '.join(known)}")
+        raise UserError(f"mode={mode!r} is unknown{nearest(mode, known)}")
     if isinstance(text, Path):
         text = read_document(text)
     elif isinstance(text, str):

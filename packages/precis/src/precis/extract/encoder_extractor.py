@@ -84,7 +84,9 @@ class EncoderExtractor(Extractor):
         return self.reader.how(read.document_tokens) if read.pieces == 1 else "chunk"
 
     @torch.inference_mode()
-    def scored(self, read: Sequence[ReadUnits], cap: Cap | None) -> list[UnitScores]:
+    def scored(
+        self, read: Sequence[ReadUnits], cap: Cap | None, on_progress: OnProgress | None = None
+    ) -> list[UnitScores]:
         """Score the units of each document independently, many documents in one pass."""
         encoded = [each for each in read if isinstance(each, EncodedUnits)]
         features = [torch.from_numpy(unit_features([u.text for u in r.units], r.tokens)) for r in encoded]

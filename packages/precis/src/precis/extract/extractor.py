@@ -80,22 +80,27 @@ class Extractor(ABC):
         """Return how a document was read."""
 
     @abstractmethod
-    def scored(self, read: Sequence[ReadUnits], cap: Cap | None) -> list[UnitScores]:
-        """Score the units of each document independently, in the language of the scorer."""
+    def scored(
+        self, read: Sequence[ReadUnits], cap: Cap | None, on_progress: OnProgress | None = None
+    ) -> list[UnitScores]:
+        """Score the units of each document independently, in the language of the scorer; see `scores`."""
 
     @abstractmethod
     def open_tokenizer(self) -> PreTrainedTokenizerBase:
         """Return the tokenizer as transformers opens it."""
 
-    def scores(self, read: Sequence[ReadUnits], cap: Cap | None = None) -> list[UnitScores]:
+    def scores(
+        self, read: Sequence[ReadUnits], cap: Cap | None = None, on_progress: OnProgress | None = None
+    ) -> list[UnitScores]:
         """Score the units of each document independently.
 
         Args:
             cap: the cap of the extract; a ranker chooses other units for a short one than for a long one.
+            on_progress: called now and then while a ranker works, so that a service can let short documents in.
         """
         return [
             replace(found, units=scores_in_language(each.units, found.units, self.languages))
-            for each, found in zip(read, self.scored(read, cap), strict=True)
+            for each, found in zip(read, self.scored(read, cap, on_progress), strict=True)
         ]
 
     def summarize(
@@ -147,7 +152,7 @@ class Extractor(ABC):
             if tokens is not None and not wanted.keeps(passages.text, tokens=tokens.document_tokens)
         }
         read = self.read([*to_read.values()], on_progress)
-        found_scores = self.scores(read, wanted.length.cap)
+        found_scores = self.scores(read, wanted.length.cap, on_progress)
         chosen = {
             place: self._extract(documents[place].text, units, scores, wanted.length)
             if wanted.form.is_plain

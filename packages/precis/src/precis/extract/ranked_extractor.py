@@ -62,16 +62,24 @@ class RankedExtractor(Extractor):
         return load_tokenizer(self.folder)
 
     def read(self, documents: Sequence[UnitTokens], on_progress: OnProgress | None = None) -> list[ReadUnits]:
-        found = [ReadUnits.whole(document) for document in documents]
-        if on_progress is not None:
-            on_progress(len(found), len(found), 0)
-        return found
+        return [ReadUnits.whole(document) for document in documents]
 
     def how(self, read: ReadUnits) -> How:
         return "whole"
 
-    def scored(self, read: Sequence[ReadUnits], cap: Cap | None) -> list[UnitScores]:
-        return [UnitScores(*self.ranker.scores(each.units, cap)) for each in read]
+    def scored(
+        self, read: Sequence[ReadUnits], cap: Cap | None, on_progress: OnProgress | None = None
+    ) -> list[UnitScores]:
+        found: list[UnitScores] = []
+
+        def pause() -> None:
+            if on_progress is not None:
+                on_progress(len(found), len(read), 0)
+
+        for each in read:
+            found.append(UnitScores(*self.ranker.scores(each.units, cap, pause)))
+        pause()
+        return found
 
 
 def _tokens(folder: Path) -> UnitTokenizer:

@@ -24,8 +24,16 @@ from typing import TYPE_CHECKING, Any, cast
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
 from precis.generation.model_metadata import DEFAULT, NO_ADAPTER, PACKAGES, USE_FILE, ModelUse, load_use
-from precis.generation.model_names import is_endpoint, is_gguf, refuse_missing
-from precis.storage.model_files import CONFIG, check_sizes, plain_settings
+from precis.generation.model_names import is_endpoint, is_gguf, model_in, refuse_missing
+from precis.storage.model_files import (
+    ADAPTER_FOLDER,
+    CONFIG,
+    SEEDS_FILE,
+    adapter_in,
+    check_sizes,
+    find_adapter,
+    plain_settings,
+)
 from precis.storage.seal import has_seal, sealed_digests
 from precis_text.bounded_io import check_inside, meant, read_json
 from precis_text.errors import UserError, first_line
@@ -38,7 +46,6 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("precis.generation")
 _PATIENCE = 10  # seconds for the hub to answer
 _NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
-SEEDS_FILE = "seeds.json"
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 
 
@@ -192,9 +199,7 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
         return model if adapter is None else locate(model.base, adapter)
     own = None if str(model) in PACKAGES else find_adapter(model)
     is_bare = str(adapter) == NO_ADAPTER
-    given = own if adapter is None else None if is_bare else find_adapter(adapter)
-    if adapter is not None and given is None and not is_bare:
-        raise UserError(f"{adapter}: no adapter here; give a run folder of `precis tune`, or its adapter/")
+    given = own if adapter is None else None if is_bare else adapter_in(adapter)
     base = str(model) if own is None else _base_of(own)
     place = _place_of(base)
     for folder in (place, given):
@@ -219,8 +224,6 @@ def runs_with_seeds(model: str | Path) -> list[Path]:
     Raises:
         UserError: the record is damaged, or a run is missing or not finished.
     """
-    from precis.generation.adapters import ADAPTER_FOLDER
-
     file = Path(model) / SEEDS_FILE
     seeds = read_json(file).get("seeds")
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
@@ -230,15 +233,6 @@ def runs_with_seeds(model: str | Path) -> list[Path]:
         if not any((run / name).is_dir() for name in ("model", ADAPTER_FOLDER)):
             raise UserError(f"{run}: this run is not finished; repeat the command that trains in {model}")
     return runs
-
-
-def find_adapter(source: str | Path) -> Path | None:
-    """Return the adapter's folder: `source` itself or its `adapter/`; None if neither is an adapter."""
-    from precis.generation.adapters import ADAPTER_FOLDER
-    from precis.tuning.adapter_folder import is_adapter
-
-    path = Path(source).expanduser()
-    return next((folder for folder in (path, path / ADAPTER_FOLDER) if is_adapter(folder)), None)
 
 
 def is_classifier(config: PreTrainedConfig) -> bool:
@@ -315,34 +309,12 @@ def _place_of(source: str) -> Path | str:
     if is_gguf(source):
         return path
     if not source.startswith(HUB) and path.is_dir():
-        return _model_in(path, source)
+        return model_in(path, source)
     refuse_missing(source)
     name = hub_name(source)
     assert name is not None
     _check_hub(name)
     return name
-
-
-def _model_in(path: Path, source: str) -> Path:
-    """Return the folder itself or its `model/`; an error says what the folder holds instead."""
-    for folder in (path, path / "model"):
-        if (folder / CONFIG).is_file():
-            return folder
-    if find_adapter(path) is not None:
-        raise UserError(f"{source}: is an adapter, not a model; give the model that it was trained on")
-    if (path / SEEDS_FILE).is_file():
-        raise UserError(
-            f"{source}: holds runs with several seeds, which precis evaluate scores together; name one run, such as "
-            f"{Path(source) / 'seed-0'}"
-        )
-    if (path / "checkpoints").is_dir():
-        raise UserError(
-            f"{source}: this run is not finished; repeat its `precis finetune` or `precis tune` command "
-            "to resume it"
-        )
-    if any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin")):
-        raise UserError(f"{source}: no config.json next to the weights, so the model's shape is unknown")
-    raise UserError(f"{source}: no model here; looked for config.json and model/config.json")
 
 
 def _check_hub(name: str) -> None:

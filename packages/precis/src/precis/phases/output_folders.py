@@ -8,7 +8,7 @@ from pathlib import Path
 
 from precis.storage.atomic import is_temporary, remove_temporary_files
 from precis.storage.locks import LOCK_FILE, is_marked, locked
-from precis_text.bounded_io import meant
+from precis_text.bounded_io import meant, stat_or_none
 from precis_text.errors import UserError
 
 
@@ -75,3 +75,13 @@ def existing_folder(place: str | Path) -> Path:
         missing = f"no such folder{meant(folder)}"
         raise UserError(f"{folder}: {'is a file; name a folder' if folder.exists() else missing}")
     return folder
+
+
+def existing_file(place: str | Path, what: str = "") -> None:
+    """Raise `UserError` if a file is missing.
+
+    Args:
+        what: advice, such as "give a file of predictions".
+    """
+    if stat_or_none(Path(place)) is None:
+        raise UserError(f"{place}: no such file{what and '; '}{what}{meant(place)}")

@@ -19,22 +19,9 @@ from precis_text.documents.passages import Passages
 
 _NUMBERS = ("words", "sentences", "tokens", "min_words", "beams")
 _SWITCHES = {"true": True, "false": False}
-_FORM = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {"type": "array", "items": {"type": "string", "format": "binary"}}
-                    },
-                }
-            }
-        },
-    }
-}
+_FILES = {"type": "array", "items": {"type": "string", "format": "binary"}}
+_SCHEMA = {"type": "object", "required": ["file"], "properties": {"file": _FILES}}
+_FORM = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _SCHEMA}}}}
 
 
 class _FormRoute(APIRoute):

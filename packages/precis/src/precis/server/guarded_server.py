@@ -29,13 +29,11 @@ class GuardedServer(uvicorn.Server):
     def __init__(
         self, app: Any, *, connections: ConnectionLimits, grace: float, notify: Callable[[str], None]
     ) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app, http=Connections(connections).protocol(), ws="none", log_config=None, access_log=False,
-                server_header=False, timeout_graceful_shutdown=max(1, round(grace)),
-                timeout_keep_alive=_KEEP_ALIVE, h11_max_incomplete_event_size=_LARGEST_HEAD, backlog=128,
-            )
-        )  # fmt: skip
+        super().__init__(uvicorn.Config(
+            app, http=Connections(connections).protocol(), ws="none", log_config=None, access_log=False,
+            server_header=False, timeout_graceful_shutdown=max(1, round(grace)), timeout_keep_alive=_KEEP_ALIVE,
+            h11_max_incomplete_event_size=_LARGEST_HEAD, backlog=128,
+        ))  # fmt: skip
         self._notify = notify
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:

@@ -307,22 +307,11 @@ class _Responses:
 
     def _response(self, status: str) -> dict[str, Any]:
         return {
-            "id": f"resp_{self._id}",
-            "object": "response",
-            "created_at": self._created,
-            "status": status,
-            "model": self._model,
-            "output": [],
-            "error": None,
-            "incomplete_details": None,
-            "instructions": None,
-            "metadata": {},
-            "parallel_tool_calls": False,
-            "temperature": None,
-            "tool_choice": "none",
-            "tools": [],
-            "top_p": None,
-        }
+            "id": f"resp_{self._id}", "object": "response", "created_at": self._created, "status": status,
+            "model": self._model, "output": [], "error": None, "incomplete_details": None,
+            "instructions": None, "metadata": {}, "parallel_tool_calls": False, "temperature": None,
+            "tool_choice": "none", "tools": [], "top_p": None,
+        }  # fmt: skip
 
 
 def _output(text: str) -> dict[str, Any]:

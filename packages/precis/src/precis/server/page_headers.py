@@ -11,11 +11,7 @@ _POLICY = (
 def page_headers() -> dict[str, str]:
     """Return the headers by name; a page shows only images in its own text, such as its empty icon."""
     return {
-        "x-content-type-options": "nosniff",
-        "x-frame-options": "DENY",
-        "referrer-policy": "no-referrer",
-        "cross-origin-opener-policy": "same-origin",
-        "cross-origin-resource-policy": "same-origin",
-        "cache-control": "no-store",
-        "content-security-policy": _POLICY,
-    }
+        "x-content-type-options": "nosniff", "x-frame-options": "DENY", "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
+        "cache-control": "no-store", "content-security-policy": _POLICY,
+    }  # fmt: skip

@@ -363,7 +363,7 @@ class Run:
         warmup, total = self._settings.warmup_steps, self._total_steps
         if warmup >= total:
             logger.warning(
-                "warmup_steps=%d is not below the %d steps of the run: the learning rate never reaches its peak; "
+                "warmup_steps=%d is not below steps=%d: the learning rate never reaches its peak; "
                 "train longer, or add --set train.warmup_steps=%d",
                 warmup,
                 total,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli.commands.summarize_command import Device, MakingOptions, Recursive
+from precis.cli.commands.summarize_command import Device, MakingOptions, Recursive, WholeTables
 from precis.cli.framework.command_class import described
 from precis.cli.framework.options import DocumentColumn, UnitsColumn, begin
 from precis_text.errors import RunError
@@ -97,6 +97,7 @@ def batch(
     device: Device = None,
     document_column: DocumentColumn = None,
     units_column: UnitsColumn = None,
+    whole_tables: WholeTables = False,
 ) -> None:
     """Summarize many documents, each exactly once, with Ray on one machine or a cluster."""
     from importlib.util import find_spec
@@ -110,9 +111,15 @@ def batch(
     from precis.batch.document_source import files_of
     from precis.phases.use.input_documents import Reading, read_documents, with_first
 
-    how = Reading(column=document_column, units=units_column, keep_going=True)
+    how = Reading(
+        column=document_column,
+        units=units_column,
+        keep_going=True,
+        whole_tables=whole_tables,
+        about=asked.about is not None,
+    )
     found = files_of(files, recursive=recursive, notify=note)
-    with_first(read_documents(found[:1], how))  # fails early on a missing column
+    with_first(read_documents(found[:1], how, notify=note))  # fails early on a missing column
     begin()  # after the checks: importing the libraries takes seconds
     from precis.batch.batch_run import BatchRun
 
@@ -129,7 +136,7 @@ def batch(
     was_finished = (out / work.summaries).exists()
     try:
         with ProgressLine() as progress:
-            done = work.run(lambda count: progress(f"{count:,} documents done", count, 0), note)
+            done = work.run(lambda count: progress(f"{counted(count, 'document')} done", count, 0), note)
     except KeyboardInterrupt:
         leave_unfinished(is_main=True, restart=False)
     added = "was finished before; documents added since then are not in it (--verify names them)"

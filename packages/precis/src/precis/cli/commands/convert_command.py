@@ -62,7 +62,9 @@ def convert(
     Opening a .pt file does not run any code in it.
     """
     from precis.cli.framework.console import note
+    from precis.phases.output_folders import existing_file
 
+    existing_file(source)
     begin()
     from precis.phases.use.model_conversion import convert as run_convert
 

@@ -11,6 +11,7 @@ from precis.cli.commands.pack_command import pack
 from precis.cli.framework.command_class import Commands
 from precis.cli.framework.options import DocumentColumn, SummaryColumn, TaskName, UnitsColumn, checked_seed
 from precis_text.errors import UserError
+from precis_text.row import counted
 
 if TYPE_CHECKING:
     from precis.phases.data.pair_checks import DataCheck, Lengths, SplitCheck
@@ -110,8 +111,6 @@ def _print_documents(source: str) -> None:
 
 def _wrong(checked: DataCheck) -> list[str]:
     """Return what to fix: rows that cannot be used, and documents that two splits share."""
-    from precis_text.row import counted
-
     wrong = []
     if checked.bad_rows:
         rows = counted(checked.bad_rows, "row")
@@ -123,8 +122,6 @@ def _wrong(checked: DataCheck) -> list[str]:
 
 
 def _print_split(split: SplitCheck) -> None:
-    from precis_text.row import counted
-
     report = split.report
     print(split.name)
     empty = f", {report.empty_documents:,} of them without a document" if report.empty_documents else ""
@@ -187,10 +184,10 @@ def show_rows(
     shown = first_pairs(part, rows, notify=note)
     for number, pair in enumerate(shown, start=1):
         title = f"--- {number}" + (f", id {pair.id}" if pair.id else "")
-        print(f"{title}, document of {len(pair.document.split()):,} words")
+        print(f"{title}, document of {counted(len(pair.document.split()), 'word')}")
         print(readable(pair.document.strip()))
         for reference in pair.all_references:
-            print(f"--> summary of {len(reference.split()):,} words")
+            print(f"--> summary of {counted(len(reference.split()), 'word')}")
             print(reference.strip())
         print()
 

@@ -71,7 +71,7 @@ def errors(
     wanted = None if kind is None else kind.replace("-", " ")
     if wanted is not None and wanted not in KINDS:
         known = [name.replace(" ", "-") for name in KINDS]
-        raise UserError(f"--kind {kind}: no such kind{nearest(str(kind), known)}; known: {', '.join(known)}")
+        raise UserError(f"--kind {kind}: no such kind{nearest(str(kind), known)}")
     if html is not None and html.exists():
         raise UserError(f"{html}: already exists; remove it, or name another file with --html")
     view = read_error_view(run, system=system, measure=measure)

@@ -24,7 +24,7 @@ from precis.cli.framework.options import (
     UnitsColumn,
     begin,
 )
-from precis.phases.output_folders import claim_folder, existing_folder, folder_to_be
+from precis.phases.output_folders import claim_folder, existing_file, existing_folder, folder_to_be
 
 
 class DecodingPreset(StrEnum):
@@ -54,7 +54,7 @@ Predictions = Annotated[
     list[Path] | None,
     typer.Option(
         "--predictions",
-        help="Score this file: precis's .jsonl, or text with one summary per line. Repeatable.",
+        help="Score this file: precis's .jsonl, .jsonl rows with id and summary, or a summary per line. Repeatable.",
     ),
 ]
 Task = Annotated[
@@ -72,7 +72,9 @@ Split = Annotated[
 ]
 Beams = Annotated[
     list[int] | None,
-    typer.Option("--beams", help="Beam width; 1 is greedy. Repeatable: one row of the table per width."),
+    typer.Option(
+        "--beams", min=1, help="Beam width; 1 is greedy. Repeatable: one row of the table per width."
+    ),
 ]
 LengthPenalty = Annotated[
     float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (only with beams).")
@@ -102,7 +104,7 @@ Baselines = Annotated[
     ),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", help="Number of pairs to score, from the start. Default: all.")
+    int | None, typer.Option("--limit", min=1, help="Number of pairs to score, from the start. Default: all.")
 ]
 Bleu = Annotated[bool, typer.Option("--bleu", help="Add BLEU, computed by sacrebleu.")]
 Meteor = Annotated[
@@ -212,6 +214,8 @@ def evaluate(
         refuse_missing(name)
     if (model or predictions) and (task or data):
         named_pairs_of(context).check_part(split)
+    for file in predictions or ():
+        existing_file(file, "give a file of predictions")
     if bertscore is not None:
         existing_folder(bertscore)
     claim_folder(

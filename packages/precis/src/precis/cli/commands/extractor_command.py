@@ -45,7 +45,8 @@ Tasks = Annotated[
     ),
 ]
 MaxSource = Annotated[
-    int | None, typer.Option("--max-source", help="Maximum tokens per document in training. Default: 4096.")
+    int | None,
+    typer.Option("--max-source", min=1, help="Maximum tokens per document in training. Default: 4096."),
 ]
 
 

@@ -62,6 +62,7 @@ Patience = Annotated[
     int | None,
     typer.Option(
         "--patience",
+        min=1,
         help="Stop after this many validations without improvement. Default: never; 5 with --examples.",
     ),
 ]

@@ -49,7 +49,7 @@ Workers = Annotated[
     ),
 ]
 DevShare = Annotated[
-    float, typer.Option("--dev-share", help="Share of the documents held out for validation.")
+    float, typer.Option("--dev-share", min=0, max=0.5, help="Share of the documents held out for validation.")
 ]
 Restart = Annotated[bool, typer.Option("--restart", help="Replace an existing pack.")]
 
@@ -83,7 +83,9 @@ def pack(
             f"--vocab-size {vocab_size} is for a new tokenizer, but --tokenizer names one; omit one of them"
         )
     from precis.cli.framework.console import note
+    from precis.data.packs.text_sources import text_sources
 
+    text_sources(sources, rows=rows)
     begin()
     from precis.phases.data.corpus_packing import make_pack
     from precis_text.row import counted
@@ -100,7 +102,7 @@ def pack(
     print(f"documents: {counts.documents:,}, {counts.tokens:,} tokens")
     print(f"held out:  {counts.held_out:,}, {counts.held_out_tokens:,} tokens")
     print(f"dropped:   {counts.duplicates:,} duplicates, {made.empty:,} empty, {made.skipped_count:,} bad")
-    print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {made.workers} processes")
+    print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {counted(made.workers, 'process')}")
     print(f"tokenizer: {made.folder / 'tokenizer'}, {made.entries:,} entries")
     if made.dev_blocks:
         print(f"next: precis pretrain --corpus {shlex.quote(str(made.folder))} --out runs/pretrain")

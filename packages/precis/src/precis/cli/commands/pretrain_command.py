@@ -60,10 +60,11 @@ BatchSize = Annotated[
     int | None,
     typer.Option(
         "--batch-size",
+        min=1,
         help="Blocks per step, over all processes; base and large split them into passes (rows_at_once).",
     ),
 ]
-BlockLength = Annotated[int | None, typer.Option("--block-length", help="Tokens per block.")]
+BlockLength = Annotated[int | None, typer.Option("--block-length", min=1, help="Tokens per block.")]
 Plan = Annotated[
     bool, typer.Option("--plan", help="Print the memory that the run needs on 1, 8 and 128 GPUs, and exit.")
 ]

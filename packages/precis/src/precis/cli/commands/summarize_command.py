@@ -204,7 +204,13 @@ KeepGoing = Annotated[
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read subfolders too.")]
 WholeTables = Annotated[
     bool,
-    typer.Option("--whole-tables", help="Read each .csv and .tsv file as one document, not one per row."),
+    typer.Option(
+        "--whole-tables",
+        help=(
+            "Read each .csv and .tsv file as one document, not one per row. Default with --about, and if no column "
+            "holds sentences."
+        ),
+    ),
 ]
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")]
 Device = Annotated[
@@ -242,6 +248,7 @@ class MakingOptions(OptionGroup):
                 with precis cannot use an option.
         """
         from precis.generation.early_checks import refuse_unknown_device, refuse_writing_options
+        from precis.generation.model_location import locate
         from precis.generation.model_names import refuse_missing
         from precis_text.decoding_settings import GenerationSettings
         from precis_text.length import make_length
@@ -258,6 +265,9 @@ class MakingOptions(OptionGroup):
         refuse_unknown_device(device)
         if self.model is not None:
             refuse_missing(self.model)
+            if Path(self.model).expanduser().is_dir():
+                use = locate(self.model, self.adapter).use
+                use.mode_for(None if self.mode is None else self.mode.value)
         elif self.adapter is None and self.mode is None:
             refuse_writing_options(self._writing(draft=draft))
         return length
@@ -350,6 +360,7 @@ def summarize(
         skip_bad=skip_bad,
         keep_going=keep_going,
         whole_tables=whole_tables,
+        about=asked.about is not None,
     )
     asked.check(device, draft=draft)
     if out is not None:

@@ -68,8 +68,7 @@ def tokenizer(
     """
     from precis.cli.framework.console import note
     from precis.data.mixing_shares import BySize
-    from precis.phases.data.run_pairs import ColumnNames, find_sources
-    from precis.phases.train.tokenizer_training import make_shared_tokenizer, make_tokenizer
+    from precis.phases.data.run_pairs import NamedPairs
 
     if from_model is not None:
         given = (task, data, corpus, temperature, vocab_size, document_column, summary_column)
@@ -81,6 +80,8 @@ def tokenizer(
     if corpus:
         if task or data or summary_column:
             raise UserError("--corpus reads text without summaries; omit --task, --data and --summary-column")
+        from precis.phases.train.tokenizer_training import make_shared_tokenizer
+
         made = make_shared_tokenizer(
             out,
             corpus,
@@ -93,9 +94,12 @@ def tokenizer(
     elif temperature is not None:
         raise UserError("--temperature weights several --corpus; omit it")
     else:
-        columns = ColumnNames(document=document_column, summary=summary_column)
-        sources = find_sources(task_name=task, data=data, columns=columns, skip_bad=skip_bad)
-        made = make_tokenizer(out, sources, vocab_size=size, notify=note)
+        columns = {"document_column": document_column, "summary_column": summary_column}
+        pairs = NamedPairs(task=task, data=data, skip_bad=skip_bad, **columns)
+        pairs.check()
+        from precis.phases.train.tokenizer_training import make_tokenizer
+
+        made = make_tokenizer(out, pairs.sources(), vocab_size=size, notify=note)
     print(f"tokenizer with {made.entries:,} entries: {out}")
     print(f"{made.tokens_per_word:.2f} tokens per word on average in the training texts")
     if corpus:

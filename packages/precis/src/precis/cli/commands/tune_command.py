@@ -52,13 +52,14 @@ Method = Annotated[
     ),
 ]
 Patience = Annotated[
-    int | None, typer.Option("--patience", help="Stop after this many validations without improvement.")
+    int | None,
+    typer.Option("--patience", min=1, help="Stop after this many validations without improvement."),
 ]
 Select = Annotated[
     str | None, typer.Option("--select", help="Metric that selects the best checkpoint: rougeL, loss, ...")
 ]
 Examples = Annotated[
-    int | None, typer.Option("--examples", help="Number of training pairs, drawn at random.")
+    int | None, typer.Option("--examples", min=1, help="Number of training pairs, drawn at random.")
 ]
 Share = Annotated[
     float | None, typer.Option("--share", help="Share of the pairs to train on, drawn at random: 0.05, ...")

@@ -65,7 +65,7 @@ def with_config(
 
 def _read(file: Path, command: str) -> dict[str, Any]:
     if stat_or_none(file) is None:
-        raise UserError(f"{file}: no such file{meant(file)}; --config names a TOML file, such as run.toml")
+        raise UserError(f"{file}: no such file; --config names a TOML file, such as run.toml{meant(file)}")
     try:
         content = tomllib.loads(read_bounded(file, limit=_LARGEST).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

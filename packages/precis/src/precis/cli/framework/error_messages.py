@@ -18,20 +18,12 @@ __all__ = ["explain"]
 
 # Errors that another name or permission would fix -> advice; other system errors are not the user's mistake.
 _MENDED_BY_THE_USER = {
-    errno.EACCES: "choose a place that you may write to, or get the permission",
-    errno.EPERM: "choose a place that you may write to, or get the permission",
-    errno.EROFS: "choose a writable place",
-    errno.ENOENT: "check the name",
-    errno.ENOTDIR: "check the name",
-    errno.EISDIR: "name a file",
-    errno.EEXIST: "choose another place",
-    errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EINVAL: "choose another place",
-    errno.ELOOP: "name the target of the link",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "choose a place that you may write to, or get the permission"),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "check the name"), errno.EROFS: "choose a writable place",
+    **dict.fromkeys((errno.EEXIST, errno.EINVAL), "choose another place"), errno.EISDIR: "name a file",
+    errno.ENAMETOOLONG: "choose a shorter name", errno.ELOOP: "name the target of the link",
     errno.EMFILE: "allow more open files (ulimit -n)",
-}
-_FREE_SPACE = "free some space there, then repeat the command"
-_ADVICE = {**_MENDED_BY_THE_USER, errno.ENOSPC: _FREE_SPACE, errno.EDQUOT: _FREE_SPACE}
+}  # fmt: skip
 # Libraries in Rust (tokenizers, safetensors) wrap system errors in their own.
 _OS_ERROR_IN_WORDS = re.compile(r"\(os error (\d+)\)")
 _LONG_WORD = re.compile(r"\S{300,}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +19,7 @@ from precis.cli.framework.config_file import Config
 from precis.cli.framework.option_groups import OptionGroup
 from precis.recipes.run_options import check_seed
 from precis_text.config import nearest
+from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 
 LikelihoodModel = Annotated[
@@ -168,20 +172,61 @@ Threads = Annotated[
 RunFolder = Annotated[
     Path, typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False)
 ]
+_SETTINGS = ("recipes", "objectives", "tuning", "training", "nn", "data/batches")  # where their classes are
+
+
+@cache
+def setting_names() -> frozenset[str]:
+    """Return the names of all settings, and of more fields of classes, from their sources: importing them is slow."""
+    files = [file for each in _SETTINGS for file in Path(__file__).parents[2].glob(f"{each}/*.py")]
+    names = re.findall(r"^    (\w+): ", "".join(file.read_text("utf-8") for file in files), re.MULTILINE)
+    return frozenset({"lora", *names, *GenerationSettings.__dataclass_fields__})
+
+
+def _refuse_misspelt(assignments: list[str] | None) -> list[str] | None:
+    """Refuse a misspelt name of `--set` before the slow imports; a name like no other is refused after them."""
+    for assignment in assignments or ():
+        parts = assignment.partition("=")[0].strip().split(".")
+        for at, part in enumerate(parts):
+            close = get_close_matches(part, setting_names(), n=1, cutoff=0.8)
+            if close and part not in setting_names():
+                of = f" of {'.'.join(parts[:at])}" if at else ""
+                name = ".".join(parts[: at + 1])
+                raise UserError(f"--set {name}: unknown setting{of}; did you mean {close[0]!r}?")
+    return assignments
+
+
 SettingsList = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Change one setting of the recipe, such as train.learning_rate=3e-4. Repeatable."
+        "--set",
+        help="Change one setting of the recipe, such as train.learning_rate=3e-4. Repeatable.",
+        callback=_refuse_misspelt,
     ),
 ]
+
+
+def above_zero(parameter: typer.CallbackParam, value: float | None) -> float | None:
+    """Return the value if it is above 0, else raise `UserError`."""
+    if value is not None and -math.inf < value <= 0:
+        raise UserError(f"{parameter.opts[0]} {value:g} must be above 0")
+    return value
+
+
 Epochs = Annotated[
-    float | None, typer.Option("--epochs", help="Passes over the training data. Default: the recipe's.")
+    float | None,
+    typer.Option(
+        "--epochs", callback=above_zero, help="Passes over the training data. Default: the recipe's."
+    ),
 ]
-Steps = Annotated[int | None, typer.Option("--steps", help="Number of optimizer steps, instead of epochs.")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", min=1, help="Number of optimizer steps, instead of epochs.")
+]
 PairsInBatch = Annotated[
     int | None,
     typer.Option(
         "--batch-size",
+        min=1,
         help=(
             "Pairs per batch, over all processes. Recipes may accumulate several batches per step "
             "(train.gradient_accumulation)."
@@ -189,22 +234,25 @@ PairsInBatch = Annotated[
     ),
 ]
 TokensInBatch = Annotated[
-    int | None, typer.Option("--batch-tokens", help="Tokens per batch, instead of pairs.")
+    int | None, typer.Option("--batch-tokens", min=1, help="Tokens per batch, instead of pairs.")
 ]
 LearningRate = Annotated[
-    float | None, typer.Option("--lr", help="Peak learning rate. Default: the recipe's.")
+    float | None, typer.Option("--lr", callback=above_zero, help="Peak learning rate. Default: the recipe's.")
 ]
 MaxSource = Annotated[
     int | None,
     typer.Option(
         "--max-source",
+        min=1,
         help="Maximum document length in tokens; longer ones are truncated. Default: the task's, else the recipe's.",
     ),
 ]
 MaxTarget = Annotated[
     int | None,
     typer.Option(
-        "--max-target", help="Maximum summary length in tokens. Default: the task's, else the recipe's."
+        "--max-target",
+        min=1,
+        help="Maximum summary length in tokens. Default: the task's, else the recipe's.",
     ),
 ]
 
@@ -243,7 +291,7 @@ Seeds = Annotated[
 ]
 Trials = Annotated[
     int | None,
-    typer.Option("--trials", help="Number of grid points to train, drawn at random. Default: all."),
+    typer.Option("--trials", min=1, help="Number of grid points to train, drawn at random. Default: all."),
 ]
 _MOVES = "Set it if the run may resume on another machine: a run keeps its original precision."
 Precision = Annotated[
@@ -266,6 +314,7 @@ ValidateEvery = Annotated[
     int | None,
     typer.Option(
         "--validate-every",
+        min=1,
         help="Steps between validations. Default: the recipe's, else one epoch, at most a fifth of the run.",
     ),
 ]
@@ -314,6 +363,7 @@ class PrefixTrainingSettings(TrainingSettings):
         float | None,
         typer.Option(
             "--lr",
+            callback=above_zero,
             help=(
                 "Peak learning rate. Default: 5e-5, for BART-large with prefix.keys=network. For a base of a "
                 "few million parameters use 0.001 to 0.003, or 0.1 to 0.3 with --set prefix.keys=direct."

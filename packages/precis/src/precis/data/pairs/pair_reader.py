@@ -244,8 +244,8 @@ def _open_folder(folder: Path, split: str | None) -> tuple[str, Iterator[Row]]:
         if not files:
             have = f"it has {', '.join(splits)}" if splits else f"no {' or '.join(_names(split))} file"
             raise UserError(
-                f"{folder}: no split {split!r}{_meant(split, splits)}; {have} "
-                f"(extensions: {', '.join(known_endings())})"
+                f"{folder}: no split {split!r}; {have} (extensions: {', '.join(known_endings())})"
+                f"{_meant(split, splits)}"
             )
         return str(files[0]), read_rows(files[0])
     if document_files(folder) or orphaned_summaries(folder):

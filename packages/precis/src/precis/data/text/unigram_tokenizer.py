@@ -57,35 +57,25 @@ _PIECES = (
     r"|▁"
 )
 
-_NORMALIZER = normalizers.Sequence(
-    [
-        normalizers.NFC(),
-        normalizers.Replace(_SPACE, _TYPED_SPACE),
-        normalizers.Replace(Regex(r"\r\n?|[\u2028\u2029]"), "\n"),
-        normalizers.Replace(Regex(r"[^\S\n]+"), " "),
-        normalizers.Replace(Regex(r" ?\n ?"), "\n"),
-        normalizers.Replace(Regex(r"\n{3,}"), "\n\n"),
-        # A space before the first word of a line gives it the same token as inside a line.
-        normalizers.Replace(Regex(r"\n(?!\n)"), "\n "),
-        normalizers.Strip(),
-    ]
-)
-_SPLITTER = pre_tokenizers.Sequence(
-    [
-        pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="first", split=False),
-        pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
-    ]
-)
-_DECODER = decoders.Sequence(
-    [
-        decoders.ByteFallback(),
-        decoders.Fuse(),
-        decoders.Replace(_SPACE, " "),
-        decoders.Replace("\n ", "\n"),
-        decoders.Strip(" ", 1, 0),
-        decoders.Replace(_TYPED_SPACE, _SPACE),
-    ]
-)
+_NORMALIZER = normalizers.Sequence([
+    normalizers.NFC(),
+    normalizers.Replace(_SPACE, _TYPED_SPACE),
+    normalizers.Replace(Regex(r"\r\n?|[\u2028\u2029]"), "\n"),
+    normalizers.Replace(Regex(r"[^\S\n]+"), " "),
+    normalizers.Replace(Regex(r" ?\n ?"), "\n"),
+    normalizers.Replace(Regex(r"\n{3,}"), "\n\n"),
+    # A space before the first word of a line gives it the same token as inside a line.
+    normalizers.Replace(Regex(r"\n(?!\n)"), "\n "),
+    normalizers.Strip(),
+])  # fmt: skip
+_SPLITTER = pre_tokenizers.Sequence([
+    pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="first", split=False),
+    pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
+])  # fmt: skip
+_DECODER = decoders.Sequence([
+    decoders.ByteFallback(), decoders.Fuse(), decoders.Replace(_SPACE, " "), decoders.Replace("\n ", "\n"),
+    decoders.Strip(" ", 1, 0), decoders.Replace(_TYPED_SPACE, _SPACE),
+])  # fmt: skip
 
 
 def sentinel(index: int) -> str:

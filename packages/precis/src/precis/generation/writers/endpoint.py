@@ -71,24 +71,8 @@ class Endpoint:
 
     @classmethod
     def at(cls, address: str, *, allow_remote: bool = False, context: int | None = None) -> Self:
-        """Return the endpoint at an address.
-
-        Raises:
-            UserError: if the address is invalid, or on another machine without permission or without https.
-        """
-        base, _, model = address.partition("#")
-        parts = urlsplit(base)
-        if parts.username or parts.password:
-            raise UserError(f"{parts.hostname}: an address holds no password; put the key in {KEY}")
-        if not parts.hostname or parts.query:
-            raise UserError(f"{address}: write an address like http://127.0.0.1:11434/v1#MODEL")
-        if not _is_loopback(parts.hostname):
-            if not allow_remote:
-                raise UserError(
-                    f"{address}: is on another machine, which would read the documents; add --allow-remote to allow it"
-                )
-            if parts.scheme != "https":
-                raise UserError(f"{address}: documents leave this machine over https only; use https://")
+        """Return the endpoint at an address; see `checked_address`."""
+        base, model = checked_address(address, allow_remote=allow_remote)
         return cls(base, model, context=context)
 
     def count(self, text: str) -> int:
@@ -286,6 +270,28 @@ class _Stream:
             read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
             self.read = read if isinstance(read, int) and read > 0 else self.read
             self.written = written if isinstance(written, int) and written > 0 else self.written
+
+
+def checked_address(address: str, *, allow_remote: bool = False) -> tuple[str, str]:
+    """Return the address without the model's name, and that name, which may be empty.
+
+    Raises:
+        UserError: if the address is invalid, or on another machine without permission or without https.
+    """
+    base, _, model = address.partition("#")
+    parts = urlsplit(base)
+    if parts.username or parts.password:
+        raise UserError(f"{parts.hostname}: an address holds no password; put the key in {KEY}")
+    if not parts.hostname or parts.query:
+        raise UserError(f"{address}: write an address like http://127.0.0.1:11434/v1#MODEL")
+    if not _is_loopback(parts.hostname):
+        if not allow_remote:
+            raise UserError(
+                f"{address}: is on another machine, which would read the documents; add --allow-remote to allow it"
+            )
+        if parts.scheme != "https":
+            raise UserError(f"{address}: documents leave this machine over https only; use https://")
+    return base, model
 
 
 def _is_loopback(host: str) -> bool:

@@ -73,15 +73,11 @@ _SAME_SETTINGS = (
     *("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"),
 )
 _SETTINGS = {  # ours -> transformers'
-    "encoder_layers": "num_encoder_layers",
-    "decoder_layers": "num_decoder_layers",
-    "encoder_attention_heads": "num_encoder_attention_heads",
-    "decoder_attention_heads": "num_decoder_attention_heads",
-    "hidden_act": "activation_function",
-    "decoder_buckets": "num_buckets",
-    "decoder_max_distance": "relative_max_distance",
-    **{name: name for name in _SAME_SETTINGS},
-}
+    "encoder_layers": "num_encoder_layers", "decoder_layers": "num_decoder_layers",
+    "encoder_attention_heads": "num_encoder_attention_heads", "decoder_attention_heads": "num_decoder_attention_heads",
+    "hidden_act": "activation_function", "decoder_buckets": "num_buckets",
+    "decoder_max_distance": "relative_max_distance", **{name: name for name in _SAME_SETTINGS},
+}  # fmt: skip
 
 
 def config_from_transformers(settings: Mapping[str, Any]) -> ProphetNetConfig:

@@ -125,7 +125,7 @@ def make_pack(
             texts = read_texts(files, column=column, skip_bad=skip_bad)
             sample = sample_texts(texts, characters=_SAMPLE, longest=_LONGEST)
             save_tokenizer(train_tokenizer(sample, vocab_size=vocab_size), words)
-            told = f"{len(sample):,} documents, {sum(map(len, sample)):,} characters"
+            told = f"{counted(len(sample), 'document')}, {sum(map(len, sample)):,} characters"
             notify(f"trained a tokenizer of {vocab_size:,} entries on {told}")
         counts = pack(
             read_texts(files, column=column, skip_bad=skip_bad, report=report),

@@ -18,7 +18,7 @@ from precis.data.pairs.pair_reader import ReadReport, available_splits, splits_o
 from precis.data.pairs.pair_reader import read_pairs as stream_pairs
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.tasks import TASKS, Part, resolve, task
-from precis_text.bounded_io import meant
+from precis.phases.output_folders import existing_file
 from precis_text.config import Settings
 from precis_text.control_characters import main_part
 from precis_text.errors import UserError
@@ -143,12 +143,9 @@ class NamedPairs:
 
     def _with_data(self, data: str | None) -> str:
         values = {
-            "--task": self.task,
-            "--data": data,
-            "--document-column": self.document_column,
-            "--summary-column": self.summary_column,
-            "--units-column": self.units_column,
-        }
+            "--task": self.task, "--data": data, "--document-column": self.document_column,
+            "--summary-column": self.summary_column, "--units-column": self.units_column,
+        }  # fmt: skip
         words = [f"{option} {shlex.quote(value)}" for option, value in values.items() if value is not None]
         return " ".join([*words, *(["--skip-bad"] if self.skip_bad else [])])
 
@@ -271,8 +268,7 @@ def find_sources(
     if splits is not None and "dev" in splits:
         validation = replace(place, split="dev")
     if dev is not None:
-        if not Path(dev).exists():
-            raise UserError(f"{dev}: no such file{meant(dev)}")
+        existing_file(dev)
         scheme, _ = split_scheme(place.source)
         rows_apart = replace(place.columns, repeated=False)
         validation = replace(place, source=scheme + dev, split=None, columns=rows_apart, empty_documents=0)
@@ -390,7 +386,7 @@ def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
     everything = list(pairs)
     if not 1 <= count <= len(everything):
         raise UserError(
-            f"--examples {count}: the training set has {len(everything)} pairs; use 1 to that number"
+            f"--examples {count}: the training set has {counted(len(everything), 'pair')}; use 1 to that number"
         )
     chosen = np.sort(np.random.default_rng(seed).choice(len(everything), size=count, replace=False))
     return [everything[int(row)] for row in chosen]

@@ -108,7 +108,9 @@ def train_extractor(
         torch.manual_seed(run.train.seed)
         scorer = UnitScorer(UnitScorerShape(states=loaded.model.config.hidden_size, **run.scorer.to_dict()))
         batches = UnitBatches(train, units=run.batch_units, seed=run.train.seed)
-        session.notify(f"{len(train):,} documents, {len(train.vectors):,} units to train on")
+        session.notify(
+            f"{counted(len(train), 'document')}, {counted(len(train.vectors), 'unit')} to train on"
+        )
         run = replace(run, train=_long_enough(run.train, batches.batches_per_epoch, fixed, session.notify))
         done = session.run(
             scorer,
@@ -204,7 +206,7 @@ def _documents(
         folder = session.folder / UNITS_FOLDER / f"{chosen.name}-{split}"
         if not _is_kept(folder, identity):
             session.notify(
-                f"{chosen.name}: reading {len(found):,} {split} documents through the encoder, once"
+                f"{chosen.name}: reading {counted(len(found), f'{split} document')} through the encoder, once"
             )
             documents = _read(found, loaded, run, session.notify)
             export_folder(folder, lambda place, made=documents: _save(made, identity, place))  # type: ignore[misc]
@@ -258,7 +260,7 @@ def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, notify: 
     if not rows:
         raise UserError("no document has a sentence that the model can read")
     if cut:
-        notify(f"{cut:,} documents are longer than {run.max_source:,} tokens and are truncated")
+        notify(f"{counted(cut, 'document')} truncated to {run.max_source:,} tokens")
     vectors, features, wanted_units, lengths = zip(*rows, strict=True)
     return UnitDocuments(
         vectors=np.concatenate(vectors),

@@ -46,6 +46,7 @@ from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first
 from precis.training.validation import high_of, lead_of, low_of
 from precis_text.errors import UserError
+from precis_text.row import counted
 
 __all__ = ["ground", "resolve_grounding"]
 
@@ -320,7 +321,7 @@ def _tell_sets(
         skipped = sum(reader.report.skipped_count for reader in each.readers)
         tail = f", {skipped:,} skipped" if skipped else ""
         notify(
-            f"{each.set.name}: {len(each.drawn):,}{of} pairs{times} from {each.set.sources.train}{tail}; "
+            f"{each.set.name}: {counted(len(each.drawn), 'pair')}{of}{times} from {each.set.sources.train}{tail}; "
             f"{len(each.dev):,} to validate; instructions for: {each.set.mixture or each.set.kind}"
         )
     notify(f"trained on: {', '.join(use.grounded_on)}; a score on one of these is not zero-shot")

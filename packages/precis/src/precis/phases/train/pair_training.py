@@ -282,18 +282,14 @@ def classification(plan: RunPlan) -> Classification:
 def common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
     """Return everything that the loss curve depends on besides the loop's settings and the data, as JSON values."""
     return {
-        "recipe": plan.name,
-        "batch_size": plan.batch_size,
-        "batch_tokens": plan.batch_tokens,
-        "max_source": plan.max_source,
-        "max_target": plan.max_target,
-        "label_smoothing": plan.label_smoothing,
+        "recipe": plan.name, "batch_size": plan.batch_size, "batch_tokens": plan.batch_tokens,
+        "max_source": plan.max_source, "max_target": plan.max_target, "label_smoothing": plan.label_smoothing,
         **({} if plan.stream_weights is None else {"stream_weights": [*plan.stream_weights]}),
         "generated_rows": plan.generated_rows,
         **({"fusion": plan.model.to_dict()} if isinstance(plan.model, Fusion) else {}),
         "model": trainable.start if trainable.start is not None else trainable.model.config.to_diff_dict(),
         "tokenizer": digest_of(trainable.tokenizer),
-    }
+    }  # fmt: skip
 
 
 def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: Notify) -> None:
@@ -307,9 +303,9 @@ def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: 
     generated = min(plan.generated_rows, dev_pairs)
     rouge = f" and ROUGE of greedy summaries on {generated:,} of them" if generated else ""
     first = "" if not select.metric.startswith("rouge") else ", or the lowest loss until that is above chance"
-    every = plan.train.validate_every
+    often = "step" if plan.train.validate_every == 1 else f"{plan.train.validate_every} steps"
     notify(
-        f"validation every {'step' if every == 1 else f'{every} steps'}: loss on all {dev_pairs:,} dev pairs{rouge}; "
+        f"validation every {often}: loss on {counted(dev_pairs, 'dev pair')}{rouge}; "
         f"the model with the {direction} {select.metric} is kept{first}"
     )
 
@@ -334,8 +330,8 @@ def advise_on_size(
         )
 
 
-def _are(count: int, what: str) -> str:
-    return f"{counted(count, what)} {'is' if count == 1 else 'are'}"
+def _are(count: int, what: str, of: str = "") -> str:
+    return f"{counted(count, what)}{of} {'is' if count == 1 else 'are'}"
 
 
 def advise_on_rate(plan: RunPlan, notify: Notify) -> None:
@@ -354,15 +350,14 @@ def advise_on_validation(*, dev_pairs: int, shared: int, notify: Notify, name: s
         shared: validation pairs whose document is a training document.
         name: the set's name, if there are several.
     """
-    of = f" of {name}" if name else ""
+    of, where = (f" of {name}", "in its dev file") if name else ("", "with --dev")
     if shared:
-        which = "all" if shared == dev_pairs else f"{shared:,} of the"
         notify(
-            f"warning: {which} {dev_pairs:,} validation documents{of} are training documents too, so their scores "
-            "reward memorizing; give --dev with other pairs, or omit it to hold some out"
+            f"warning: training documents are among the validation documents{of} ({shared:,} of {dev_pairs:,}), so "
+            f"their scores reward memorizing; give other pairs {where}, or omit it to hold some out"
         )
     if dev_pairs < FEW_DEV_PAIRS:
         notify(
-            f"warning: {dev_pairs} validation pairs{of} are too few to choose the best model; give --dev with "
-            f"{FEW_DEV_PAIRS} or more, 200 if possible"
+            f"warning: {_are(dev_pairs, 'validation pair', of)} too few to choose the best model; give "
+            f"{FEW_DEV_PAIRS} or more {where}, 200 if possible"
         )

@@ -45,6 +45,7 @@ from precis.training.callbacks import Callback
 from precis.training.training_run import Validate
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from precis_text.row import counted
 
 PRETRAINING_FOLDER = "pretraining"
 _VALIDATIONS = 10
@@ -268,9 +269,8 @@ def _weights(
 def _tell_corpora(corpora: Sequence[PackedText], weights: Sequence[float], notify: Notify) -> None:
     for corpus, weight in zip(corpora, weights, strict=True):
         share = f", {weight / sum(weights):.1%} of the blocks" if len(corpora) > 1 else ""
-        notify(
-            f"corpus: {corpus.folder}, {corpus.num_tokens:,} tokens of {corpus.num_documents:,} documents{share}"
-        )
+        documents = counted(corpus.num_documents, "document")
+        notify(f"corpus: {corpus.folder}, {corpus.num_tokens:,} tokens of {documents}{share}")
 
 
 def _tell_plan(
@@ -282,7 +282,7 @@ def _tell_plan(
     read = steps * run.batch_size * run.train.gradient_accumulation * run.block_length
     passes = run.train.gradient_accumulation
     parts = f", {run.batch_size} at a time" if passes > 1 else ""
-    notify(f"{steps:,} steps of {run.batch_size * passes} blocks{parts}: {read:,} tokens")
+    notify(f"{counted(steps, 'step')} of {counted(run.batch_size * passes, 'block')}{parts}: {read:,} tokens")
 
 
 def _export(

@@ -12,6 +12,7 @@ from precis.data.text.segments import UnitSegmenter
 from precis.messages import Notify
 from precis.phases.data.run_pairs import Leaks, PairReader, PairSources, hold_out, percent, sample
 from precis.recipes.run_plan import RunPlan
+from precis_text.row import counted
 
 
 @dataclass
@@ -31,7 +32,7 @@ class TrainingPairs:
             UserError: there are fewer.
         """
         self.train = sample(self.train, examples, seed=seed)
-        self.notes.append(f"few-shot: {examples} training pairs drawn at random (seed {seed})")
+        self.notes.append(f"few-shot: {counted(examples, 'training pair')} drawn at random (seed {seed})")
 
     def tell_about(self, notify: Notify) -> None:
         """Log what was read."""
@@ -52,7 +53,7 @@ def read_pairs_of(sources: PairSources, *, seed: int) -> TrainingPairs:
         other = PairReader(sources.dev, skip_bad=sources.skip_bad)
         return TrainingPairs(reader, list(other), [reader, other], [], sources.skip_bad)
     train, dev = hold_out(reader, seed=seed)
-    note = f"no dev set was given: {len(dev)} of the training pairs are held out for validation"
+    note = f"no dev set was given: {counted(len(dev), 'training pair')} held out for validation"
     return TrainingPairs(train, dev, [reader], [note], sources.skip_bad)
 
 

@@ -17,13 +17,13 @@ from typing import Any, Literal, Required, TypedDict
 
 from torch import nn
 
-from precis.generation.model_location import SEEDS_FILE
 from precis.generation.model_metadata import DEFAULT
 from precis.messages import Notify, silent
 from precis.objectives.losses import BatchSource, InTurn, Objective
 from precis.phases.output_folders import claim_folder, writing_to
 from precis.phases.run_folder import SettingsFile
 from precis.phases.train.model_card import CardFacts, licence_of, model_card
+from precis.storage.model_files import SEEDS_FILE
 from precis.storage.seal import refuse_foreign
 from precis.training import Trained, TrainResult, TrainSettings, load_weights, standard_callbacks, train
 from precis.training.callbacks import METRICS_FILE, Callback, read_metrics
@@ -32,6 +32,7 @@ from precis.training.state_tensors import not_finite
 from precis.training.training_loop import accelerator_for
 from precis.training.training_run import Validate
 from precis_text.errors import DivergedError, UserError
+from precis_text.row import counted
 
 MODEL_FOLDER = "model"
 _NO_SCORES = ("kind", "step", "seconds")
@@ -244,7 +245,7 @@ def _figures(done: Trained) -> Iterator[tuple[str, str]]:
     """Yield time and best score, each with its name."""
     result = done.result
     early = f", stopped early of {result.total_steps:,}" if result.stopped_early else ""
-    yield "time", f"{_duration(result.seconds)} of training, {result.step:,} steps{early}"
+    yield "time", f"{_duration(result.seconds)} of training, {counted(result.step, 'step')}{early}"
     if result.best_step is None or result.best_metric is None:
         return
     other = done.kept == "last" and result.best_step != result.step

@@ -20,10 +20,12 @@ from precis_text.documents.reader import MOST_BYTES, read_contents
 from precis_text.errors import UserError
 from precis_text.row import Row, SkippedRows, counted, plain
 from precis_text.text_files import document_files, unread_names
+from precis_text.words import length_in_words
 
 STANDARD_INPUT = "-"
 CONTINUE = "--keep-going continues with the others"
 _TABLES = (".csv", ".tsv")
+_SAMPLE, _SENTENCE = 50, 8  # rows that show what a table holds; words of a cell that is a text
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Reading:
         skip_bad: skip and count unusable rows.
         keep_going: yield a `Document` with a problem for unreadable input, and continue; in a folder always so.
         whole_tables: read each .csv and .tsv file as one document.
+        about: a question is asked, which one table answers as a whole.
     """
 
     column: str | None = None
@@ -66,6 +69,7 @@ class Reading:
     skip_bad: bool = False
     keep_going: bool = False
     whole_tables: bool = False
+    about: bool = False
 
     @property
     def columns(self) -> Columns:
@@ -109,10 +113,38 @@ def holds_many(file: str, how: Reading = Reading()) -> bool:
     return is_folder(Path(file)) or _has_rows(file, how) or file.lower().endswith(MANY)
 
 
-def _has_rows(file: str, how: Reading) -> bool:
-    endings = tuple(known_endings())
-    is_table = file.lower().endswith(_TABLES)
-    return file.lower().endswith(endings) and not (is_table and how.whole_tables)
+def _has_rows(file: str, how: Reading, notify: Notify = silent) -> bool:
+    is_table, note = _table(file, how)
+    if note:
+        notify(note)
+    return file.lower().endswith(tuple(known_endings())) and not is_table
+
+
+def _table(file: str, how: Reading) -> tuple[bool, str]:
+    """Return whether a file is one table instead of a document per row, and a note if no option says so."""
+    if not file.lower().endswith(_TABLES):
+        return False, ""
+    if how.whole_tables or how.column or how.units:
+        return how.whole_tables, ""
+    try:
+        rows = [row.values for row in islice(read_rows(Path(file)), _SAMPLE) if not row.problem]
+    except UserError:  # reading the rows reports it
+        rows = []
+    names = rows[0] if rows else {}
+    texts, column = {name for name in names if _is_text([row[name] for row in rows])}, how.columns.document
+    if not names or column in (texts if how.about else names):
+        read = f"each row is read as a document (column {column!r}); --whole-tables reads one table"
+        return False, f"{file}: {read}" if names and how.about else ""
+    if texts and not how.about:
+        return False, ""  # perhaps with the document under another name
+    why = "for --about" if how.about else "as no column holds sentences"
+    return True, f"{file}: read as one table, {why}; --document-column NAME reads each row as a document"
+
+
+def _is_text(cells: Sequence[str]) -> bool:
+    """Return whether half of the cells of a column that are not empty have the length of a sentence."""
+    lengths = [length_in_words(cell) for cell in cells if cell.strip()]
+    return bool(lengths) and 2 * sum(length >= _SENTENCE for length in lengths) >= len(lengths)
 
 
 def _read(file: str, how: Reading, notify: Notify, *, is_alone: bool) -> Iterator[Document]:
@@ -120,7 +152,7 @@ def _read(file: str, how: Reading, notify: Notify, *, is_alone: bool) -> Iterato
         yield from _documents("standard input", _standard_input, how, is_alone=is_alone)
     elif is_folder(Path(file)):
         yield from _read_folder(Path(file), how, notify)
-    elif not _has_rows(file, how):
+    elif not _has_rows(file, how, notify):
         yield from _documents(file, lambda: _read_file(Path(file)), how, is_alone=is_alone)
     else:
         yield from _readable_rows(Path(file), how, notify, is_alone=is_alone)

@@ -62,25 +62,15 @@ class Result:
             return {**named, "error": self.problem, **row}
         error = {"error": self.problem} if self.problem else {}
         return {
-            **named,
-            "summary": summary.text,
-            **error,
-            "mode": summary.mode,
-            **self._form(summary),
+            **named, "summary": summary.text, **error, "mode": summary.mode, **self._form(summary),
             **({"places": [[*place] for place in summary.places]} if summary.places else {}),
             **self._sources(summary),
             **self._written(summary),
-            "document_tokens": summary.document_tokens,
-            "tokens_read": summary.tokens_read,
-            "summary_tokens": summary.summary_tokens,
-            "words": length_in_words(summary.text),
-            "finished": summary.finished,
-            "read": summary.how,
-            "pieces": summary.pieces,
-            "kept": summary.kept,
-            **({} if self.support is None else {"support": self._support(self.support)}),
-            **row,
-        }
+            "document_tokens": summary.document_tokens, "tokens_read": summary.tokens_read,
+            "summary_tokens": summary.summary_tokens, "words": length_in_words(summary.text),
+            "finished": summary.finished, "read": summary.how, "pieces": summary.pieces, "kept": summary.kept,
+            **({} if self.support is None else {"support": self._support(self.support)}), **row,
+        }  # fmt: skip
 
     def _form(self, summary: Summary) -> dict[str, Any]:
         """Return the form of a summary, unless it is a paragraph, and its lines with their places in the document."""

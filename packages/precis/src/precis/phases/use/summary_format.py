@@ -11,6 +11,7 @@ from typing import Any
 from precis.generation.summary import Summary
 from precis.phases.use.summarization import Result
 from precis_text.documents.passages import Place
+from precis_text.row import counted
 from precis_text.support.marks import HINT
 from precis_text.words import length_in_words
 
@@ -25,17 +26,17 @@ def told(result: Result, *, max_source: int | None) -> str:
     summary, name = result.summary, result.document.name
     if summary is None or result.problem:
         return f"{name}: no summary: {result.problem}"
-    total = f"{summary.document_tokens:,}"
+    total = counted(summary.document_tokens, "token")
     if summary.kept:
         notes = "".join(f"; {note}" for note in result.document.passages.notes)
-        return f"{name}: returned unchanged: its {total} tokens are within the length of a summary{notes}"
+        return f"{name}: returned unchanged: no longer than a summary would be ({total}){notes}"
     read = {
-        "whole": f"read all {total} tokens" if not summary.truncated else _left_out(summary, total),
-        "passages": f"read {summary.tokens_read:,} of {total} tokens, the passages chosen for the model",
-        "fie": f"read all {total} tokens by fusion-in-encoder, more than the {max_source} of training",
-        "chunk": f"read all {total} tokens in {summary.pieces} pieces"
+        "whole": f"read all {total}" if not summary.truncated else _left_out(summary, total),
+        "passages": f"read {summary.tokens_read:,} of {total}, the passages chosen for the model",
+        "fie": f"read all {total} by fusion-in-encoder, more than the {max_source} of training",
+        "chunk": f"read all {total} in {summary.pieces} pieces"
         + ("" if summary.mode == "extract" else ", then summarized their summaries"),
-        "truncate": f"read only the first {summary.tokens_read:,} of {total} tokens",
+        "truncate": f"read only the first {summary.tokens_read:,} of {total}",
     }[summary.how]
     words = length_in_words(summary.text)
     ending = "" if summary.finished else ", cut off mid-sentence"
@@ -45,13 +46,12 @@ def told(result: Result, *, max_source: int | None) -> str:
     places = passages.told(start for start, _ in summary.places)
     notes = "".join(f"; {note}" for note in passages.notes)
     return (
-        f"{name}: {read}; {words} {'word' if words == 1 else 'words'}{chosen}{ending}"
-        f"{f' ({places})' if places else ''}{notes}"
+        f"{name}: {read}; {counted(words, 'word')}{chosen}{ending}{f' ({places})' if places else ''}{notes}"
     )
 
 
 def _left_out(summary: Summary, total: str) -> str:
-    return f"read {summary.tokens_read:,} of {total} tokens, without sentences that speak to a model"
+    return f"read {summary.tokens_read:,} of {total}, without sentences that speak to a model"
 
 
 def _origins(summary: Summary) -> str:

@@ -13,6 +13,7 @@ from precis.extract.passage_choice import passage_choice
 from precis.generation.early_checks import refuse_writing_options
 from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import DEFAULT, Mode
+from precis.generation.writers.endpoint import checked_address
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
 from precis_text.forms.form import Form
@@ -75,6 +76,8 @@ class SummaryJob:
             self._refuse(
                 ("beams", "draft"), "a causal language model or an endpoint, which writes by greedy search"
             )
+            if model.is_endpoint:
+                checked_address(str(model.place), allow_remote=bool(self.writing.get("allow_remote")))
         else:
             self._refuse(
                 ("language", "free", "allow_remote"), "an encoder-decoder, which writes as it was trained"
