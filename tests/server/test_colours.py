@@ -8,14 +8,11 @@ from importlib.resources import files
 
 import pytest
 
-from precis.evaluation import comparison_page, offline_page
-from precis_judge import report_page
-
 SHEETS = {
     "service": files("precis.server").joinpath("page/page.css").read_text(encoding="utf-8"),
     "judge": files("precis_judge").joinpath("page/page.css").read_text(encoding="utf-8"),
-    "judge report": report_page._STYLE,
-    "comparison": offline_page._STYLE + comparison_page._STYLE,
+    "judge report": files("precis_judge").joinpath("report_page.css").read_text(encoding="utf-8"),
+    "comparison": files("precis.evaluation").joinpath("offline_page.css").read_text(encoding="utf-8"),
 }
 LEGIBLE, VISIBLE = 4.5, 3.0  # WCAG 2.2: text; the outline of the focus and of fields
 SCHEMES = ("light", "dark")

@@ -24,6 +24,8 @@ _MENDED_BY_THE_USER = {
     errno.ENAMETOOLONG: "choose a shorter name", errno.ELOOP: "name the target of the link",
     errno.EMFILE: "allow more open files (ulimit -n)",
 }  # fmt: skip
+_FREE_SPACE = "free some space there, then repeat the command"
+_ADVICE = {**_MENDED_BY_THE_USER, errno.ENOSPC: _FREE_SPACE, errno.EDQUOT: _FREE_SPACE}
 # Libraries in Rust (tokenizers, safetensors) wrap system errors in their own.
 _OS_ERROR_IN_WORDS = re.compile(r"\(os error (\d+)\)")
 _LONG_WORD = re.compile(r"\S{300,}")
