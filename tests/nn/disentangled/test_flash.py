@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from precis.nn.disentangled import flash
+from precis.nn.disentangled.inputs import Operands
 from precis.nn.padding import Documents
 from tests.nn.disentangled.inputs import BUCKETS, operands, random_inputs
 
@@ -104,7 +105,8 @@ def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest
 
 def test_gaps_and_passes_without_gradients_take_the_padded_form(library, monkeypatch):
     ways = []
-    monkeypatch.setattr(flash, "_attend_padded", lambda operands, valid: ways.append("padded"))
+    padded = lambda operands, valid: ways.append("padded") or operands.queries  # noqa: E731
+    monkeypatch.setattr(flash, "_attend_padded", padded)
     inputs = random_inputs(9)
     whole = torch.arange(9) < torch.tensor([[9], [4], [1]])
     flash.attend_flash(operands(inputs, whole))
@@ -120,7 +122,10 @@ def test_gaps_and_passes_without_gradients_take_the_padded_form(library, monkeyp
 def given(width=32, *, batch=3, heads=2, length=9, dtype=torch.float32, distance=16):
     buckets = SimpleNamespace(max_distance=distance, span=8)
     queries = torch.empty(batch, heads, length, width, dtype=dtype, device="meta")
-    return SimpleNamespace(queries=queries, options=SimpleNamespace(offsets=SimpleNamespace(buckets=buckets)))
+    found = object.__new__(Operands)  # of which `takes` reads these two
+    object.__setattr__(found, "queries", queries)
+    object.__setattr__(found, "options", SimpleNamespace(offsets=SimpleNamespace(buckets=buckets)))
+    return found
 
 
 @pytest.mark.parametrize(
