@@ -30,7 +30,6 @@ from transformers.utils import logging as transformers_logging
 from faults.report import Tally, header, verdict
 from precis.data.packs.pack_writer import pack
 from precis.data.synthetic.corpus import make_pairs
-from precis.generation.adapters import ADAPTER_FOLDER
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.search.grid_search import search
 from precis.phases.search.search_space import resolve_space
@@ -42,6 +41,7 @@ from precis.phases.train.training_session import MODEL_FOLDER
 from precis.recipes.overrides import with_changes
 from precis.recipes.planning import few_shot, resolve_grounding, resolve_run
 from precis.recipes.prefix_recipes import TunePlan, resolve_tuning
+from precis.storage.model_files import ADAPTER_FOLDER
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
 from precis.training.updates import Totals, Updater
 from precis.tuning import Prefix

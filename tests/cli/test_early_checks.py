@@ -122,6 +122,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("serve --max-tokens 2000 --queue-tokens 1000", "--queue-tokens"),
         ("finetune --data pairs --curve many --out out", "--curve many: give numbers of pairs"),
         ("finetune --data missing --out out", "missing: no such file"),
+        (
+            "finetune --data pairs --out out --set train.learnig_rate=1",
+            "--set train.learnig_rate: unknown setting of train; did you mean 'learning_rate'",
+        ),
+        (
+            "pretrain --plan --set blok_length=64",
+            "--set blok_length: unknown setting; did you mean 'block_length'",
+        ),
+        (
+            "tune --data pairs --model pairs --out out --set prefx.length=2",
+            "--set prefx: unknown setting; did you mean 'prefix'",
+        ),
         ("finetune --data pairs --model ./missing --out out", "./missing: no such folder"),
         ("tune --data missing --model writes --out out", "missing: no such file"),
         ("evaluate --data pairs --split tset --model writes --out out", "did you mean 'test'"),
@@ -239,3 +251,35 @@ def test_a_setting_of_a_group_is_found_by_its_last_name(
     assert main([*words, "--set", "learning_rate=1e-3"]) == 2
     err = capsys.readouterr().err
     assert "--set learning_rate: unknown setting; did you mean 'train.learning_rate'?" in err
+
+
+def names_in(values: object) -> Iterator[str]:
+    if isinstance(values, dict):
+        for name, value in values.items():
+            yield name
+            yield from names_in(value)
+
+
+def test_the_early_check_knows_the_settings_of_every_recipe_and_method() -> None:
+    from precis.cli.framework.options import RECIPE_NAMES, setting_names
+    from precis.recipes.catalogue import PRETRAINING, recipe
+    from precis.recipes.prefix_recipes import resolve_prefix
+    from precis.recipes.pretraining_runs import pretraining_run
+    from precis.recipes.scorer_recipe import ExtractPlan
+    from precis.recipes.writer_recipe import resolve_low_rank
+    from precis.tuning import METHODS
+
+    low_rank, run = resolve_low_rank(None, changes={}, assignments=(), select=None)
+    plans = [
+        *(recipe(name) for name in RECIPE_NAMES),
+        *(pretraining_run(name) for name in PRETRAINING),
+        *(
+            resolve_prefix(None, method, settings)
+            for method in METHODS
+            for settings in ((), ["prefix.keys=direct"])
+        ),
+        *(low_rank, run, ExtractPlan()),
+    ]
+    found = {name for plan in plans for name in names_in(plan.to_dict())} | {"lora"}
+    assert len(found) > 80
+    assert found - setting_names() - {"type"} == set()

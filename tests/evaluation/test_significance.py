@@ -117,7 +117,7 @@ def test_an_interval_over_runs_is_wider_than_one_over_their_mean() -> None:
         OVER_RUNS.runs_interval(rows)
 
 
-@pytest.mark.parametrize("runs", [2, 3, 5])
+@pytest.mark.parametrize("runs", [3, 5, 8])
 def test_an_interval_over_a_few_runs_holds_the_true_mean_as_often_as_it_says(runs: int) -> None:
     rng = np.random.default_rng(runs)
     held, trials = 0, 400
@@ -128,6 +128,19 @@ def test_an_interval_over_a_few_runs_holds_the_true_mean_as_often_as_it_says(run
         )
         held += found.low <= 30 <= found.high
     assert 0.93 < held / trials < 0.995
+
+
+def test_two_runs_give_their_range_and_claim_no_coverage() -> None:
+    runs = np.array([np.linspace(8, 12, 50), np.linspace(19, 23, 50)])
+    found = OVER_RUNS.runs_interval(runs)
+    assert (found.mean, found.low, found.high) == pytest.approx((15.5, 10.0, 21.0))
+    resampled = np.array([Bootstrap().resampled(lambda r, run=run: float(run[r].mean()), 50) for run in runs])  # type: ignore[misc]
+    corpus = Bootstrap().corpus_runs_interval([10.0, 21.0], resampled)
+    assert (corpus.mean, corpus.low, corpus.high) == (15.5, 10.0, 21.0)
+    tests = OVER_RUNS.runs_paired(runs), Bootstrap().corpus_runs_paired([10.0, 21.0], resampled)
+    for test in tests:
+        assert (test.difference.low, test.difference.high) == pytest.approx((10.0, 21.0))
+        assert test.p_value > 0.1  # by Student's t: two runs hardly decide anything
 
 
 def test_an_interval_over_runs_of_a_corpus_figure_agrees_with_that_of_means() -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from precis.recipes.run_plan import PRECISION
 from precis.storage.locks import locked
 from precis_experiments.experiment import Experiment
-from precis_experiments.resumable_steps import Interrupted, Step, Study
+from precis_experiments.resumable_steps import Interrupted, Step, Study, in_a_study
 from precis_text.config import Settings
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,11 +205,88 @@ def test_the_table_is_written_after_every_step_and_names_what_is_missing(tmp_pat
     assert again() == (tmp_path / "s" / "table.md").read_text() == "of a, b, c\n"
 
 
-def test_a_folder_of_another_experiment_or_scale_is_refused(tmp_path: Path) -> None:
-    Study(tmp_path / "s", Size(), name="one")
-    for name, rows, change in (("two", 3, "study='one', now 'two'"), ("one", 4, r"settings\.rows=3, now 4")):
-        with pytest.raises(UserError, match=f"s was started with {change}; name another folder"):
-            Study(tmp_path / "s", Size(rows=rows), name=name)
+@dataclass(frozen=True, kw_only=True)
+class Named(Settings):
+    name: str = "smoke"
+    rows: int = 3
+    start: str = ""
+    weights: str = ""
+    beside: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "told"),
+    [
+        (Named(), "two", "one, now two; go on with one,"),
+        (Named(name="micro", rows=4), "one", "--scale smoke, now --scale micro; go on with --scale smoke,"),
+        (Named(start="/m", weights="ab"), "one", "no --model, now --model /m; go on with no --model,"),
+        (Named(weights="ab"), "one", "no --model of the weights, now --model of the weights ab; go on"),
+        (
+            Named(beside=("t5", "x/y")),
+            "one",
+            "no --beside, now --beside t5 --beside x/y; go on with no --beside,",
+        ),
+        (Named(rows=4), "one", "settings.rows=3, now 4; another version of precis began it: name another"),
+    ],
+)
+def test_a_folder_of_other_options_is_refused_in_words_of_the_command_line(
+    settings: Named, name: str, told: str, tmp_path: Path
+) -> None:
+    Study(tmp_path / "s", Named(), name="one", data=tmp_path)
+    Study(tmp_path / "s", Named(seeds=(0, 1)), name="one", data=tmp_path)
+    with pytest.raises(UserError) as refused:
+        Study(tmp_path / "s", settings, name=name, data=tmp_path)
+    assert str(refused.value).startswith(f"{tmp_path / 's'} was started with {told}")
+    assert "folder with --out" in str(refused.value)
+
+
+def test_other_data_and_another_precision_are_told_in_words_of_the_command_line_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PRECISION, "fp32")
+    Study(tmp_path / "s", Named(), name="one", data=tmp_path)
+    with pytest.raises(UserError, match=f"--data {tmp_path}, now --data {tmp_path / 'b'}; go on with --data"):
+        Study(tmp_path / "s", Named(), name="one", data=tmp_path / "b")
+    monkeypatch.setenv(PRECISION, "bf16")
+    with pytest.raises(
+        UserError, match="--precision fp32, now --precision bf16; go on with --precision fp32, or"
+    ):
+        Study(tmp_path / "s", Named(), name="one", data=tmp_path)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="is a file"):
         Study(tmp_path / "file", Size(), name="one")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("r/run holds no checkpoint; start again with --restart", "r/run holds no checkpoint"),
+        ("d: no dev file; name one with --data", "d: no dev file; name one with --data"),
+        ("3 of 9 texts are longer than 5 tokens: raise --max-target", "3 of 9 texts are longer than 5 tokens"),
+        ("3 do not fit: the model reads passages (raise --max-source)", "3 do not fit: the model reads passages"),
+        ("no pack; make one with `precis data pack X`", "no pack"),
+        ("--max-source 900: too long", "--max-source 900: too long"),
+    ],
+)  # fmt: skip
+def test_messages_of_steps_give_no_advice_for_options_that_a_study_decides(text: str, told: str) -> None:
+    assert in_a_study(text) == told
+
+
+@pytest.mark.parametrize("kind", [UserError, RunError])
+def test_an_error_of_a_step_names_the_step_and_what_the_user_of_a_study_can_do(
+    kind: type[Exception], tmp_path: Path
+) -> None:
+    def fail(_: Path) -> dict[str, int]:
+        raise kind("the run has other settings; start again with --restart or another --out")
+
+    study = Study(tmp_path / "s", Size(), name="one")
+    with pytest.raises(kind) as told:
+        study.work([Step("a", fail)], lambda _: None)
+    assert str(told.value) == (
+        "step a: the run has other settings; the study decides this: delete "
+        f"{tmp_path / 's' / 'steps' / 'a'} and repeat the command, or use another --scale"
+    )

@@ -84,7 +84,7 @@ def test_both_starts_are_trained_scored_and_compared(tmp_path: Path, monkeypatch
     assert all(np.isfinite(result["loss"]) for result in found.values())
     assert r"\toprule" in (tmp_path / "out" / "table.tex").read_text()
     other = replace(scale, start=str(tmp_path / "elsewhere"))
-    with pytest.raises(UserError, match=r"was started with settings\.start="):
+    with pytest.raises(UserError, match=r"was started with --model .*, now --model "):
         structure_to_text(other, data=tmp_path, out=tmp_path / "out", notify=lambda _: None)
 
 

@@ -34,11 +34,13 @@ def found(rougeL: float) -> dict[str, Any]:  # noqa: N803 - the score's own name
     ("low", "high", "runs", "said"),
     [
         (0.1, 2.0, 3, "decided"),
-        (-2.0, -0.1, 2, "contradicted"),
+        (-2.0, -0.1, 3, "contradicted"),
         (-0.1, 2.0, 8, "not decided"),
         (0.0, 3.3, 3, "not decided"),
         (0.1, 2.0, 1, "not decided"),
         (-2.0, -0.1, 1, "not decided"),
+        (0.1, 2.0, 2, "not decided"),  # a range of two runs
+        (-2.0, -0.1, 2, "not decided"),
     ],
 )
 def test_an_interval_over_several_runs_decides(low: float, high: float, runs: int, said: str) -> None:

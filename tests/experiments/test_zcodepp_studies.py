@@ -197,7 +197,7 @@ def test_the_ablation_is_judged_on_both_test_sets_of_mnli() -> None:
 
 
 def test_a_variant_is_judged_by_heads_on_answers_and_on_labels_which_have_no_dev_split(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """They are scored on the public dev rows, so that validation rows are held out of train."""
     monkeypatch.setenv(PRECISION, "fp32")
@@ -217,10 +217,16 @@ def test_a_variant_is_judged_by_heads_on_answers_and_on_labels_which_have_no_dev
             (data / folder / f"{name}.jsonl").write_text(lines)
     start = save("zcodepp", tmp_path / "start")
     scale = replace(SCALES["smoke"], batch_tokens=300, test_rows=4)
-    runner = Runner(Study(tmp_path / "out", scale, name="x", data=data), data, lambda _: None)
-    found = {
-        name: head_on(scale, runner, name, tmp_path / name, start=start) for name in ("mnli", "squad-qa")
-    }
+    told: list[str] = []
+    runner = Runner(Study(tmp_path / "out", scale, name="x", data=data), data, told.append)
+    found = {}
+    for name in ("mnli", "squad-qa"):
+        told.clear()
+        found[name] = head_on(scale, runner, name, tmp_path / name, start=start)
+        assert any(line.startswith("train: ") for line in told), name
+        assert "step 2/2" in capfd.readouterr().err, name
+        assert (tmp_path / name / "run" / "metrics.jsonl").is_file()
+    assert "29 of 29 answers are in the tokens that are read" in told
     assert {name: set(result["scores"]) for name, result in found.items()} == {
         "mnli": {"accuracy"},
         "squad-qa": {"exact_match", "answer_f1"},

@@ -1,5 +1,7 @@
 """The server of the page: who may ask what."""
 
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -197,3 +199,27 @@ def test_300_silent_connections_lock_no_judge_out(tmp_path: Path) -> None:
         for _ in range(300):
             stack.enter_context(socket.create_connection(address, timeout=10))
         assert httpx.get(place, trust_env=False).status_code == 200
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_calls_of_the_guide_judge_without_a_browser(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "judge.md").read_text()
+    (calls,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    (own,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "tone.toml").write_text(own)
+    study = study_in(tmp_path / "study", asked=str(tmp_path / "tone.toml"), gold=0)
+    words = [sys.executable, "-m", "precis", "judge", "serve", str(study.folder), "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        line = next(line for line in server.stdout if line.startswith("Ann: "))
+        place, _, token = line.removeprefix("Ann: ").strip().partition("/#")
+        script = calls.replace("http://127.0.0.1:8477", place).replace("TOKEN", token)
+        shell = ["sh", "-e", "-c", script.replace("curl ", "curl --silent --fail-with-body --noproxy '*' ")]
+        done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False)
+        server.terminate()
+        server.wait(30)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith('{"number":0}')
+    assert done.stdout.endswith('{"next":1}')
+    record = lines(study.folder / "verdicts.jsonl")[-1]
+    assert (record["judge"], record["page"], record["choices"]) == ("Ann", 0, {"tone": "left"})

@@ -90,6 +90,27 @@ def test_page_and_json_say_the_same_and_texts_are_escaped(tmp_path: Path) -> Non
         assert table.title in page
 
 
+@pytest.mark.parametrize("judges", [("Ann",), ("Ann", "Ben")])
+def test_the_report_of_one_judge_has_one_remark_on_that_and_no_words_about_several(
+    tmp_path: Path, judges: tuple[str, ...]
+) -> None:
+    study = study_in(tmp_path / "study", documents=20, judges=judges, repeats=0, gold=0)
+    with VerdictStore.opened(study) as store:  # another judge has not begun
+        for page, shown in enumerate(study.layout.pages["Ann"]):
+            side = "left" if shown.first_left == (page % 3 > 0) else "right"
+            choices = dict.fromkeys(study.protocol.keys, side)
+            store.add({"judge": "Ann", "page": page, "choices": choices, "seconds": 30})
+    report, tables = publish(study.folder)
+    remark = "one judge: the intervals do not cover other judges, and nothing is known about agreement"
+    assert [each for each in report.remarks if not each.startswith("Ben:")] == [remark]
+    assert [table.title for table in tables] == ["Pairs", "Systems", "Judges"]
+    page_of_report = (study.folder / "report.html").read_text()
+    for text in (page_of_report, *(table.caption for table in tables)):
+        assert not any(words in text for words in ("and judges", "Agreement", "alpha", "verdict a document"))
+    record = json.loads((study.folder / "report.json").read_text())
+    assert record["criteria"][0]["pairs"][0]["rate"]["note"].startswith("one judge: ")
+
+
 def test_a_study_without_verdicts_has_no_report(tmp_path: Path) -> None:
     study = study_in(tmp_path / "study")
     with pytest.raises(UserError, match="does not have verdicts yet"):

@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 
 from precis.data.packs.pack_writer import pack
 from precis.data.synthetic.corpus import make_pairs
-from precis.generation.adapters import ADAPTER_FOLDER
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.grounding import ground
@@ -22,6 +21,7 @@ from precis.phases.train.pretraining import PRETRAINING_FOLDER, pretrain, resolv
 from precis.phases.train.training_session import MODEL_FOLDER
 from precis.recipes.planning import few_shot, resolve_grounding, resolve_run
 from precis.recipes.prefix_recipes import TunePlan, resolve_tuning
+from precis.storage.model_files import ADAPTER_FOLDER
 from precis.storage.seal import replace_folder
 from precis.training.checkpoint import MODEL_FILE
 from precis.training.updates import Updater

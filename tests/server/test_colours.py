@@ -8,14 +8,14 @@ from importlib.resources import files
 
 import pytest
 
-from precis.evaluation import comparison_page, offline_page
-from precis_judge import report_page
-
 SHEETS = {
-    "service": files("precis.server").joinpath("page/page.css").read_text(encoding="utf-8"),
-    "judge": files("precis_judge").joinpath("page/page.css").read_text(encoding="utf-8"),
-    "judge report": report_page._STYLE,
-    "comparison": offline_page._STYLE + comparison_page._STYLE,
+    name: files(package).joinpath(path).read_text(encoding="utf-8")
+    for name, package, path in (
+        ("service", "precis.server", "page/page.css"),
+        ("judge", "precis_judge", "page/page.css"),
+        ("judge report", "precis_judge", "report_page.css"),
+        ("comparison", "precis.evaluation", "offline_page.css"),
+    )
 }
 LEGIBLE, VISIBLE = 4.5, 3.0  # WCAG 2.2: text; the outline of the focus and of fields
 SCHEMES = ("light", "dark")

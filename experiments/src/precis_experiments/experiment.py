@@ -23,7 +23,7 @@ from precis.data.tasks.tasks import folder_of, task
 from precis.evaluation.significance import OVER_RUNS, Interval
 from precis.generation.model_loader import LoadedModel
 from precis.generation.summarizer import Summarizer
-from precis.messages import Notify
+from precis.messages import Notify, silent
 from precis.phases.data.corpus_packing import make_pack
 from precis.phases.data.run_pairs import PairSources, find_part, find_sources
 from precis.phases.measure.evaluation_inputs import read_test_pairs
@@ -40,7 +40,8 @@ from precis.recipes.run_plan import RunPlan, native_precision
 from precis.storage.atomic import write_file
 from precis.training.callbacks import TrainResult, read_metrics
 from precis_experiments.latex import latex
-from precis_experiments.resumable_steps import Interrupted, Result, Step, Study, missing_steps
+from precis_experiments.resumable_steps import Interrupted, Result, Step, Study, in_a_study, missing_steps
+from precis_experiments.study_plan import Reads, StudyPlan
 from precis_experiments.verdicts import NOTE, Claim, verdict_rows
 from precis_text.config import Settings
 from precis_text.decoding_settings import GenerationSettings
@@ -159,7 +160,7 @@ class Runner:
             last = [record for record in records if record["kind"] == "validation"][-1]
             return {"tokens": done.result.tokens, "validation": last, **measure(place / "run")}
 
-        return Step(name, work, drop_checkpoints, needs=("pack",))
+        return Step(name, work, drop_checkpoints, needs=("pack",), updates=run.train.steps or 0)
 
     def train(
         self,
@@ -322,6 +323,8 @@ class Experiment(Generic[S]):
         table: Markdown of the results so far.
         claims: the paper's claims that the study is about, each with our difference so far.
         draw: draws plots of the results in the study's folder.
+        reads: the data sets that it reads.
+        update_seconds: see `StudyPlan`; from the studies in docs/experiments.
     """
 
     name: str
@@ -330,6 +333,26 @@ class Experiment(Generic[S]):
     table: Callable[[S, Results], str]
     claims: Callable[[S, Results], Sequence[Claim]] = lambda *_: ()
     draw: Callable[[S, Results, Path], None] = lambda *_: None
+    reads: Callable[[S], Reads] = lambda _: Reads()
+    update_seconds: float = 1.0
+
+    def plan(self, scale: S, *, data: Path, out: Path, notify: Notify) -> StudyPlan:
+        """Return what a call with these arguments would do; it writes nothing.
+
+        Raises:
+            UserError: see `__call__`.
+        """
+        study = Study(out, scale, name=self.name, data=data, only_look=True)
+        steps = list(self.steps(scale, Runner(study, data, notify)))
+        return StudyPlan(
+            name=self.name,
+            scale=getattr(scale, "name", ""),
+            out=out,
+            steps=steps,
+            results=study.results(steps),
+            reads=self.reads(scale),
+            update_seconds=self.update_seconds,
+        )
 
     def __call__(self, scale: S, *, data: Path, out: Path, notify: Notify) -> str:
         """Do the remaining steps in `out`; return the table, written to OUT/table.md and .tex after each step.
@@ -338,6 +361,12 @@ class Experiment(Generic[S]):
             UserError: the data are missing, or `out` contains something else.
             Interrupted: it received a signal to stop; the same call resumes.
         """
+        plan = self.plan(scale, data=data, out=out, notify=silent)
+        if len(plan.results) < len(plan.steps) and (missing := plan.reads.missing(data)):
+            raise UserError(
+                f"{data} lacks {', '.join(missing)}, which {self.name} needs at --scale {plan.scale}; add the data as "
+                "docs/guide/reproduce.md says"
+            )
         study = Study(out, scale, name=self.name, data=data)
         text = ""
 
@@ -348,7 +377,7 @@ class Experiment(Generic[S]):
             write_file(study.folder / TABLE_FILE, text)
             write_file(study.folder / LATEX_FILE, latex(text))
 
-        steps = list(self.steps(scale, Runner(study, data, notify)))
+        steps = list(self.steps(scale, Runner(study, data, lambda text: notify(in_a_study(text)))))
         study.work(steps, notify, show=show)
         return text
 

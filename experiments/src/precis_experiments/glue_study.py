@@ -38,6 +38,7 @@ from precis_experiments.experiment import (
 from precis_experiments.initial_model import GIVEN, STARTS, starting_model
 from precis_experiments.resumable_steps import Interrupted, Result, Step
 from precis_experiments.scales import GLUE_SCALES, GlueScale
+from precis_experiments.study_plan import Reads
 from precis_experiments.verdicts import Claim, between
 
 WAYS: tuple[Answer, ...] = get_args(Answer)[::-1]
@@ -55,9 +56,9 @@ PAPER = {
     ("rte", "accuracy"): "92.4 / 92.1",
 }
 NOTE = """\
-Intervals: 95%, test rows resampled, Student's t over seeds. "Above" is the difference to the most frequent class
-in the test rows, on the same rows; numbers do not have one. Checkpoints are chosen by the task's first metric on
-rows held out from the training set. "Nothing" has the shape and the vocabulary of the given model.
+Intervals: 95%, test rows resampled, Student's t over seeds (two: their range). "Above" is the difference to the most
+frequent class in the test rows, on the same rows; numbers do not have one. Checkpoints are chosen by the task's first
+metric on rows held out from the training set. "Nothing" has the shape and the vocabulary of the given model.
 """
 
 
@@ -68,7 +69,8 @@ def _steps(scale: GlueScale, runner: Runner) -> Iterator[Step]:
             for way in WAYS:
                 for name in scale.tasks:
                     work = partial(_cell, scale, runner, name, way, start=start, seed=seed)
-                    yield Step(cell(start, name, way, seed), work, drop_model)
+                    updates = scale.steps_of(name, way)
+                    yield Step(cell(start, name, way, seed), work, drop_model, updates=updates)
 
 
 def cell(start: str, name: str, way: str, seed: int) -> str:
@@ -183,4 +185,11 @@ def _claims(scale: GlueScale, results: Results) -> list[Claim]:
     return claims
 
 
-glue = Experiment(name="glue", scales=GLUE_SCALES, steps=_steps, table=_table, claims=_claims)
+glue = Experiment(
+    name="glue",
+    scales=GLUE_SCALES,
+    steps=_steps,
+    reads=lambda scale: Reads(tasks=scale.tasks, needed=scale.tasks),
+    table=_table,
+    claims=_claims,
+)

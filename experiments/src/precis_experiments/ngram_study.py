@@ -56,6 +56,7 @@ from precis_experiments.experiment import (
 )
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import PROPHET_SCALES, ProphetScale
+from precis_experiments.study_plan import Reads
 from precis_experiments.verdicts import Claim, between
 
 QUESTIONS = ("squad-qg", "squad-qg-zhao")
@@ -72,11 +73,11 @@ et al.'s split 25.80/27.54/53.65. Figure 4 has curves without numbers that rise 
 NOTE = """BLEU-4, METEOR and ROUGE-L are not computed with the paper's scripts. nltk's METEOR in particular is far
 higher than the paper's METEOR 1.5 (docs/guide/questions.md), so compare only systems scored in the same way.
 
-Intervals: 95%, test documents resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed
-and document. Every seed has a pre-training of its own for each n; questions use that of the first seed. The checkpoint
-for questions is chosen on dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Larger test sets are
-evenly sampled; intervals of questions treat them as independent, though many share a passage.
-The initial spreads of ProphetNet and "Transformer" were chosen for ProphetNet, on E2E (docs/adr/0007);
+Intervals: 95%, test documents resampled, Student's t over seeds (two: their range); differences are of ROUGE-L, paired
+by seed and document. Every seed has a pre-training of its own for each n; questions use that of the first seed. The
+checkpoint for questions is chosen on dev rows of Du et al.'s split, which are test rows of Zhao et al.'s. Larger test
+sets are evenly sampled; intervals of questions treat them as independent, though many share a passage. The initial
+spreads of ProphetNet and "Transformer" were chosen for ProphetNet, on E2E (docs/adr/0007);
 "Transformer-released-start" starts with BART's N(0, 0.02). Every share of the pre-training is a run of its own, with a
 schedule of its own, where the paper takes checkpoints of one run. The 1-gram model is trained as MASS is.
 """
@@ -94,12 +95,20 @@ def _steps(scale: ProphetScale, runner: Runner) -> Iterator[Step]:
             steps = max(1, round(share * scale.pretraining_steps))
             yield runner.pretraining(origin, pretraining_of(scale.recipe, steps, changes))
             tune = partial(_tuned, scale, runner, seed=seed, start=runner.model_of(origin))
-            yield Step(f"tuned-{name}-{seed}", tune, drop_model, needs=(origin,))
+            cell = f"tuned-{name}-{seed}"
+            yield Step(cell, tune, drop_model, needs=(origin,), updates=scale.task_steps)
     for seed in scale.seeds:
         for system in PLAIN:
             plain = partial(_plain, scale, runner, system, seed=seed)
-            yield Step(f"plain-{system}-{seed}", plain, drop_model, needs=("pack",))
-    yield Step("questions", partial(_questions, scale, runner), drop_model, needs=(_of_questions(scale),))
+            cell = f"plain-{system}-{seed}"
+            yield Step(cell, plain, drop_model, needs=("pack",), updates=scale.task_steps)
+    ask, needs = partial(_questions, scale, runner), (_of_questions(scale),)
+    yield Step("questions", ask, drop_model, needs=needs, updates=scale.question_steps)
+
+
+def _reads(scale: ProphetScale) -> Reads:
+    tasks = (scale.task, *QUESTIONS)
+    return Reads(texts=scale.corpora, tasks=tasks, needed=tasks)
 
 
 def _of_questions(scale: ProphetScale) -> str:
@@ -314,5 +323,12 @@ def _claims(scale: ProphetScale, results: Results) -> list[Claim]:
 
 
 prophetnet = Experiment(
-    name="prophetnet", scales=PROPHET_SCALES, steps=_steps, table=_table, claims=_claims, draw=_draw
+    name="prophetnet",
+    scales=PROPHET_SCALES,
+    steps=_steps,
+    reads=_reads,
+    update_seconds=0.5,
+    table=_table,
+    claims=_claims,
+    draw=_draw,
 )

@@ -59,6 +59,7 @@ from precis_experiments.prefix_tables import (
 )
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import DIALOGUES, FACTS, FINE_TUNING, PREFIX_SCALES, WHOLE, PrefixScale
+from precis_experiments.study_plan import Reads
 from precis_experiments.tuning_cost import StepAsked, step_cost
 from precis_experiments.zcodepp_steps import phase1, phase1_run, phase2
 
@@ -73,22 +74,35 @@ def _steps(scale: PrefixScale, runner: Runner) -> Iterator[Step]:
     for family, tried in _families(scale).items():
         for rate in tried:
             work = partial(trials.choose, family, rate=rate)
-            rates.append(Step(rate_step(family, rate), work, drop_model, needs=("base",)))
+            step = Step(rate_step(family, rate), work, drop_model, needs=("base",), updates=scale.rate_steps)
+            rates.append(step)
     yield from rates
     for temperature in scale.temperatures:
         work = partial(trials.choose, "softsa", temperature=temperature)
-        name = temperature_step(temperature)
-        yield Step(name, work, drop_model, needs=tuple(step.name for step in rates))
+        name, needs = temperature_step(temperature), tuple(step.name for step in rates)
+        yield Step(name, work, drop_model, needs=needs, updates=scale.rate_steps)
     for task_name in (FACTS, DIALOGUES):
         yield Step(cell(task_name, UNTUNED, 0), partial(trials.untuned, task_name), needs=("base",))
     chosen = tuple(map(temperature_step, scale.temperatures))
     trainings = []
     for system, task_name, seed, pairs in _grid(scale, runner):
         work = partial(trials.system, system, task_name, seed=seed, pairs=pairs)
-        trainings.append(Step(cell(task_name, system, seed, pairs), work, drop_model, needs=chosen))
+        name, updates = cell(task_name, system, seed, pairs), scale.steps_on(task_name, pairs)
+        trainings.append(Step(name, work, drop_model, needs=chosen, updates=updates))
     yield from trainings
     everything = tuple(step.name for step in trainings)  # so that nothing else runs during the measurement
     yield Step("cost", trials.costs, needs=everything)
+
+
+def _reads(scale: PrefixScale) -> Reads:
+    needed = (FACTS, DIALOGUES)
+    base = scale.base
+    return Reads(
+        texts=base.corpora,
+        grounding=base.grounding_tasks,
+        tasks=(*needed, *scale.other_facts),
+        needed=needed,
+    )
 
 
 def _grid(scale: PrefixScale, runner: Runner) -> Iterator[tuple[str, str, int, int | None]]:
@@ -264,6 +278,8 @@ discourse_prefix = Experiment(
     name="discourse-prefix",
     scales=PREFIX_SCALES,
     steps=_steps,
+    reads=_reads,
+    update_seconds=0.25,
     table=tables,
     claims=claims,
     draw=draw_all,

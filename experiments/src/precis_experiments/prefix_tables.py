@@ -53,17 +53,17 @@ PAPER: Mapping[str, Mapping[str, str]] = {
         "hierblock+softsa": "74.62/48.60/57.03",
     },
 }
-NOTE = """Intervals: 95%, test texts resampled, Student's t over seeds; differences are of ROUGE-L, paired by seed and
-text, without correction for multiple comparisons. With one seed they do not cover other seeds. BLEU is sacrebleu's
-with all references, ROUGE the highest over them; the paper's E2E is another, cleaned set, so its figures are not shown.
-The base was pre-trained once. Rates and temperature, for SAMSum too, were chosen on E2E's dev pairs with one seed, by
-the label-smoothed loss of runs no longer than the final ones. All prefix methods have the rate of the plain prefix.
-SoftSA draws noise in training only: at temperature 1 it computes plain softmax when it writes. The untuned base
-gets the task's instruction; the systems are trained without.
-In the paper's low-resource figures (the mean of XSum and WikiHow, curves without numbers) HierBlock and
-HierBlock+SoftSA are above fine-tuning and prefix tuning below 50% of the pairs. Its Figure 3 has no numbers either.
-For layers the paper prints validation ROUGE-1/2/L. XSum (Table 3): top 40.1/16.8/31.4, low 33.7/13.1/26.9, all
-41.2/18.4/33.4. SAMSum (Table 10): top 50.61/24.24/40.95, low 41.87/19.98/34.12, all 52.56/26.93/42.96.
+NOTE = """Intervals: 95%, test texts resampled, Student's t over seeds (two: their range); differences are of ROUGE-L,
+paired by seed and text, without correction for multiple comparisons. With one seed they do not cover other seeds. BLEU
+is sacrebleu's with all references, ROUGE the highest over them; the paper's E2E is another, cleaned set, so its
+figures are not shown. The base was pre-trained once. Rates and temperature, for SAMSum too, were chosen on E2E's dev
+pairs with one seed, by the label-smoothed loss of runs no longer than the final ones. All prefix methods have the rate
+of the plain prefix. SoftSA draws noise in training only: at temperature 1 it computes plain softmax when it writes.
+The untuned base gets the task's instruction; the systems are trained without. In the paper's low-resource figures (the
+mean of XSum and WikiHow, curves without numbers) HierBlock and HierBlock+SoftSA are above fine-tuning and prefix
+tuning below 50% of the pairs. Its Figure 3 has no numbers either. For layers the paper prints validation ROUGE-1/2/L.
+XSum (Table 3): top 40.1/16.8/31.4, low 33.7/13.1/26.9, all 41.2/18.4/33.4. SAMSum (Table 10): top 50.61/24.24/40.95,
+low 41.87/19.98/34.12, all 52.56/26.93/42.96.
 """
 
 

@@ -14,11 +14,12 @@ import typer
 from precis.cli.framework.command_class import described
 from precis.cli.framework.options import ModeName, PrecisionName, Threads, begin
 from precis.phases.output_folders import existing_folder
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from precis_experiments.experiment import Experiment
     from precis_experiments.small_model import Writing
+    from precis_experiments.study_plan import StudyPlan
 
 
 class PaperTable(StrEnum):
@@ -117,6 +118,9 @@ def reproduce(
             "--precision", help="Number format. Default: bf16 if the hardware supports it natively."
         ),
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print the steps, the data sets and a rough time, and exit.")
+    ] = False,
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs), as in OUT/table.tex.")
     ] = False,
@@ -137,7 +141,13 @@ def reproduce(
 
     begin(threads)
     if model is not None and is_default:
-        _make_default_model(model, data, out, _writing(mode, scale, steps))
+        from precis_experiments.small_model import default_model_plan
+
+        writing = _writing(mode, scale, steps)
+        if plan:
+            _print_plan(default_model_plan(scale.value, data=data, out=out, writing=writing), data)
+        else:
+            _make_default_model(model, data, out, writing)
         return
     from precis_experiments.experiment import LATEX_FILE, TABLE_FILE
     from precis_experiments.initial_model import begin_with
@@ -154,6 +164,9 @@ def reproduce(
         if table is not PaperTable.fewshot:
             raise UserError("--beside is only for zcodepp-fewshot; omit it")
         size = replace(size, beside=tuple(beside))
+    if plan:
+        _print_plan(study.plan(size, data=data, out=out, notify=note), data)
+        return
     try:
         text = study(size, data=data, out=out, notify=note)
     except (Interrupted, KeyboardInterrupt):
@@ -161,6 +174,14 @@ def reproduce(
         raise typer.Exit(130) from None
     print((out / LATEX_FILE).read_text() if latex else text)
     print(f"written: {out / TABLE_FILE}, {out / LATEX_FILE}", file=sys.stderr if latex else sys.stdout)
+
+
+def _print_plan(plan: StudyPlan, data: Path) -> None:
+    from precis.cli.framework.console import show
+
+    print(plan.summary())
+    show(plan.table())
+    show(plan.reads.table(data))
 
 
 def _check_together(
@@ -210,9 +231,17 @@ def _writing(mode: ModeName, scale: ScaleName, steps: int | None) -> Writing | N
 
 def _make_default_model(model: str, data: Path, out: Path, writing: Writing | None) -> None:
     from precis.cli.framework.console import note
+    from precis_experiments.resumable_steps import in_a_study
     from precis_experiments.small_model import RELEASE, RELEASE_FOLDER, default_model
 
-    done = default_model(RELEASE, data=data, start=model, out=out, writing=writing, notify=note)
+    def told(text: str) -> None:
+        note(in_a_study(text))
+
+    try:
+        done = default_model(RELEASE, data=data, start=model, out=out, writing=writing, notify=told)
+    except (UserError, RunError) as problem:
+        remedy = f"; delete that folder in {out} and repeat the command"
+        raise type(problem)(in_a_study(str(problem), remedy=remedy)) from problem
     if done.model is None:
         note("repeat the command to resume")
         raise typer.Exit(130)

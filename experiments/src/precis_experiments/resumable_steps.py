@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,11 +30,24 @@ from precis.storage.locks import HeldError, locked
 from precis.storage.settings_change import refuse_change
 from precis_text.bounded_io import read_json
 from precis_text.config import Settings
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 
 RESULT_FILE = "result.json"
 STUDY_FILE = "study.json"
 _SPENT_FILE = "spent.json"
+#: An entry of a study's record -> the option that decides it; the name of the study is an argument.
+_OPTIONS = {
+    "study": "",
+    "settings.name": "--scale",
+    "data": "--data",
+    "precision": "--precision",
+    "settings.start": "--model",
+    "settings.weights": "--model of the weights",
+    "settings.beside": "--beside",
+}
+#: The options of the command that a step's work follows; whatever else a message names, the study decides.
+_OF_STEPS = ("--data", "--precision", "--threads")
+_ADVICE = re.compile(r"(?<![\w-])--[a-z][\w-]*|`precis ")
 
 Result = dict[str, Any]
 
@@ -52,22 +66,35 @@ class Step:
         run: takes the step's folder and returns JSON values, or raises `Interrupted`.
         tidy: removes files from the folder that are no longer needed after the result is written; before that, an
             interrupted step resumes from them.
+        updates: the updates of the weights that it makes, roughly, for a plan; 0 if it trains nothing.
     """
 
     name: str
     run: Callable[[Path], Result]
     tidy: Callable[[Path], None] = lambda _: None
     needs: tuple[str, ...] = ()
+    updates: int = 0
 
 
 @final
 class Study:
     """The folder of an experiment."""
 
-    def __init__(self, folder: Path, settings: Settings, *, name: str, data: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        *,
+        name: str,
+        data: Path | None = None,
+        only_look: bool = False,
+    ) -> None:
         """Use the folder for this experiment on the data sets in `data`.
 
         More or fewer seeds are the same experiment: each has its own steps.
+
+        Args:
+            only_look: create nothing.
 
         Raises:
             UserError: it contains another experiment, or this one with other settings or precision.
@@ -80,9 +107,8 @@ class Study:
         if path.exists():
             before = _read_study(path)
             before = {key: before.get(key) for key in record}
-            remedy = "name another folder with --out"
-            refuse_change(folder, _without_seeds(before), _without_seeds(record), remedy=remedy)
-        else:
+            _refuse_change(folder, _without_seeds(before), _without_seeds(record))
+        elif not only_look:
             folder.mkdir(parents=True, exist_ok=True)
             write_file(path, json.dumps({**record, "versions": versions()}, indent=2) + "\n")
 
@@ -128,13 +154,13 @@ class Study:
         self._tidy(listed)
         waiting: tuple[str, ...] = ()
         while True:
-            results = self._results(listed)
+            results = self.results(listed)
             left = [(number, step) for number, step in enumerate(listed, start=1) if step.name not in results]
             if not left:
                 show(results)
                 return results
             if self._take_one(left, results, notify, total=len(listed)):
-                show(self._results(listed))
+                show(self.results(listed))
                 waiting = ()
                 continue
             names = tuple(step.name for _, step in left)
@@ -143,7 +169,8 @@ class Study:
                 waiting = names
             time.sleep(poll_seconds)
 
-    def _results(self, steps: Iterable[Step]) -> dict[str, Result]:
+    def results(self, steps: Iterable[Step]) -> dict[str, Result]:
+        """Return the results of those steps that are done, by name."""
         found = {step.name: self.result(step.name) for step in steps}
         return {name: result for name, result in found.items() if result is not None}
 
@@ -195,6 +222,11 @@ class Study:
         began, cpu = time.perf_counter(), _cpu_seconds()
         try:
             found = step.run(place)
+        except (UserError, RunError) as problem:
+            remedy = (
+                f"; the study decides this: delete {place} and repeat the command, or use another --scale"
+            )
+            raise type(problem)(f"step {step.name}: {in_a_study(str(problem), remedy=remedy)}") from problem
         finally:  # an interrupted try counts too; a killed one leaves no record
             spent = {
                 "seconds": spent["seconds"] + time.perf_counter() - began,
@@ -203,6 +235,44 @@ class Study:
             write_file(place / _SPENT_FILE, json.dumps(spent) + "\n")
         found = {**found, **spent}
         write_file(place / RESULT_FILE, json.dumps(found, indent=2) + "\n")
+
+
+def in_a_study(text: str, *, remedy: str = "") -> str:
+    """Return a message of a step without advice on options and commands that its study decides.
+
+    Args:
+        remedy: takes the place of that advice.
+    """
+    foreign = next((each for each in _ADVICE.finditer(text) if each[0] not in _OF_STEPS), None)
+    before = "" if foreign is None else text[: foreign.start()]
+    ends = (before.rfind(mark) for mark in ("; ", " (", ": "))  # advice mostly comes after a semicolon
+    end = next((place for place in ends if place > 0), None)
+    return text if end is None else text[:end] + remedy
+
+
+def _refuse_change(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to resume a study with other options, in the words of the command line.
+
+    Raises:
+        UserError: an option has changed, or the settings of the scale did with the version of precis.
+    """
+    for name, option in _OPTIONS.items():
+        was, is_now = (_words(record, name, option) for record in (before, now))
+        if was != is_now:
+            raise UserError(
+                f"{folder} was started with {was}, now {is_now}; go on with {was}, or name another folder with --out"
+            )
+    remedy = "another version of precis began it: name another folder with --out"
+    refuse_change(folder, before, now, remedy=remedy)
+
+
+def _words(record: Mapping[str, Any], name: str, option: str) -> str:
+    """Return the words of the command line for an entry of a record by its dotted name."""
+    found: Any = record
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    values = found if isinstance(found, list) else [found] if found else []
+    return " ".join(f"{option} {value}".strip() for value in values) or f"no {option}"
 
 
 def _without_seeds(record: Any) -> Any:

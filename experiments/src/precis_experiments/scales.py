@@ -25,6 +25,7 @@ TOP, LOW = "prefix, top layers", "prefix, low layers"
 SINGLE = "prefix, layer"
 #: The whole model under sparse attention (Table 4, upper half), by its method.
 WHOLE: Mapping[str, str] = {f"{FINE_TUNING}, {name}": name for name in ("truncsa", "softsa")}
+_TASK_TOKENS = 3_000_000  # of SAMSum's training pairs
 SEEDS = "seeds"  # the suffix of settings that contain seeds
 S = TypeVar("S", bound=Settings)
 
@@ -92,6 +93,11 @@ class Scale(PreTrainedScale):
     batch_tokens: int = 4096
     test_rows: int = 819
     beams: int = 1
+
+    @property
+    def full_steps(self) -> int:
+        """The updates of a fine-tuning on all pairs, roughly."""
+        return max(1, round(self.full_epochs * _TASK_TOKENS / self.batch_tokens))
 
     @property
     def model_changes(self) -> dict[str, int | float]:

@@ -39,6 +39,8 @@ from precis.training.schedule import StableThenDecay
 from precis_experiments.experiment import pretraining_of
 from precis_experiments.gap_sentence_pairs import gap_sentence_pairs
 from precis_experiments.open_sets import SETS, TEXTS, OpenSet, Row, check_rows, pairs_of, texts_of
+from precis_experiments.resumable_steps import Step
+from precis_experiments.study_plan import Reads, StudyPlan
 from precis_text.errors import UserError
 
 RELEASE = ExtractPlan(max_source=1536, train=replace(ExtractPlan().train, epochs=14, patience=5))
@@ -154,6 +156,31 @@ def default_model(
         if done.model is not None:
             release(done.model, folder / RELEASE_FOLDER)
     return done
+
+
+def default_model_plan(scale: str, *, data: Path, out: Path, writing: Writing | None) -> StudyPlan:
+    """Return what `default_model` would do; it writes nothing."""
+    sets = [each for each in SETS if (data / each.place).is_dir()]
+    done = {
+        "pairs": bool(sets) and all((out / "pairs" / each.name).is_dir() for each in sets),
+        RELEASE_FOLDER: (out / RELEASE_FOLDER).is_dir(),
+        **{name: (out / name / "model").is_dir() for name in ("pretrain", "write", "extract")},
+    }
+    updates = {"pairs": 0, "extract": 0, RELEASE_FOLDER: 0}
+    if writing is not None:
+        first = {} if writing.pretrain is None else {"pretrain": writing.pretrain.train.steps or 0}
+        updates = {"pairs": 0, **first, "write": writing.ground.train.steps or 0, **updates}
+    return StudyPlan(
+        name="default-model",
+        scale=scale,
+        out=out,
+        steps=[Step(name, lambda _: {}, updates=count) for name, count in updates.items()],
+        results={name: {} for name in updates if done[name]},
+        reads=Reads(
+            pairs=[each.place for each in SETS],
+            texts=[each.place for each in TEXTS] if writing is not None else (),
+        ),
+    )
 
 
 def _write_all(folder: Path, data: Path, notify: Notify) -> list[str]:

@@ -23,8 +23,9 @@ from precis.data.batches.length_buckets import Moves
 from precis.data.pairs.pair import Pair
 from precis.data.text.encoding import control_ids
 from precis.generation.decoder_batches import padded
+from precis.messages import Notify, silent
 from precis.objectives.losses import Loss
-from precis.training import TrainResult, TrainSettings, train
+from precis.training import TrainResult, TrainSettings, standard_callbacks, train
 from precis_text.control_characters import SEPARATOR, unmarked
 
 LONGEST_ANSWER = 30  # tokens, as in BERT's script
@@ -137,14 +138,23 @@ def train_reader(
     settings: TrainSettings,
     folder: Path,
     identity: dict[str, Any],
+    notify: Notify = silent,
 ) -> tuple[SpanReader, TrainResult]:
     """Train an encoder with a new head on the questions whose answers were found, or resume that run."""
     torch.manual_seed(settings.seed)
     model = SpanReader(encoder, width)
-    known = [question for question in questions if question.span[0] != _NOWHERE]
+    read = [*questions]
+    known = [question for question in read if question.span[0] != _NOWHERE]
+    notify(f"{len(known):,} of {len(read):,} answers are in the tokens that are read")
     batches = SpanBatches(known, pad, settings.seed)
     result = train(
-        model, batches=batches, objective=span_loss, settings=settings, folder=folder, identity=identity
+        model,
+        batches=batches,
+        objective=span_loss,
+        settings=settings,
+        folder=folder,
+        callbacks=standard_callbacks(),
+        identity=identity,
     )
     return model, result
 

@@ -32,6 +32,7 @@ from precis_experiments.experiment import (
 from precis_experiments.initial_model import GIVEN, NOTHING, STARTS, starting_model
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import FACTS_SCALES, FactsScale
+from precis_experiments.study_plan import Reads
 from precis_experiments.verdicts import Claim
 from precis_text.errors import RunError, UserError
 
@@ -39,9 +40,9 @@ METRICS = ("bleu", "meteor", "ter", "chrf", "rougeL")
 TITLES = {GIVEN: "the given model", NOTHING: "the same from nothing"}
 RECIPE = "pretrained-small"
 NOTE = """\
-Intervals: 95%, test rows resampled, Student's t over seeds; with one seed they do not cover other seeds. Differences
-are paired by seed and test row. TER: lower is better. All runs of a task have the same number of steps and tokens,
-and the checkpoint with the lowest dev loss counts. The model was pre-trained once.
+Intervals: 95%, test rows resampled, Student's t over seeds (two: their range); with one seed they do not cover other
+seeds. Differences are paired by seed and test row. TER: lower is better. All runs of a task have the same number of
+steps and tokens, and the checkpoint with the lowest dev loss counts. The model was pre-trained once.
 """
 
 
@@ -53,14 +54,15 @@ def _steps(scale: FactsScale, runner: Runner) -> Iterator[Step]:
     for start in STARTS if len(scale.rates) > 1 else ():
         for rate in scale.rates:
             work = partial(_trial, scale, runner, start, tasks[0], rate=rate)
-            trials.append(Step(_trial_step(start, rate), work, drop_model))
+            trials.append(Step(_trial_step(start, rate), work, drop_model, updates=scale.rate_steps))
     yield from trials
     for seed in scale.seeds:
         for name in tasks:
             for start in STARTS:
                 needs = tuple(step.name for step in trials)
                 work = partial(_cell, scale, runner, start, name, seed=seed)
-                yield Step(_step(name, start, seed), work, drop_model, needs=needs)
+                cell = _step(name, start, seed)
+                yield Step(cell, work, drop_model, needs=needs, updates=scale.steps)
 
 
 def _trial_step(start: str, rate: float) -> str:
@@ -179,5 +181,10 @@ def _claims(scale: FactsScale, results: Results) -> list[Claim]:
 
 
 structure_to_text = Experiment(
-    name="structure-to-text", scales=FACTS_SCALES, steps=_steps, table=_table, claims=_claims
+    name="structure-to-text",
+    scales=FACTS_SCALES,
+    steps=_steps,
+    reads=lambda scale: Reads(tasks=scale.tasks),
+    table=_table,
+    claims=_claims,
 )

@@ -1,7 +1,8 @@
 """What a study decides: each claim of a paper beside our difference, its interval, and a verdict.
 
 "Decided" means that a 95% interval over runs and test rows lies on the paper's side of zero, "contradicted" that it
-lies on the other side. One run decides nothing: its interval does not cover other seeds.
+lies on the other side. One run decides nothing: its interval does not cover other seeds. Nor do two, which have a
+range and no interval.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, final
 
-from precis.evaluation.significance import Interval
+from precis.evaluation.significance import TOO_FEW_FOR_T, Interval
 from precis_text.row import counted
 
 Verdict = Literal["decided", "not decided", "contradicted", "never run"]
 NOTE = """Claims: differences towards the paper's side, 95% intervals over runs and test rows, without correction for
-multiple comparisons. Decided, contradicted: the interval leaves out zero. One run decides nothing.
+multiple comparisons. Decided, contradicted: the interval leaves out zero. One or two runs decide nothing.
 """
 
 
@@ -45,9 +46,9 @@ class Claim:
         """The result of our runs: see the module."""
         if self.ours is None:
             return "never run"
-        if self.runs > 1 and self.ours.low > 0:
+        if self.runs > TOO_FEW_FOR_T and self.ours.low > 0:
             return "decided"
-        if self.runs > 1 and self.ours.high < 0:
+        if self.runs > TOO_FEW_FOR_T and self.ours.high < 0:
             return "contradicted"
         return "not decided"
 

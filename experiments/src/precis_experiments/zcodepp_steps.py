@@ -90,7 +90,7 @@ def phase2(scale: Scale, runner: Runner, name: str) -> Step:
             raise Interrupted
         return {"metrics": dict(done.result.metrics)}
 
-    return Step(name, work, drop_checkpoints, needs=("phase1",))
+    return Step(name, work, drop_checkpoints, needs=("phase1",), updates=scale.grounding_steps)
 
 
 def _invented(scale: Scale, place: Path) -> Path:
@@ -181,14 +181,17 @@ def _spans_on(scale: Scale, runner: Runner, place: Path, *, start: Path, loop: M
         return [read_question(pair, loaded.tokenizer, most=run.max_source) for pair in pairs]
 
     pairs = read_pairs_of(runner.sources(SPANS, scale.dev_rows, place), seed=settings.seed)
+    learnt = read(pairs.train)
+    pairs.tell_about(runner.notify)
     reader, result = train_reader(
         loaded.model.get_encoder(),
         loaded.model.config.hidden_size,
-        read(pairs.train),
+        learnt,
         pad=pad,
         settings=settings,
         folder=place / "run",
         identity={"start": str(start)},
+        notify=runner.notify,
     )
     if result.interrupted:
         raise Interrupted

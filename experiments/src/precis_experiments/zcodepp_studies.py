@@ -39,6 +39,7 @@ from precis_experiments.experiment import (
 )
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import SCALES, Scale
+from precis_experiments.study_plan import Reads
 from precis_experiments.verdicts import Claim, between
 from precis_experiments.zcodepp_steps import (
     TASK,
@@ -52,9 +53,9 @@ from precis_experiments.zcodepp_steps import (
 )
 
 FEWSHOT_NOTE = """\
-Intervals: 95%, test documents resampled, Student's t over draws of the examples; differences are of ROUGE-L,
-paired by draw and document. Losses are per token in nats, a figure for each draw. Each model was pre-trained once:
-another run might differ, and no interval covers that.
+Intervals: 95%, test documents resampled, Student's t over draws of the examples (two: their range); differences are of
+ROUGE-L, paired by draw and document. Losses are per token in nats, a figure for each draw. Each model was pre-trained
+once: another run might differ, and no interval covers that.
 """
 STARTS = ("scratch", "phase1", "phase1+2")
 #: Table 11, ROUGE-1/2/L by task, start and number of examples.
@@ -92,7 +93,8 @@ def _fewshot_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
                 tune_on, scale, runner, name, start=model, examples=examples, sampling_seed=seed or 0
             )
             cell = _fewshot_cell(name, start, examples, seed)
-            yield Step(cell, tune, drop_model, needs=_needs(scale, start))
+            updates = scale.full_steps if examples is None else scale.few_shot_steps
+            yield Step(cell, tune, drop_model, needs=_needs(scale, start), updates=updates)
 
 
 def starts_of(scale: Scale) -> tuple[str, ...]:
@@ -218,6 +220,7 @@ fewshot = Experiment(
     name="zcodepp-fewshot",
     scales=SCALES,
     steps=_fewshot_steps,
+    reads=lambda scale: Reads(texts=scale.corpora, grounding=scale.grounding_tasks, tasks=scale.tasks),
     table=_fewshot_table,
     claims=_fewshot_claims,
 )
@@ -232,8 +235,8 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     GAP_SENTENCES: {"corruption": Corruption(unit="sentences")},
 }
 ABLATION_NOTE = """\
-Intervals: 95%, test rows resampled, Student's t over pre-training seeds, differences paired. Steps are equal, compute
-is not (see the minutes); the span loss favours models trained on spans, ROUGE does not.
+Intervals: 95%, test rows resampled, Student's t over pre-training seeds (two: their range), differences paired. Steps
+are equal, compute is not (see the minutes); the span loss favours models trained on spans, ROUGE does not.
 """
 APPENDIX_A4 = """\
 The paper (ACL version, A.4) prints: with disentangled attention MNLI +0.9/+1.2, ROUGE-2 +0.39 on XSum and
@@ -281,7 +284,9 @@ def _ablation_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
                 if is_by_head(task_name)
                 else partial(tune_on, scale, runner, task_name, start=begin, examples=_examples(scale))
             )
-            yield Step(_judged_cell(task_name, name, seed), tune, drop_model, needs=(origin,))
+            updates = scale.head_steps if is_by_head(task_name) else scale.few_shot_steps
+            cell = _judged_cell(task_name, name, seed)
+            yield Step(cell, tune, drop_model, needs=(origin,), updates=updates)
 
 
 def _judged_cell(task_name: str, name: str, seed: int) -> str:
@@ -413,6 +418,7 @@ ablation = Experiment(
     name="zcodepp-ablation",
     scales=SCALES,
     steps=_ablation_steps,
+    reads=lambda scale: Reads(texts=scale.corpora, tasks=scale.judged_on),
     table=_ablation_table,
     claims=_ablation_claims,
 )

@@ -16,7 +16,7 @@ from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
 from precis.phases.data.run_pairs import find_part, find_sources
 from precis.phases.measure.evaluation_inputs import given_predictions, given_systems, joined, read_test_pairs
-from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
+from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report, names_apart
 from precis.phases.measure.task_metrics import scores_for
 from precis_text.errors import UserError
 from tests.tiny_models import bert_tokenizer, our_tokenizer, save, tiny
@@ -97,6 +97,55 @@ def test_plain_text_has_a_prediction_in_each_line(tmp_path: Path) -> None:
         given_predictions(file, PAIRS[:4])
     with pytest.raises(UserError, match="no such file"):
         given_predictions(tmp_path / "none.txt", PAIRS)
+
+
+def rows(file: Path, *values: dict[str, object]) -> Path:
+    file.write_text("".join(json.dumps(value) + "\n" for value in values))
+    return file
+
+
+@pytest.mark.parametrize("field", ["summary", "prediction"])
+def test_rows_are_matched_with_the_pairs_by_their_ids(field: str, tmp_path: Path) -> None:
+    pairs = [replace(pair, id=name) for pair, name in zip(PAIRS, ("a", "7", "c"), strict=False)]
+    one = {"id": 7, field: "two", "document": "more"}
+    file = rows(tmp_path / "x.jsonl", one, {"id": "c", field: ""}, {"id": "a", field: "one"})
+    assert given_predictions(file, pairs) == ["one", "two", ""]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([{"id": "a", "text": "x"}], "x.jsonl, line 1: needs one text in 'summary' or 'prediction'"),
+        (
+            [{"id": "a", "summary": "x", "prediction": "y"}],
+            "line 1: needs one text in 'summary' or 'prediction', but",
+        ),
+        ([{"id": "a", "summary": 3}], "line 1: needs a text in 'summary', not a number"),
+        (
+            [{"summary": "x"}],
+            "line 1: 'id' must be a name or a number, by which summaries are matched; or use",
+        ),
+        ([{"id": "a", "summary": "x"}, {"id": "a", "summary": "y"}], "line 2: 'a' appears a second time"),
+        ([{"id": "b", "summary": "x"}], "lacks the summaries of 1 document, the first is 'a'"),
+        (
+            [{"id": n, "summary": "x"} for n in "abc"],
+            "has 2 rows without a pair to score on, the first is 'b'",
+        ),
+    ],
+)
+def test_rows_that_fit_no_pair_or_are_ambiguous_are_refused_with_the_names_of_the_fields(
+    values: list[dict[str, object]], told: str, tmp_path: Path
+) -> None:
+    file = rows(tmp_path / "x.jsonl", *values)
+    with pytest.raises(UserError) as refused:
+        given_predictions(file, [replace(PAIRS[0], id="a")])
+    assert told in str(refused.value)
+
+
+def test_two_pairs_with_the_same_id_cannot_be_matched(tmp_path: Path) -> None:
+    file = rows(tmp_path / "x.jsonl", {"id": "a", "summary": "x"})
+    with pytest.raises(UserError, match="two pairs have the id 'a', so that it matches no row; use text"):
+        given_predictions(file, [replace(PAIRS[0], id="a"), replace(PAIRS[1], id="a")])
 
 
 def test_our_own_predictions_can_be_scored_again(model: str, tmp_path: Path) -> None:
@@ -253,3 +302,16 @@ def test_references_of_one_sentence_get_a_lead_of_one() -> None:
     pairs = [Pair("It rains. Ann sings. Bob reads. The cat sleeps.", "Ann sings.")] * 3
     names = [each.name for each in scores_for(None, pairs).baselines]
     assert names == ["LEAD-3", "LEAD-1", "LONGEST-3", "LEXRANK-3", "TEXTRANK-3", "ORACLE"]
+
+
+@pytest.mark.parametrize(
+    ("models", "names"),
+    [
+        (["runs/proph"], ["proph"]),
+        (["runs/proph", "runs/a/seed-0", "runs/b/seed-0"], ["proph", "a/seed-0", "b/seed-0"]),
+        (["x/a/m", "x/b/m", "y/n", "y/b/m"], ["a/m", "x/b/m", "n", "y/b/m"]),
+        (["a-m", "x/a/m", "x/b/m"], [f"{Path.cwd().name}/a-m", "x/a/m", "b/m"]),  # their files would be one
+    ],
+)
+def test_a_row_has_a_longer_name_only_beside_another_with_the_same(models, names):
+    assert names_apart(models) == names

@@ -9,10 +9,10 @@ import pytest
 
 from precis.data.pairs.pair_reader import read_pairs
 from precis.data.synthetic.corpus import make_pairs
-from precis.evaluation.significance import Interval
+from precis.evaluation.significance import OVER_RUNS, Interval, PairedTest
 from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.plans import learning_curve as module
-from precis.phases.plans.learning_curve import CurvePoint, LearningCurve, _over_runs, learning_curve
+from precis.phases.plans.learning_curve import CurvePoint, LearningCurve, learning_curve
 from precis_text.errors import UserError
 
 SHAPE = ["hidden_size=32", "intermediate_size=64", "encoder_layers=1", "decoder_layers=1", "vocab_size=600"]
@@ -118,17 +118,19 @@ def test_what_a_curve_cannot_do_is_refused_before_training(
     assert not (tmp_path / "out" / "runs").exists()
 
 
-def curve_of(*differences: tuple[float, float]) -> LearningCurve:
-    """A curve whose points have these bounds of the difference to chosen sentences."""
+def curve_of(*differences: tuple[float, float] | PairedTest) -> LearningCurve:
+    """A curve whose points have these tests, or bounds, of the difference to chosen sentences."""
 
     def interval(low: float, high: float) -> Interval:
         return Interval(mean=(low + high) / 2, low=low, high=high, samples=10)
 
+    def tested(low: float, high: float) -> PairedTest:
+        return PairedTest(difference=interval(low, high), p_value=0.2 if low <= 0 <= high else 0.01)
+
+    tests = [each if isinstance(each, PairedTest) else tested(*each) for each in differences]
     points = [
-        CurvePoint(
-            pairs=10 * (n + 1), seeds=(0,), scores={"rougeL": interval(20, 22)}, over_choice=interval(*each)
-        )
-        for n, each in enumerate(differences)
+        CurvePoint(pairs=10 * (n + 1), seeds=(0,), scores={"rougeL": interval(20, 22)}, over_choice=test)
+        for n, test in enumerate(tests)
     ]
     levels = {"default extract": {"rougeL": interval(23, 25)}}
     return LearningCurve(folder=Path("out"), points=points, levels=levels, choose="precis extractor ...")
@@ -153,6 +155,11 @@ def test_advice_says_that_the_pairs_do_not_decide() -> None:
     assert "20 pairs do not decide" in curve_of((-9, -8), (0, 2)).advice
 
 
-def test_two_runs_show_their_range() -> None:
-    found = _over_runs([np.array([10.0, 12.0]), np.array([20.0, 22.0])])
-    assert (found.mean, found.low, found.high) == (16.0, 11.0, 21.0)
+def test_two_runs_decide_only_what_students_test_decides() -> None:
+    apart = OVER_RUNS.runs_paired(np.array([[1.0, 2.0], [5.0, 6.0]]))  # a range above 0
+    assert (
+        "10 pairs do not decide: ROUGE-L over that of chosen sentences is 3.5 [1.5, 5.5]"
+        in curve_of(apart).advice
+    )
+    alike = OVER_RUNS.runs_paired(np.array([[1.0, 1.1], [1.0, 1.1]]))
+    assert "write from 10 pairs on" in curve_of(alike).advice

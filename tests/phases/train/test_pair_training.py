@@ -66,4 +66,12 @@ def test_validation_on_training_documents_or_on_a_handful_is_named() -> None:
         "memorizing",
         "warning: 6 validation pairs of samsum are too few to choose the best model",
     ]
-    assert all("--dev" in line for line in told)
+    assert ["--dev" in line for line in told] == [True, False, False]
+
+
+@pytest.mark.parametrize(("name", "where"), [("", "with --dev"), ("samsum", "in its dev file")])
+def test_advice_on_validation_names_an_option_of_its_command(name: str, where: str) -> None:
+    told: list[str] = []
+    advise_on_validation(dev_pairs=6, shared=2, notify=told.append, name=name)
+    assert told[0].endswith(f"reward memorizing; give other pairs {where}, or omit it to hold some out")
+    assert told[1].endswith(f"too few to choose the best model; give 20 or more {where}, 200 if possible")

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from precis.data.synthetic.corpus import make_pairs
 from precis.data.text.segments import UNIT_KINDS, Sentences, document_units, segments_of_units
 from precis.generation.model_loader import load_model
+from precis.generation.model_metadata import ModelUse
 from precis.generation.summarizer import Summarizer
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.measure.model_scores import evaluate_models
@@ -377,3 +378,25 @@ def test_layers_that_the_base_has_not_are_refused_before_pairs_become_ids(
     with pytest.raises(UserError, match="9"):
         tuned(base, data, tmp_path / "run", plan=plan, notify=said.append)
     assert not said
+
+
+@pytest.mark.parametrize(
+    ("asked", "trained", "length"), [(90, 40, 40), (90, None, 49), (49, 40, 49), (30, 40, 30)]
+)
+def test_a_length_beyond_the_positions_of_a_frozen_base_is_lowered_to_what_the_base_has_read(
+    data: Path, tmp_path: Path, asked: int, trained: int | None, length: int
+) -> None:
+    """The position of a token that no input of the base had is as random as before its training."""
+    base = save("bart", tmp_path / "base", positions=49)
+    if trained is not None:
+        ModelUse(max_source=trained).save(base)
+    told: list[str] = []
+    plan = TunePlan(method="prefix", prefix=Prefix(length=2))
+    run = brief(**{"train.steps": 1, "max_source": asked, "max_target": 20})
+    tuned(base, data, tmp_path / "out", plan=plan, run=run, notify=told.append)
+    assert Summarizer.from_pretrained(tmp_path / "out").max_source == length
+    if trained == length:
+        assert (
+            "the base was trained on up to 40 tokens, and its positions stay as they are: max_source is 40"
+            in told
+        )

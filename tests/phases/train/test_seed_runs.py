@@ -1,17 +1,25 @@
 """One training with several seeds: each seed is the run that it would be alone, and evaluation pools them."""
 
 import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from transformers import AutoModelForSeq2SeqLM
 
 import precis
+from precis.data.pairs.pair import Pair
 from precis.evaluation.significance import OVER_RUNS
 from precis.generation.model_location import runs_with_seeds
+from precis.phases.measure.attention_probe import read_for_probing
 from precis.phases.train.seed_runs import SeedRuns, train_seeds
+from precis.phases.use.model_push import plan_push
 from precis.training import Trained, TrainResult
+from precis.tuning import read_adapter
 from precis_text.errors import UserError
 from tests.tiny_models import save
 
@@ -55,9 +63,12 @@ def test_the_table_has_every_score_and_the_mean_over_seeds(two: SeedRuns) -> Non
     scores = [run.result.best_metric for run in two.runs.values()]
     assert None not in scores
     assert [row[:2] for row in table.rows[:2]] == [[str(s), f"{scores[s]:.3f}"] for s in (0, 1)]
-    expected = OVER_RUNS.runs_interval(np.array(scores, dtype=np.float64)[:, None])
-    assert table.rows[2][:2] == ["mean", f"{expected.mean:.3f} [{expected.low:.3f}, {expected.high:.3f}]"]
-    assert two.interval == expected
+    low, high = sorted(scores)
+    assert table.rows[2][:2] == ["mean", f"{np.mean(scores):.3f} [{low:.3f}, {high:.3f}]"]
+    assert table.caption == "validation scores; in brackets: the range of the runs"
+    assert two.interval == OVER_RUNS.runs_interval(np.array(scores, dtype=np.float64)[:, None])
+    three = replace(two, runs={**two.runs, 2: two.runs[1]})
+    assert three.table().caption == "validation scores; in brackets: 95% interval, Student's t over seeds"
 
 
 def test_more_seeds_are_added_to_those_that_are_there(pairs: Path, two: SeedRuns) -> None:
@@ -99,29 +110,81 @@ def test_evaluation_pools_the_runs_and_compares_them_with_another_model(
     report = precis.evaluate([two.folder, other], pairs, split="test", **asked)
     pooled, single = report.systems
     assert (pooled.name, single.name) == ("two beam 4", "other greedy")
-    assert [run.name for run in pooled.runs] == ["seed-0 beam 4", "seed-1 beam 4"]
+    assert sorted(file.stem for file in (tmp_path / "scores" / "predictions").glob("*.jsonl")) == [
+        "other-greedy", "two-seed-0-beam-4", "two-seed-1-beam-4",
+    ]  # fmt: skip
+    assert [run.name for run in pooled.runs] == ["two/seed-0 beam 4", "two/seed-1 beam 4"]
     rows = np.array([run.examples["rouge1"] for run in pooled.runs])
     assert pooled.metrics["rouge1"] == OVER_RUNS.runs_interval(rows)
     assert np.array_equal(pooled.examples["rouge1"], rows.mean(axis=0))
     difference = report.differences["other greedy"]["rouge1"].difference
     assert difference == OVER_RUNS.runs_interval(single.examples["rouge1"] - rows)
-    assert any("two beam 4: 2 runs; intervals cover examples and seeds" in note for note in report.notes)
+    assert any("two beam 4: 2 runs give their range, as an interval takes three" in n for n in report.notes)
     scores = json.loads((tmp_path / "scores" / "scores.json").read_text())
-    assert list(scores["systems"]["two beam 4"]["runs"]) == ["seed-0 beam 4", "seed-1 beam 4"]
+    assert list(scores["systems"]["two beam 4"]["runs"]) == ["two/seed-0 beam 4", "two/seed-1 beam 4"]
     first = json.loads((tmp_path / "scores" / "examples.jsonl").read_text().splitlines()[0])
-    assert list(first["systems"]) == ["seed-0 beam 4", "seed-1 beam 4", "other greedy"]
+    assert list(first["systems"]) == ["two/seed-0 beam 4", "two/seed-1 beam 4", "other greedy"]
 
 
-def test_a_prefix_and_a_grounded_model_have_seeds_too(pairs: Path, tmp_path: Path) -> None:
-    base = save("bart", tmp_path / "base", positions=128)
-    brief: Any = {**BRIEF, "settings": ["prefix.length=2", "generated_rows=0"], "learning_rate": 0.001}
-    brief.pop("recipe")
-    tuned = train_seeds(precis.tune, base, pairs, seeds=2, out=tmp_path / "tuned", **brief)
+def test_seeds_beside_a_model_change_no_name_of_a_row(pairs: Path, two: SeedRuns, tmp_path: Path) -> None:
+    other = save("zcodepp", tmp_path / "other")
+    shutil.copytree(two.folder, tmp_path / "again")
+    asked: Any = {"out": tmp_path / "scores", "baselines": False, "long": "truncate", "limit": 1}
+    report = precis.evaluate([other, two.folder, tmp_path / "again"], pairs, split="test", **asked)
+    assert [row.name for row in report.systems] == ["other greedy", "two beam 4", "again beam 4"]
+    assert [run.name for run in report.systems[2].runs] == ["again/seed-0 beam 4", "again/seed-1 beam 4"]
+    with pytest.raises(UserError, match=r"--model .*seed-1 is given twice"):
+        precis.evaluate([two.folder, two.folder / "seed-1"], pairs, **asked)
+
+
+TUNED: Any = {**BRIEF, "settings": ["prefix.length=2", "generated_rows=0"], "learning_rate": 0.001}
+TUNED.pop("recipe")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("bart", tmp_path_factory.mktemp("base"), positions=256)
+
+
+@pytest.fixture(scope="module")
+def tuned(base: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> SeedRuns:
+    return train_seeds(precis.tune, base, pairs, seeds=2, seed=3, out=tmp_path_factory.mktemp("out"), **TUNED)
+
+
+def test_everything_that_takes_an_adapter_takes_a_run_and_refuses_a_folder_of_seeds_alike(
+    base: Path, pairs: Path, tuned: SeedRuns, tmp_path: Path
+) -> None:
+    model = AutoModelForSeq2SeqLM.from_pretrained(base)
+    folder = tuned.folder
+    scored: Any = {"out": tmp_path / "scores", "baselines": False, "long": "truncate"}
+    ways: list[Callable[[Path], object]] = [
+        lambda place: precis.Summarizer.from_pretrained(place),
+        lambda place: precis.Summarizer.from_pretrained(base, adapter=place),
+        lambda place: precis.load_adapter(model, place).detach(),
+        lambda place: read_adapter(place),
+        lambda place: precis.evaluate(base, pairs, adapter=str(place), **scored),
+        lambda place: precis.evaluate(place, pairs, adapter=str(folder / "seed-3"), **scored),
+        lambda place: read_for_probing(base, [Pair(document="Ann sings.", summary="Ann")], adapters=[place]),
+        lambda place: plan_push(place, "ann/first"),
+    ]
+    for way in ways:
+        way(folder / "seed-3")
+        with pytest.raises(UserError) as refused:
+            way(folder)
+        assert str(refused.value) == (
+            f"{folder}: holds runs with several seeds, which `precis evaluate --model {folder}` scores together; "
+            f"name one run, such as {folder / 'seed-3'}"
+        )
+
+
+def test_a_prefix_and_a_grounded_model_have_seeds_too(
+    base: Path, pairs: Path, tuned: SeedRuns, tmp_path: Path
+) -> None:
     assert all((run.folder / "adapter").is_dir() for run in tuned.runs.values())
-    brief["settings"] = ["generated_rows=0"]
+    brief: Any = {**TUNED, "settings": ["generated_rows=0"]}
     grounded = train_seeds(precis.ground, base, str(pairs), seeds=2, out=tmp_path / "grounded", **brief)
     assert all(run.model is not None for run in grounded.runs.values())
-    assert len(runs_with_seeds(tmp_path / "tuned") or ()) == 2
+    assert len(runs_with_seeds(tuned.folder)) == 2
 
 
 @pytest.mark.parametrize(

@@ -4,48 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 from precis.storage.atomic import write_file
 from precis.table import Table
 from precis_judge.judging_study import open_study
-from precis_judge.report_tables import agreement_table, anchor, judge_table, pair_table, system_table, tables
+from precis_judge.report_tables import anchor, tables
 from precis_judge.study_report import CriterionResult, JudgingReport, figure, make_report, percent
 from precis_judge.verdict_statistics import Estimate, PairResult
 from precis_text.errors import UserError, install_line
 
-_STYLE = """
-:root { color-scheme: light dark; --ground:#f6f6f3; --card:#fff; --ink:#1d1f21; --soft:#5b6066; --line:#d9dad6;
-  --first:#1f5fae; --tie:#b9bcc0; --second:#a85a2b; --warn:#fff3d0; --on:#fff; }
-@media (prefers-color-scheme: dark) { :root { --ground:#15171a; --card:#1e2125; --ink:#e7e8ea; --soft:#a3a9b0;
-  --line:#363b41; --first:#86b7f3; --tie:#565c63; --second:#e39a6b; --warn:#3b3215; --on:#10141a; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 0 0 .6rem; }
-h3 { font-size: 1rem; margin: 1.1rem 0 .3rem; }
-p { margin: .3rem 0; } .soft { color: var(--soft); }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem;
-  margin-top: 1rem; }
-.warn { background: var(--warn); } .warn ul { margin: 0; padding-left: 1.2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; min-width: 34rem;
-  font-size: .93rem; }
-th, td { text-align: left; padding: .32rem .8rem .32rem 0; border-bottom: 1px solid var(--line);
-  overflow-wrap: break-word; max-width: 20rem; vertical-align: top; }
-td.n, th.n { text-align: right; white-space: nowrap; }
-svg { display: block; width: 100%; max-width: 56rem; height: auto; overflow: visible; }
-svg text { fill: var(--ink); font: 13px system-ui, sans-serif; } svg .soft { fill: var(--soft); }
-svg .axis { stroke: var(--line); } svg .zero { stroke: var(--soft); stroke-dasharray: 4 3; }
-svg .bar { stroke: var(--first); stroke-width: 3; } svg .dot { fill: var(--first); }
-svg .f { fill: var(--first); } svg .t { fill: var(--tie); } svg .s { fill: var(--second); }
-svg .in { fill: var(--on); } svg .tie { fill: var(--ink); }
-.key span { display: inline-block; margin-right: 1.1rem; } .key i { display: inline-block; width: .8em; height: .8em;
-  border-radius: 2px; margin-right: .4em; }
-.f { background: var(--first); } .t { background: var(--tie); } .s { background: var(--second); }
-details { margin-top: .6rem; } blockquote { margin: .5rem 0; padding-left: .8rem; border-left: 3px solid var(--line);
-  white-space: pre-wrap; overflow-wrap: anywhere; }
-"""
+_STYLE = files("precis_judge").joinpath("report_page.css").read_text("utf-8")
 _WIDTH, _LABEL, _VALUE, _ROW = 860, 250, 150, 34
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -90,14 +60,14 @@ def _parts(report: JudgingReport) -> Iterator[str]:
         items = "".join(f"<li>{escape(one)}</li>" for one in report.remarks)
         yield f'<section class="warn"><h2>Before you use the figures</h2><ul>{items}</ul></section>'
     for one in report.criteria:
-        yield from _criterion(one)
-    for table in (pair_table(report), system_table(report), agreement_table(report), judge_table(report)):
+        yield from _criterion(one, agreement=not report.is_of_one)
+    for table in tables(report):
         yield f"<section><h2>{table.title}</h2>{_table(table)}<p class='soft'>{escape(table.caption)}</p></section>"
     yield from _reasons(report)
     yield "</main></body></html>"
 
 
-def _criterion(one: CriterionResult) -> Iterator[str]:
+def _criterion(one: CriterionResult, *, agreement: bool) -> Iterator[str]:
     yield f'<section id="{anchor(one)}"><h2>{escape(one.name)}</h2><p class="soft">{escape(one.question)}</p>'
     yield "<h3>Verdicts</h3>"
     yield (
@@ -119,7 +89,9 @@ def _criterion(one: CriterionResult) -> Iterator[str]:
         reach = max([1.0, *ends]) * 1.1
         yield _svg("Strengths with intervals", len(rows) + 1, _intervals(rows, (-reach, reach), 0.0))
     note = f" ({escape(one.alpha.note)})" if one.alpha.note else ""
-    yield f'<p class="soft">Agreement of judges (Krippendorff\'s alpha): {figure(one.alpha)}{note}</p></section>'
+    if agreement:
+        yield f'<p class="soft">Agreement of judges (Krippendorff\'s alpha): {figure(one.alpha)}{note}</p>'
+    yield "</section>"
 
 
 def _name(pair: PairResult) -> str:

@@ -11,9 +11,10 @@ def pair_table(report: JudgingReport) -> Table:
     return Table(
         title="Pairs",
         caption=(
-            "Rate: share of verdicts for the first system in percent, a tie counting half; 95% interval over documents "
-            "and judges. Without ties: the same among the other verdicts, with an exact interval that holds with one "
-            "verdict a document. p: exact binomial test over documents, without ties."
+            "Rate: share of verdicts for the first system in percent, a tie counting half; 95% interval over "
+            f"{_over(report)}. Without ties: the same among the other verdicts, with an exact interval"
+            f"{'' if report.is_of_one else ' that holds with one verdict a document'}. p: exact binomial test over "
+            "documents, without ties."
         ),
         header=("criterion", "systems", "wins", "losses", "ties", "rate", "without ties", "p"),
         texts=("criterion", "systems"),
@@ -37,8 +38,8 @@ def system_table(report: JudgingReport) -> Table:
     return Table(
         title="Systems",
         caption=(
-            "Bradley-Terry strength: log-odds to win against the average system, with 95% interval over documents and "
-            "judges. A strength 1 higher than another means 73 wins in 100."
+            "Bradley-Terry strength: log-odds to win against the average system, with 95% interval over "
+            f"{_over(report)}. A strength 1 higher than another means 73 wins in 100."
         ),
         header=("system", *(one.name for one in report.criteria)),
         texts=("system",),
@@ -82,8 +83,13 @@ def judge_table(report: JudgingReport) -> Table:
 
 
 def tables(report: JudgingReport) -> list[Table]:
-    """Return all four tables, the results first."""
-    return [pair_table(report), system_table(report), agreement_table(report), judge_table(report)]
+    """Return all tables, the results first; without agreement if there is only one judge."""
+    agreement = [] if report.is_of_one else [agreement_table(report)]
+    return [pair_table(report), system_table(report), *agreement, judge_table(report)]
+
+
+def _over(report: JudgingReport) -> str:
+    return "documents" if report.is_of_one else "documents and judges"
 
 
 def anchor(one: CriterionResult) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from precis_judge.judging_study import JudgingStudy
 from precis_judge.verdict_statistics import (
+    ONE_JUDGE,
     Estimate,
     PairResult,
     Votes,
@@ -104,23 +105,32 @@ class JudgingReport:
     reasons: tuple[Reason, ...]
 
     @property
+    def is_of_one(self) -> bool:
+        """True if all verdicts are by one judge."""
+        return sum(one.done > 0 for one in self.judges) == 1
+
+    @property
     def remarks(self) -> list[str]:
         """Sentences that a reader of the figures needs."""
         found = [f"{one.judge}: {warning}" for one in self.judges for warning in one.warnings]
         found += [f"{judge}: left out" for judge in self.left_out]
         for pair, count in self.equal.items():
             found.append(f"{pair}: {counted(count, 'document')} with equal summaries skipped")
+        if self.is_of_one:
+            found.append(
+                "one judge: the intervals do not cover other judges, and nothing is known about agreement"
+            )
         for one in self.criteria:
-            if one.alpha.note:
+            if one.alpha.note and not self.is_of_one:
                 found.append(f"{one.name}: agreement: {one.alpha.note}")
             notes: dict[str, list[str]] = {}
             for name, each in one.strengths.items():
-                notes.setdefault(each.note, []).append(name)
+                notes.setdefault(_besides_one_judge(each.note), []).append(name)
             found += [f"{one.name}: {', '.join(names)}: {note}" for note, names in notes.items() if note]
             found += [
-                f"{one.name}, {each.first} against {each.second}: {each.rate.note}"
+                f"{one.name}, {each.first} against {each.second}: {note}"
                 for each in one.pairs
-                if each.rate.note
+                if (note := _besides_one_judge(each.rate.note))
             ]
         return found
 
@@ -155,6 +165,11 @@ class JudgingReport:
             "remarks": self.remarks,
         }
         return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _besides_one_judge(note: str) -> str:
+    """Return a note without the part that holds for every figure."""
+    return "; ".join(part for part in note.split("; ") if part != ONE_JUDGE)
 
 
 def make_report(study: JudgingStudy, *, leave_out: Sequence[str] = (), seed: int = 0) -> JudgingReport:

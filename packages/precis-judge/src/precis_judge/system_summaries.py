@@ -10,15 +10,14 @@ from typing import Any
 
 from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.data.rows.row_files import read_rows
-from precis.evaluation.predictions import is_predictions
+from precis.evaluation.predictions import is_predictions, read_rows_by_id, text_of
 from precis_text.bounded_io import is_folder, meant, stat_or_none
 from precis_text.control_characters import readable
 from precis_text.errors import UserError
-from precis_text.row import Row, counted, invalid_text, named
+from precis_text.row import Row, invalid_text, named
 
 REFERENCE = "reference"
 _DOCUMENTS = "documents.jsonl"  # of precis compare, next to its predictions/
-_TEXT_COLUMNS = ("summary", "prediction")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +118,7 @@ def judged_documents(
     # loads torch, which an existing study does not need
     from precis.phases.measure.evaluation_inputs import given_predictions
 
-    systems = {
-        name: _by_id(file, pairs) if _has_rows(file) else given_predictions(file, pairs)
-        for name, file in files.items()
-    }
+    systems = {name: given_predictions(file, pairs) for name, file in files.items()}
     if with_reference:
         systems[REFERENCE] = [_reference(pair, row) for row, pair in enumerate(pairs, start=1)]
     return _unique(
@@ -180,7 +176,7 @@ def _from_rows(files: Mapping[str, Path]) -> list[JudgedDocument]:
     for name, file in files.items():
         if not _has_rows(file):
             raise UserError(f"{file} does not contain source documents; name them with --data or --task")
-        rows = _rows(file)
+        rows = read_rows_by_id(file)
         first = next(iter(files.values()))
         _same_ids(file, rows, first, documents or rows)
         summaries[name] = {}
@@ -190,46 +186,13 @@ def _from_rows(files: Mapping[str, Path]) -> list[JudgedDocument]:
                 raise UserError(
                     f"{file}, {row.place}: {named([identity])} has a different document in {first}"
                 )
-            summaries[name][identity] = _summary(file, row)
+            summaries[name][identity] = text_of(file, row)
     return _unique(
         JudgedDocument(
             id=identity, document=text, summaries={name: summaries[name][identity] for name in files}
         )
         for identity, text in documents.items()
     )
-
-
-def _by_id(file: Path, pairs: Sequence[Pair]) -> list[str]:
-    """Return the summaries of JSON lines in the order of the pairs, found by their ids."""
-    rows = _rows(file)
-    keys = [pair.id or f"row-{row + 1}" for row, pair in enumerate(pairs)]
-    missing = [key for key in keys if key not in rows]
-    if missing:
-        raise UserError(
-            f"{file} lacks the summaries of {counted(len(missing), 'document')}, the first is {named(missing[:1])}"
-        )
-    return [_summary(file, rows[key]) for key in keys]
-
-
-def _rows(file: Path) -> dict[str, Row]:
-    found: dict[str, Row] = {}
-    for row in read_rows(file):
-        if row.problem:
-            raise UserError(f"{file}, {row.place}: {row.problem}")
-        value = row.values.get("id")
-        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-            raise UserError(
-                f"{file}, {row.place}: 'id' must be a name or a number; "
-                "give each row an id, by which the systems' summaries are matched"
-            )
-        if str(value) in found:
-            raise UserError(
-                f"{file}, {row.place}: {named([str(value)])} appears a second time; use unique ids"
-            )
-        found[str(value)] = row
-    if not found:
-        raise UserError(f"{file} is empty; name a file with rows")
-    return found
 
 
 def _same_ids(file: Path, rows: Mapping[str, object], first: Path, wanted: Mapping[str, object]) -> None:
@@ -241,11 +204,6 @@ def _same_ids(file: Path, rows: Mapping[str, object], first: Path, wanted: Mappi
             raise UserError(
                 f"{one} lacks a row with the id {named(sorted(keys)[:1])}, which {other} contains"
             )
-
-
-def _summary(file: Path, row: Row) -> str:
-    column = next((name for name in _TEXT_COLUMNS if name in row.values), "summary")
-    return _text(file, row, column)
 
 
 def _text(file: Path, row: Row, column: str, *, hint: str = "") -> str:

@@ -27,6 +27,7 @@ Statistic = Callable[[Floats], Floats]  # wins (s s) -> figures (k), NaN or infi
 SAMPLES = 1000
 LEAST_JUDGES = 3
 """With fewer judges, Student's t has one degree of freedom, and its interval says nothing."""
+ONE_JUDGE = "one judge: the interval does not cover other judges"
 _VERDICT_SAMPLES = 200
 _LEVEL = 0.95
 
@@ -177,7 +178,7 @@ def clustered(
         spread = _between_judges(votes, by_judge, statistic, rng)
         drawn = drawn + rng.standard_t(len(by_judge) - 1, size=(samples, 1)) * spread
     else:
-        notes.append("one judge: the interval does not cover other judges")
+        notes.append(ONE_JUDGE)
     if documents == 1:
         notes.append("one document: the interval does not cover other documents")
     return [_estimate(float(value[k]), drawn[:, k], "; ".join(notes)) for k in range(len(value))]

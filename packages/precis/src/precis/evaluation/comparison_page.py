@@ -14,12 +14,6 @@ from precis_text.control_characters import readable
 from precis_text.row import counted
 from precis_text.support.marks import SentenceSupport, Support
 
-_STYLE = """
-.document { max-height: 28rem; overflow-y: auto; } h3 { margin-top: 1rem; } .pair h3:first-child { margin-top: 0; }
-.tag { font-size: .75rem; border: 1px solid var(--line); border-radius: 6px; padding: 0 .35rem; color: var(--soft); }
-summary { cursor: pointer; overflow-wrap: anywhere; }
-"""
-
 
 def comparison_page(comparison: Comparison) -> str:
     """Return the page of a comparison."""
@@ -28,7 +22,7 @@ def comparison_page(comparison: Comparison) -> str:
     machine = "".join(f'<p class="soft">{escape(line)}</p>' for line in comparison.machine)
     tables = "".join(map(table_of, comparison.tables()))
     documents = "".join(_document(comparison, row) for row in range(count))
-    return offline_page(title, f"{machine}{tables}<h2>Documents</h2>{documents}", style=_STYLE)
+    return offline_page(title, f"{machine}{tables}<h2>Documents</h2>{documents}")
 
 
 def _document(comparison: Comparison, row: int) -> str:

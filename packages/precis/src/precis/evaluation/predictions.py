@@ -8,6 +8,7 @@ sets never mix.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,13 +16,15 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from precis.data.pairs.pair import Pair
+from precis.data.rows.row_files import read_rows
 from precis.storage.journal import Journal, JournalFormat, is_journal, read_journal
 from precis_text.bounded_io import stat_or_none
 from precis_text.control_characters import unmarked
 from precis_text.errors import UserError
-from precis_text.row import invalid_text, kind_of, named
+from precis_text.row import Row, counted, invalid_text, kind_of, named
 
 FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file or choose another one")
+_TEXTS = ("summary", "prediction")  # fields of another program's rows
 
 
 class OtherPairsError(UserError):
@@ -146,6 +149,69 @@ def read_predictions(path: str | Path, pairs: Sequence[Pair] | None = None) -> l
             _check_example(path, line, record, _key(pair, row))
     names = Prediction.__dataclass_fields__
     return [Prediction(**{name: record[name] for name in names if name in record}) for _, record in found]
+
+
+def read_texts(path: Path, pairs: Sequence[Pair]) -> list[str]:
+    """Read the summaries of another program, JSON rows that the ids of the pairs match, in the order of the pairs.
+
+    Raises:
+        UserError: a row lacks an id or a text, or pairs and rows do not match one to one.
+    """
+    rows = read_rows_by_id(path)
+    keys = [_key(pair, row)[0] for row, pair in enumerate(pairs)]
+    wanted = Counter(keys)
+    if twice := [key for key, count in wanted.items() if count > 1]:
+        told = f"two pairs have the id {named(twice[:1])}, so that it matches no row"
+        raise UserError(f"{path}: {told}; use text with one summary per line")
+    if missing := [key for key in keys if key not in rows]:
+        lacks = counted(len(missing), "document")
+        raise UserError(f"{path} lacks the summaries of {lacks}, the first is {named(missing[:1])}")
+    if further := [key for key in rows if key not in wanted]:
+        told = f"has {counted(len(further), 'row')} without a pair to score on, the first is {named(further[:1])}"
+        raise UserError(f"{path}: {told}; remove them")
+    return [text_of(path, rows[key]) for key in keys]
+
+
+def read_rows_by_id(path: Path) -> dict[str, Row]:
+    """Return the rows of a file by their ids, which are names or numbers.
+
+    Raises:
+        UserError: a row lacks an id, two have the same, or there is none.
+    """
+    found: dict[str, Row] = {}
+    for row in read_rows(path):
+        if row.problem:
+            raise UserError(f"{path}, {row.place}: {row.problem}")
+        value = row.values.get("id")
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            told = "'id' must be a name or a number, by which summaries are matched"
+            raise UserError(f"{path}, {row.place}: {told}; or use text with one summary per line")
+        if str(value) in found:
+            raise UserError(
+                f"{path}, {row.place}: {named([str(value)])} appears a second time; use unique ids"
+            )
+        found[str(value)] = row
+    if not found:
+        raise UserError(f"{path} is empty; name a file with rows")
+    return found
+
+
+def text_of(path: Path, row: Row) -> str:
+    """Return the summary of another program's row.
+
+    Raises:
+        UserError: the row does not have exactly one text in the fields for it.
+    """
+    there = [name for name in _TEXTS if name in row.values]
+    if len(there) != 1:
+        but = ", but has both; remove one" if there else ""
+        raise UserError(f"{path}, {row.place}: needs one text in {' or '.join(map(repr, _TEXTS))}{but}")
+    value = row.values[there[0]]
+    if not isinstance(value, str):
+        raise UserError(f"{path}, {row.place}: needs a text in {there[0]!r}, not {kind_of(value)}")
+    if problem := invalid_text(value):
+        raise UserError(f"{path}, {row.place}: {there[0]!r}: {problem}")
+    return value
 
 
 def is_predictions(path: Path) -> bool:

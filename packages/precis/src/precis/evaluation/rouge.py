@@ -122,13 +122,10 @@ class Rouge(Settings):
         """All settings needed to reproduce the figures, in sacrebleu's `key:value|...` form."""
         fields = {
             "types": ",".join(name.removeprefix("rouge") for name in self.types),
-            "stem": "porter" if self.stemmer else "no",
-            "tok": self.tokenizer,
-            "split": RULES if self.split == "precis-rules" else self.split,
-            "refs": self.references,
-            "version": version("rouge-score"),
-            "precis": __version__,
-        }
+            "stem": "porter" if self.stemmer else "no", "tok": self.tokenizer,
+            "split": RULES if self.split == "precis-rules" else self.split, "refs": self.references,
+            "version": version("rouge-score"), "precis": __version__,
+        }  # fmt: skip
         return "|".join(["rouge", *(f"{key}:{value}" for key, value in fields.items())])
 
     @cached_property

@@ -13,7 +13,7 @@ from precis.evaluation.baselines import DEFAULT_BASELINES, Baseline
 from precis.evaluation.rouge import NON_LATIN_WARNING, Rouge
 from precis.evaluation.sacrebleu_scores import bleu
 from precis.evaluation.score_report import REFERENCES, Corpus, Kind, Report, SystemScores, pooled, title_of
-from precis.evaluation.significance import Bootstrap
+from precis.evaluation.significance import TOO_FEW_FOR_T, Bootstrap
 from precis.evaluation.support_scores import Judge, faithful_scores
 from precis.evaluation.text_statistics import shape_statistics
 from precis_text.control_characters import unmarked
@@ -178,9 +178,12 @@ def _about_seeds(system: SystemScores) -> str:
     """Return what the interval of a pooled row covers, and the figure of each run."""
     measure = next((name for name in ("rougeL", *system.metrics) if name in system.metrics), "")
     figures = ", ".join(f"{run.metrics[measure].mean:.1f}" for run in system.runs)
+    covered = "; intervals cover examples and seeds (Student's t over seeds)"
+    if len(system.runs) == TOO_FEW_FOR_T:
+        covered = " give their range, as an interval takes three"
     return (
-        f"{system.name}: {len(system.runs)} runs; intervals cover examples and seeds (Student's t over seeds), "
-        f"differences are paired by seed. {title_of(measure)} of each run: {figures}."
+        f"{system.name}: {len(system.runs)} runs{covered}; differences are paired by seed. {title_of(measure)} of each "
+        f"run: {figures}."
     )
 
 

@@ -8,7 +8,7 @@ differences stay paired.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from precis_text.errors import UserError
 
 # The rows drawn at once are bounded, so that 1,000 samples of a large test set fit in memory.
 _CELLS_AT_ONCE = 4_000_000
+TOO_FEW_FOR_T = 2  # runs, which give their range
 
 Statistic = Callable[[NDArray[np.int64]], float]
 
@@ -94,15 +95,22 @@ class Bootstrap(Settings):
         Examples are resampled. For runs a deviation is drawn from Student's t with r - 1 degrees of freedom, times the
         standard error of the mean over runs. Resampling a few runs is not enough. A mean of three draws out of three
         stays within their range, which contains the true mean in three cases of four. For a comparison, pass
-        differences of paired runs. With one run the interval covers only other examples, not other runs.
+        differences of paired runs. With one run the interval covers only other examples, not other runs. Two runs
+        give their range, since Student's t with one degree of freedom is wider than any score is sure to be.
         """
-        mean, drawn = self._over_runs(values)
-        return self._interval(mean, drawn)
+        return self.runs_paired(values).difference
 
     def runs_paired(self, differences: NDArray[np.float64]) -> PairedTest:
-        """Test whether the mean of `differences` (r, n), of r pairs of runs, is 0; see `runs_interval`."""
-        mean, drawn = self._over_runs(differences)
-        return self._paired(mean, drawn)
+        """Test whether the mean of `differences` (r, n), of r pairs of runs, is 0; see `runs_interval`.
+
+        The p-value is by Student's t for two runs too.
+        """
+        values = np.asarray(differences, dtype=np.float64)
+        if values.ndim != 2 or not values.size:
+            raise UserError(
+                f"an interval needs scores of runs and examples, got an array of shape {values.shape}"
+            )
+        return self._over_runs(values.mean(axis=1), self._resampled_means(values.mean(axis=0)))
 
     def corpus_runs_interval(self, scores: Sequence[float], resampled: NDArray[np.float64]) -> Interval:
         """Return `runs_interval` for a figure of the whole corpus (BLEU).
@@ -111,30 +119,21 @@ class Bootstrap(Settings):
             scores: (r) each run's figure.
             resampled: (r, samples) each run's figure on resampled examples, the same draws for every run.
         """
-        mean, drawn = self._corpus_over_runs(scores, resampled)
-        return self._interval(mean, drawn)
+        return self.corpus_runs_paired(scores, resampled).difference
 
     def corpus_runs_paired(self, differences: Sequence[float], resampled: NDArray[np.float64]) -> PairedTest:
         """Run `runs_paired` for figures of the whole corpus; see `corpus_runs_interval`."""
-        mean, drawn = self._corpus_over_runs(differences, resampled)
-        return self._paired(mean, drawn)
-
-    def _over_runs(self, values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return the mean of `values` (r, n), and draws of it over runs and examples."""
-        values = np.asarray(values, dtype=np.float64)
-        if values.ndim != 2 or not values.size:
-            raise UserError(
-                f"an interval needs scores of runs and examples, got an array of shape {values.shape}"
-            )
-        means = self._resampled_means(values.mean(axis=0))
-        return float(values.mean()), means + self._between_runs(values.mean(axis=1), len(means))
-
-    def _corpus_over_runs(
-        self, scores: Sequence[float], resampled: NDArray[np.float64]
-    ) -> tuple[float, NDArray[np.float64]]:
         means = np.tile(np.asarray(resampled, dtype=np.float64).mean(axis=0), 10)  # t has long tails
-        figures = np.asarray(scores, dtype=np.float64)
-        return float(figures.mean()), means + self._between_runs(figures, len(means))
+        return self._over_runs(np.asarray(differences, dtype=np.float64), means)
+
+    def _over_runs(self, runs: NDArray[np.float64], resampled: NDArray[np.float64]) -> PairedTest:
+        """Test figures of runs (r); `resampled` are draws of their mean over examples."""
+        test = self._paired(float(runs.mean()), resampled + self._between_runs(runs, len(resampled)))
+        if len(runs) != TOO_FEW_FOR_T:
+            return test
+        return replace(
+            test, difference=replace(test.difference, low=float(runs.min()), high=float(runs.max()))
+        )
 
     def _between_runs(self, means: NDArray[np.float64], samples: int) -> NDArray[np.float64]:
         """Draw deviations of the mean over runs (r) that other runs would cause; zeros for one run."""

@@ -25,7 +25,6 @@ from precis_text.bounded_io import read_json
 from precis_text.config import Settings
 from precis_text.errors import UserError
 
-ADAPTER_FOLDER = "adapter"
 BASE_FILE = "base.json"
 
 

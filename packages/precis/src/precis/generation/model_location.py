@@ -24,15 +24,16 @@ from typing import TYPE_CHECKING, Any, cast
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
 from precis.generation.model_metadata import DEFAULT, PACKAGES, USE_FILE, ModelUse, load_use
-from precis.generation.model_names import (
+from precis.generation.model_names import is_endpoint, is_gguf, model_in, refuse_missing
+from precis.storage.model_files import (
+    ADAPTER_FOLDER,
+    CONFIG,
     SEEDS_FILE,
+    adapter_in,
+    check_sizes,
     find_adapter,
-    is_endpoint,
-    is_gguf,
-    model_in,
-    refuse_missing,
+    plain_settings,
 )
-from precis.storage.model_files import CONFIG, check_sizes, plain_settings
 from precis.storage.seal import has_seal, sealed_digests
 from precis_text.bounded_io import check_inside, meant, read_json
 from precis_text.errors import UserError, first_line
@@ -194,9 +195,7 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     if isinstance(model, ModelLocation):
         return model if adapter is None else locate(model.base, adapter)
     own = None if str(model) in PACKAGES else find_adapter(model)
-    given = own if adapter is None else find_adapter(adapter)
-    if adapter is not None and given is None:
-        raise UserError(f"{adapter}: no adapter here; give a run folder of `precis tune`, or its adapter/")
+    given = own if adapter is None else adapter_in(adapter)
     base = str(model) if own is None else _base_of(own)
     place = _place_of(base)
     for folder in (place, given):
@@ -219,8 +218,6 @@ def runs_with_seeds(model: str | Path) -> list[Path]:
     Raises:
         UserError: the record is damaged, or a run is missing or not finished.
     """
-    from precis.generation.adapters import ADAPTER_FOLDER
-
     file = Path(model) / SEEDS_FILE
     seeds = read_json(file).get("seeds")
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from precis.data.rows.hub import PREFIX, hub_hint, hub_name
 from precis.generation.model_metadata import PACKAGES
-from precis.storage.model_files import ADAPTER, CONFIG
+from precis.storage.model_files import CONFIG, SEEDS_FILE, find_adapter
 from precis_text.bounded_io import meant
 from precis_text.errors import UserError
 
-SEEDS_FILE = "seeds.json"
 _WEB = ("http://", "https://")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 SAFE = (
@@ -42,7 +41,7 @@ def refuse_missing(source: str) -> None:
     if source in PACKAGES:
         return
     if not source.startswith(PREFIX) and path.is_dir():
-        if find_adapter(path) is None and not (path / SEEDS_FILE).is_file():
+        if not (path / SEEDS_FILE).is_file() and find_adapter(path) is None:
             model_in(path, source)
         return
     if path.suffix.lower() == ".gguf" and not path.exists():
@@ -55,14 +54,6 @@ def refuse_missing(source: str) -> None:
         raise UserError(f"{source}: no such folder{hub_hint(source)}{meant(source)}")
 
 
-def find_adapter(source: str | Path) -> Path | None:
-    """Return the adapter's folder: `source` itself or its `adapter/`; None if neither is an adapter."""
-    from precis.generation.adapters import ADAPTER_FOLDER
-
-    path = Path(source).expanduser()
-    return next((place for place in (path, path / ADAPTER_FOLDER) if (place / ADAPTER).is_file()), None)
-
-
 def model_in(path: Path, source: str) -> Path:
     """Return the folder itself or its `model/`; an error says what the folder holds instead."""
     for folder in (path, path / "model"):
@@ -70,11 +61,6 @@ def model_in(path: Path, source: str) -> Path:
             return folder
     if find_adapter(path) is not None:
         raise UserError(f"{source}: is an adapter, not a model; give the model that it was trained on")
-    if (path / SEEDS_FILE).is_file():
-        raise UserError(
-            f"{source}: holds runs with several seeds, which precis evaluate scores together; name one run, such as "
-            f"{Path(source) / 'seed-0'}"
-        )
     if (path / "checkpoints").is_dir():
         raise UserError(
             f"{source}: this run is not finished; repeat its `precis finetune` or `precis tune` command "

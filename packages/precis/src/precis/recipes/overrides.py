@@ -250,12 +250,9 @@ def _name(kind: Any) -> str:
     if get_origin(kind) is tuple:
         return "a list of values separated by commas"
     words = {
-        int: "a whole number",
-        float: "a number",
-        bool: "'true' or 'false'",
-        str: "text",
+        int: "a whole number", float: "a number", bool: "'true' or 'false'", str: "text",
         type(None): "'none'",
-    }
+    }  # fmt: skip
     return words.get(kind, str(kind))
 
 

@@ -37,13 +37,10 @@ _PAGE = {
     "/page.js": ("page.js", "text/javascript"),
 }
 _OPENAI = ("/v1/chat/completions", "/v1/responses")
+_EXAMPLE = error_body(ApiError(413, "document_too_long", "document 1 has about 200,000 tokens"))
 _ERROR = {
     "description": "An error; its message says what is wrong and how to fix it.",
-    "content": {
-        "application/json": {
-            "example": error_body(ApiError(413, "document_too_long", "document 1 has about 200,000 tokens"))
-        }
-    },
+    "content": {"application/json": {"example": _EXAMPLE}},
 }
 
 

@@ -20,8 +20,8 @@ from precis_text.documents.passages import Passages
 _NUMBERS = ("words", "sentences", "tokens", "min_words", "beams")
 _SWITCHES = {"true": True, "false": False}
 _FILES = {"type": "array", "items": {"type": "string", "format": "binary"}}
-_FIELDS = {"type": "object", "required": ["file"], "properties": {"file": _FILES}}
-_FORM = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _FIELDS}}}}
+_SCHEMA = {"type": "object", "required": ["file"], "properties": {"file": _FILES}}
+_FORM = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _SCHEMA}}}}
 
 
 class _FormRoute(APIRoute):

@@ -23,13 +23,13 @@ def answer(index: int, document: str, summary: Summary, *, support: bool, other:
     Args:
         other: a sentence on a document in a language that the model was not trained on, for the note.
     """
+    note = " ".join(filter(None, (read_note(summary), other)))
     return {
         "index": index, "summary": summary.text, **_sentences(document, summary, support=support),
         "mode": summary.mode, "type": summary.form, "answered": summary.answered,
         "read": {
             "document_tokens": summary.document_tokens, "tokens_read": summary.tokens_read,
-            "complete": not summary.truncated, "how": summary.how, "pieces": summary.pieces,
-            "note": " ".join(filter(None, (read_note(summary), other))),
+            "complete": not summary.truncated, "how": summary.how, "pieces": summary.pieces, "note": note,
         },
         "words": length_in_words(summary.text), "summary_tokens": summary.summary_tokens,
         "finished": summary.finished, "kept": summary.kept,

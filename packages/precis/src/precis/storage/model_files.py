@@ -38,7 +38,8 @@ from precis_text.errors import UserError
 
 _logger = logging.getLogger("precis.models")
 CONFIG, DECODING, TOKENIZER_CONFIG = "config.json", "generation_config.json", "tokenizer_config.json"
-ADAPTER = "adapter.json"
+ADAPTER_FOLDER, ADAPTER_RECORD = "adapter", "adapter.json"
+SEEDS_FILE = "seeds.json"  # of a folder that holds runs with several seeds
 MAX_LAYERS = 10_000
 MAX_LABELS = 100_000
 _SMALLEST_BOUND = 1 << 16
@@ -70,6 +71,32 @@ _BITS = {
 }
 FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 """The types of weights on disk -> torch's names for them."""
+
+
+def find_adapter(source: str | Path) -> Path | None:
+    """Return the adapter's folder: `source` itself or its `adapter/`; None if neither is an adapter.
+
+    Raises:
+        UserError: `source` holds runs with several seeds.
+    """
+    path = Path(source).expanduser()
+    if (path / SEEDS_FILE).is_file() and not (path / CONFIG).is_file():
+        raise UserError(
+            f"{source}: holds runs with several seeds, which `precis evaluate --model {source}` scores together; name "
+            f"one run, such as {min(path.glob('seed-*'), default=path / 'seed-0')}"
+        )
+    return next((each for each in (path, path / ADAPTER_FOLDER) if (each / ADAPTER_RECORD).is_file()), None)
+
+
+def adapter_in(source: str | Path) -> Path:
+    """Return the adapter's folder, as `find_adapter` finds it.
+
+    Raises:
+        UserError: there is none.
+    """
+    if (found := find_adapter(source)) is None:
+        raise UserError(f"{source}: no adapter here; give a run folder of `precis tune`, or its adapter/")
+    return found
 
 
 def plain_settings(values: Mapping[str, Any], place: str | Path) -> dict[str, Any]:

@@ -20,8 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from precis.storage.model_files import ADAPTER as RECORD
-from precis.storage.model_files import read_header
+from precis.storage.model_files import ADAPTER_RECORD, adapter_in, read_header
 from precis.storage.seal import check_sealed, write_folder
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import Direct, NoPrefix, Site, SiteShape
@@ -29,7 +28,7 @@ from precis_text.bounded_io import MAX_BYTES, check_inside, parse_json, read_bou
 from precis_text.config import Settings
 from precis_text.errors import UserError
 
-TENSORS = "adapter.safetensors"
+TENSORS, RECORD = "adapter.safetensors", ADAPTER_RECORD
 _FORMAT = 1
 
 
@@ -149,14 +148,13 @@ class Adapter:
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """Read the adapter in a folder.
+        """Read the adapter in a folder, or in the `adapter/` of a run folder.
 
         Raises:
             UserError: if there is none, its checksums do not match, or a file cannot be read.
         """
-        folder = Path(folder)
-        if folder.is_dir():
-            check_inside(folder)
+        folder = adapter_in(folder)
+        check_inside(folder)
         check_sealed(folder)
         record = read_record(folder)
         if "tuning" not in record:
@@ -207,10 +205,6 @@ def read_record(folder: Path) -> dict[str, Any]:
         UserError: if it is missing, damaged or of another version.
     """
     file = folder / RECORD
-    if not file.is_file():
-        raise UserError(
-            f"{folder} is not an adapter: {RECORD} is missing; give a folder that contains an adapter"
-        )
     try:
         record = parse_json(read_bounded(file, limit=MAX_BYTES))
         form = record["format"]

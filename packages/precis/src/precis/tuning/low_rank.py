@@ -25,8 +25,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from precis.storage.model_files import ADAPTER as RECORD
 from precis.tuning.adapter_folder import (
+    RECORD,
     BaseRecord,
     describe_base,
     in_float16,

@@ -54,7 +54,7 @@ Predictions = Annotated[
     list[Path] | None,
     typer.Option(
         "--predictions",
-        help="Score this file: precis's .jsonl, or text with one summary per line. Repeatable.",
+        help="Score this file: precis's .jsonl, .jsonl rows with id and summary, or a summary per line. Repeatable.",
     ),
 ]
 Task = Annotated[

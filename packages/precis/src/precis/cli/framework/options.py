@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +19,7 @@ from precis.cli.framework.config_file import Config
 from precis.cli.framework.option_groups import OptionGroup
 from precis.recipes.run_options import check_seed
 from precis_text.config import nearest
+from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 
 LikelihoodModel = Annotated[
@@ -166,10 +169,36 @@ Threads = Annotated[
 RunFolder = Annotated[
     Path, typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False)
 ]
+_SETTINGS = ("recipes", "objectives", "tuning", "training", "nn", "data/batches")  # where their classes are
+
+
+@cache
+def setting_names() -> frozenset[str]:
+    """Return the names of all settings, and of more fields of classes, from their sources: importing them is slow."""
+    files = [file for each in _SETTINGS for file in Path(__file__).parents[2].glob(f"{each}/*.py")]
+    names = re.findall(r"^    (\w+): ", "".join(file.read_text("utf-8") for file in files), re.MULTILINE)
+    return frozenset({"lora", *names, *GenerationSettings.__dataclass_fields__})
+
+
+def _refuse_misspelt(assignments: list[str] | None) -> list[str] | None:
+    """Refuse a misspelt name of `--set` before the slow imports; a name like no other is refused after them."""
+    for assignment in assignments or ():
+        parts = assignment.partition("=")[0].strip().split(".")
+        for at, part in enumerate(parts):
+            close = get_close_matches(part, setting_names(), n=1, cutoff=0.8)
+            if close and part not in setting_names():
+                of = f" of {'.'.join(parts[:at])}" if at else ""
+                name = ".".join(parts[: at + 1])
+                raise UserError(f"--set {name}: unknown setting{of}; did you mean {close[0]!r}?")
+    return assignments
+
+
 SettingsList = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Change one setting of the recipe, such as train.learning_rate=3e-4. Repeatable."
+        "--set",
+        help="Change one setting of the recipe, such as train.learning_rate=3e-4. Repeatable.",
+        callback=_refuse_misspelt,
     ),
 ]
 

@@ -157,12 +157,9 @@ def control_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     as in GPT-2's vocabulary, it counts as a control token.
     """
     marks = {
-        tokenizer.bos_token_id,
-        tokenizer.eos_token_id,
-        tokenizer.cls_token_id,
-        tokenizer.sep_token_id,
+        tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id,
         tokenizer.pad_token_id,
-    }
+    }  # fmt: skip
     unknown = {tokenizer.unk_token_id} - marks
     return frozenset(tokenizer.all_special_ids) - unknown
 

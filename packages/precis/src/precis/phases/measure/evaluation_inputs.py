@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.tasks import Part
-from precis.evaluation.predictions import read_predictions
+from precis.evaluation.predictions import is_predictions, read_predictions, read_texts
 from precis.evaluation.rouge import TokenizerName
 from precis.generation.model_metadata import Mode
 from precis.generation.summary import Long
@@ -32,7 +32,7 @@ class EvaluationOptions(TypedDict, total=False):
         document_column, summary_column, units_column: columns to read instead of the source's own.
         skip_bad: skip and count rows that cannot be used.
         limit: number of pairs to score, from the start; if None, all.
-        predictions: files to score too: precis's .jsonl, or text with one summary per line.
+        predictions: files to score too: precis's .jsonl, .jsonl rows with `id` and `summary`, or a summary per line.
         adapter: an adapter to attach to the only model.
         mode: whether the models write or choose sentences; if None, each model's default.
         beams: beam widths; one row of the table per width. If empty, the model's own.
@@ -131,9 +131,10 @@ def joined(written: dict[str, list[str]], given: dict[str, list[str]]) -> dict[s
 
 
 def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
-    """Read predictions for `pairs` from a file: one that precis wrote, or plain text with one summary per line.
+    """Read predictions for `pairs` from a file: precis's own, JSON rows with ids, or text with one summary per line.
 
-    A precis file records its documents, which are checked. Plain text is checked only for the number of lines.
+    A precis file records its documents, which are checked; rows are matched by `id`. Text is checked only for the
+    number of lines.
 
     Raises:
         UserError: the file cannot be read, its number of rows differs from the number of pairs, or it was made for
@@ -141,6 +142,8 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
     """
     existing_file(file, "give a file of predictions")
     if file.suffix == ".jsonl":
+        if not is_predictions(file):
+            return read_texts(file, pairs)
         return [prediction.prediction for prediction in read_predictions(file, pairs)]
     try:
         texts = read_text(file).removesuffix("\n").split("\n")

@@ -27,11 +27,9 @@ from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import score
 from precis.extract.extractor_opening import open_extractor
 from precis.extract.passage_choice import passage_choice
-from precis.generation.adapters import ADAPTER_FOLDER
 from precis.generation.classifier import Classifier
 from precis.generation.model_location import ModelLocation, default_model, locate, runs_with_seeds
 from precis.generation.model_metadata import DEFAULT, Mode
-from precis.generation.model_names import SEEDS_FILE
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.summary import Long
 from precis.generation.writers.opening import open_writer
@@ -52,6 +50,7 @@ from precis.phases.measure.task_metrics import Scores, scores_for
 from precis.phases.output_folders import writing_to
 from precis.recipes.prophetnet_recipes import prophetnet_decoding
 from precis.recipes.run_options import refuse_unknown
+from precis.storage.model_files import ADAPTER_FOLDER, SEEDS_FILE
 from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
@@ -114,12 +113,12 @@ def evaluate(
     """
     refuse_unknown(options, EvaluationOptions, of="evaluate")
     given_models = [str(models)] if isinstance(models, str | Path) else [str(model) for model in models]
-    with_seeds = {
-        model: runs_with_seeds(model) for model in given_models if (Path(model) / SEEDS_FILE).is_file()
-    }
-    named = [str(run) for model in given_models for run in with_seeds.get(model, [model])]
     predictions = [Path(file) for file in options.get("predictions") or ()]
-    _check_together(named, options.get("adapter"), predictions)
+    adapter = options.get("adapter")
+    _check_together(given_models, adapter, predictions)
+    rows = _rows(given_models, adapter)
+    named = {name: model for runs in rows.values() for name, model in runs.items()}
+    names_apart([*named.values()])  # refuses a run that is also in a folder of runs
     folder, notify = Path(out), options.get("notify", silent)
     decodings = _decodings(options)
     wanted, others = named_pairs(data, options)
@@ -134,16 +133,22 @@ def evaluate(
     given = given_systems(predictions, pairs)
     written: dict[str, list[str]] = {}
     if named:
-        names = ("adapter", "mode", "long", "instruction", "batch_size", "notify", "progress")
-        asked = {name: value for name, value in others.items() if name in names}
-        _tell_trained_on(named, pairs, notify)
+        taken = ("adapter", "mode", "long", "instruction", "batch_size", "notify", "progress")
+        asked = {name: value for name, value in others.items() if name in taken}
+        _tell_trained_on([*named.values()], pairs, notify)
         try:
             written = evaluate_models(
-                named, pairs, out=folder, decodings=decodings, task=wanted.task, **asked
+                [*named.values()],
+                pairs,
+                names=[*named],
+                out=folder,
+                decodings=decodings,
+                task=wanted.task,
+                **asked,
             )
         except OtherPairsError as error:
             raise _other_pairs(folder, part, error) from None
-    pools = _pools(with_seeds, given_models, named, [*written])
+    pools = _pools(rows, [*written])
     report = make_report(joined(written, given), pairs, scores, out=folder, pools=pools, source=str(part))
     told_cut([*judges, *([similarity] if similarity else [])], notify)
     return report
@@ -170,6 +175,7 @@ def evaluate_models(
     pairs: Sequence[Pair],
     *,
     out: Path,
+    names: Sequence[str] | None = None,
     adapter: str | None = None,
     mode: Mode | None = None,
     decodings: Sequence[Decoding] = (Decoding(),),
@@ -183,6 +189,7 @@ def evaluate_models(
     """Summarize all pairs with each model and each way of decoding: system name -> texts.
 
     Args:
+        names: what the models are called; if None, see `names_apart`.
         adapter: an adapter to attach to the model.
         mode: whether the models write or choose sentences; if None, each model's default.
         instruction: text put before every document. If None, a model that was grounded with instructions gets the
@@ -193,7 +200,7 @@ def evaluate_models(
             contains files that precis did not write, predictions of another model, or a running evaluation.
     """
     located = [locate(model, adapter) for model in models]
-    names = names_apart([model.source for model in located])
+    names = names or names_apart([model.source for model in located])
     asked_else = (adapter, mode, long, instruction) != (None,) * 4
     for model in located:
         if model.is_classifier:
@@ -376,23 +383,26 @@ def _other_pairs(folder: Path, part: Part, error: OtherPairsError) -> UserError:
     )
 
 
-def _pools(
-    with_seeds: Mapping[str, Sequence[Path]], models: list[str], named: list[str], systems: list[str]
-) -> dict[str, list[str]]:
-    """Return the rows that pool the runs of each model with several seeds, by the name of the pooled row."""
+def _rows(models: Sequence[str], adapter: str | None) -> dict[str, dict[str, str]]:
+    """Return the models of each row by name: one, or the runs of a folder with several seeds.
+
+    Raises:
+        UserError: a model is named twice, or a run is missing or not finished.
+    """
+    rows = {}
+    for name, model in zip(names_apart(models if adapter is None else [adapter]), models, strict=True):
+        pooled = runs_with_seeds(model) if adapter is None and (Path(model) / SEEDS_FILE).is_file() else ()
+        rows[name] = {f"{name}/{run.name}": str(run) for run in pooled} or {name: model}
+    return rows
+
+
+def _pools(rows: Mapping[str, Mapping[str, str]], systems: Sequence[str]) -> dict[str, list[str]]:
+    """Return the systems that each row with several runs pools, by the name of the row."""
+    owners = {run: row for row, runs in rows.items() for run in runs}
     pools: dict[str, list[str]] = {}
-    if not with_seeds:
-        return pools
-    whole, single = names_apart(models), names_apart(named)
-    owners = {
-        name: owner
-        for owner, model in zip(whole, models, strict=True)
-        for run in with_seeds.get(model, ())
-        for name in (single[named.index(str(run))],)
-    }
     for system in systems:
-        run = max((name for name in single if system.startswith(f"{name} ")), key=len)
-        if run in owners:
+        run = max((name for name in owners if system.startswith(f"{name} ")), key=len)
+        if run != owners[run]:
             pools.setdefault(f"{owners[run]}{system.removeprefix(run)}", []).append(system)
     return pools
 
@@ -410,7 +420,7 @@ def _steps(model: str | Path) -> tuple[str, ...]:
 
 
 def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> list[str]:
-    """Return names for models or adapters: the shortest ends of their paths that are unique.
+    """Return a name for each model or adapter: the shortest end of its path that no other has.
 
     Raises:
         UserError: two paths are the same place.
@@ -421,15 +431,15 @@ def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> lis
         if place in seen:
             raise UserError(f"{option} {model} is given twice, also as {seen[place]}; name each once")
         seen[place] = model
-    last = [_steps(model)[-1] for model in models]
-    ways = [_steps(place) for place in seen]
-    for names in [
-        last,
-        *(["/".join(way[-count:]) for way in ways] for count in range(2, max(map(len, ways)))),
-    ]:
-        if len(set(map(slug, names))) == len(names):
-            return names
-    return list(map(str, models))
+    names, ways, counts = [_steps(model)[-1] for model in models], [*map(_steps, seen)], [1] * len(models)
+    while len(set(slugs := [*map(slug, names)])) < len(names):
+        longer = [at for at, way in enumerate(ways) if slugs.count(slugs[at]) > 1 and counts[at] < len(way)]
+        if not longer:
+            return list(map(str, models))
+        for at in longer:
+            counts[at] += 1
+            names[at] = "/".join(ways[at][-counts[at] :])
+    return names
 
 
 def _place(model: str | Path) -> Path:

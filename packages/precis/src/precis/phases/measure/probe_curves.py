@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from precis.evaluation.probe_plots import Curve, Measured, ScoreInterval, curves, draw_curves
-from precis.generation.model_names import find_adapter
 from precis.phases.data.run_pairs import PairSources, examples_in_share
 from precis.phases.folder_check import SETTINGS_FILE
 from precis.phases.measure.probe_files import write_json, write_table
 from precis.phases.output_folders import writing_to
+from precis.storage.model_files import find_adapter
 from precis.tuning.adapter_folder import read_adapter
 from precis.tuning.discourse import METHODS, USUAL, Hierarchical, Tuning
 from precis.tuning.prefix import AllLayers, LowLayers, NoPrefix, SingleLayer, TopLayers

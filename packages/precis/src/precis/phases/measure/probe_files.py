@@ -106,14 +106,11 @@ def write_spectra(
         record = {"site": site.value, "layers": layers, "groups": spans}
         described = [
             {
-                "adapter": name,
-                "layers": where,
-                "matrices": s.matrices,
-                "empty": s.empty,
+                "adapter": name, "layers": where, "matrices": s.matrices, "empty": s.empty,
                 "components_for_90%": s.rank,
             }
             for name, where, s in rows
-        ]
+        ]  # fmt: skip
         write_json(out / "spectrum.json", {**facts, **record, "spectra": described})
     return pools
 

@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from precis.data.pairs.pair import Pair
 from precis.evaluation.baselines import Lead
 from precis.evaluation.probe_plots import Curve, Point, draw_curves
 from precis.evaluation.score_report import Report, title_of
-from precis.evaluation.significance import OVER_RUNS, Interval
+from precis.evaluation.significance import OVER_RUNS, Interval, PairedTest
 from precis.generation.model_location import has_default_model
 from precis.generation.model_metadata import DEFAULT
 from precis.messages import Notify, silent
@@ -47,7 +46,7 @@ from precis_text.row import counted
 SETTINGS = "curve-settings.json"
 _METRICS = ("rouge1", "rouge2", "rougeL")
 _DECIDES = "rougeL"
-_TOO_FEW_FOR_T = 2  # runs
+_DECIDED = 0.05  # p-value
 _TEST_SHARE = 5  # a fifth of the documents is held out if the pairs lack a test split
 _OF_A_CURVE = ("--curve", "--seeds", "--document-column", "--summary-column", "--skip-bad")
 _FREE = ("out", "restart", "command", "notify", "seed", "callbacks")  # do not make other models
@@ -61,13 +60,18 @@ class CurvePoint:
         pairs: that number.
         seeds: the seeds of its runs; each also draws the pairs.
         scores: ROUGE with intervals over runs and test pairs.
-        over_choice: ROUGE-L minus that of chosen sentences on the same test pairs.
+        over_choice: the test of ROUGE-L minus that of chosen sentences on the same test pairs.
     """
 
     pairs: int
     seeds: tuple[int, ...]
     scores: Mapping[str, Interval]
-    over_choice: Interval
+    over_choice: PairedTest
+
+    @property
+    def is_better(self) -> bool | None:
+        """True if the models are above chosen sentences; None if the runs do not decide."""
+        return None if self.over_choice.p_value >= _DECIDED else self.over_choice.difference.mean > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +96,7 @@ class LearningCurve:
                 f"{point.pairs:,}",
                 f"{len(point.seeds)}",
                 *map(_cell, point.scores.values()),
-                _cell(point.over_choice),
+                _cell(point.over_choice.difference),
             ]
             for point in self.points
         ]
@@ -118,14 +122,14 @@ class LearningCurve:
                 f"advice: write from {from_here:,} pairs on: models reach {metric} {first.scores[_DECIDES]} there, "
                 f"chosen sentences {chosen}"
             )
-        if last.over_choice.high < 0:
+        if last.is_better is False:
             return (
                 f"advice: choose, do not write: after {last.pairs:,} pairs models reach {metric} "
                 f"{last.scores[_DECIDES]}, chosen sentences {chosen}; to choose: {self.choose}"
             )
         return (
             f"advice: {last.pairs:,} pairs do not decide: {metric} over that of chosen sentences is "
-            f"{last.over_choice}; give more test pairs, more --seeds, or a larger --curve"
+            f"{last.over_choice.difference}; give more test pairs, more --seeds, or a larger --curve"
         )
 
     @property
@@ -133,18 +137,23 @@ class LearningCurve:
         """The number of pairs from which on every point is above the choice of sentences."""
         found = None
         for point in reversed(self.points):
-            if point.over_choice.low <= 0:
+            if not point.is_better:
                 break
             found = point.pairs
         return found
 
     def write(self) -> None:
         """Write curve.md, curve.json and curve.png."""
+        points = [
+            {
+                "pairs": p.pairs,
+                "seeds": p.seeds,
+                **_numbers({**p.scores, "over_choice": p.over_choice.difference}),
+            }
+            for p in self.points
+        ]
         record = {
-            "points": [
-                {"pairs": p.pairs, "seeds": p.seeds, **_numbers(p.scores), "over_choice": vars(p.over_choice)}
-                for p in self.points
-            ],
+            "points": points,
             "levels": {name: _numbers(scores) for name, scores in self.levels.items()},
             "advice": self.advice,
         }
@@ -312,12 +321,8 @@ def _train(place: Path, part: _Part, folder: Path, options: FineTuningOptions, *
     ]
     command = [*words, *(f"{option}={value}" for option, value in own.items())]
     asked: FineTuningOptions = {
-        **options,
-        "out": place,
-        "seed": part.seed,
-        "command": command,
-        "notify": notify,
-    }
+        **options, "out": place, "seed": part.seed, "command": command, "notify": notify,
+    }  # fmt: skip
     if plan_finetuning(named, **asked).run().model is None:
         return False
     shutil.rmtree(place / "checkpoints", ignore_errors=True)
@@ -344,29 +349,13 @@ def _scored(
             CurvePoint(
                 pairs=size,
                 seeds=tuple(part.seed for part in parts if part.size == size),
-                scores={m: _over_runs([run[m] for run in runs]) for m in _METRICS},
-                over_choice=_clamped(
-                    OVER_RUNS.runs_interval(np.stack([run[_DECIDES] - against for run in runs]))
-                ),
+                scores={m: OVER_RUNS.runs_interval(np.stack([run[m] for run in runs])) for m in _METRICS},
+                over_choice=OVER_RUNS.runs_paired(np.stack([run[_DECIDES] - against for run in runs])),
             )
         )
     curve = LearningCurve(folder=folder, points=points, levels=_levels(report, names), choose=choose)
     curve.write()
     return curve
-
-
-def _over_runs(runs: Sequence[NDArray[np.float64]]) -> Interval:
-    """Return the mean over runs with its interval, or with the range of two, for which Student's t says nothing."""
-    found = OVER_RUNS.runs_interval(np.stack(runs))
-    if len(runs) != _TOO_FEW_FOR_T:
-        return found
-    means = [float(run.mean()) for run in runs]
-    return replace(found, low=min(means), high=max(means))
-
-
-def _clamped(difference: Interval) -> Interval:
-    """Return an interval of a difference of scores, which cannot exceed 100."""
-    return replace(difference, low=max(-100.0, difference.low), high=min(100.0, difference.high))
 
 
 def _levels(report: Report, names: Sequence[str]) -> dict[str, dict[str, Interval]]:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Unpack, final
 
 from precis.evaluation.rouge import Rouge
-from precis.generation.adapters import ADAPTER_FOLDER, base_of, place_of_base, write_base
+from precis.generation.adapters import base_of, place_of_base, write_base
 from precis.generation.input_plan import DocumentEncoder
 from precis.generation.model_location import locate
 from precis.generation.summarizer import Summarizer
@@ -42,6 +42,7 @@ from precis.phases.train.validation_scores import evenly_spaced
 from precis.recipes.run_plan import RunPlan
 from precis.storage.atomic import write_file
 from precis.storage.locks import locked
+from precis.storage.model_files import ADAPTER_FOLDER
 from precis.storage.seal import SEAL, refuse_foreign
 from precis.table import Table
 from precis.training import Highest, Trained, TrainResult, standard_callbacks

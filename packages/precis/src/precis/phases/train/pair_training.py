@@ -282,18 +282,14 @@ def classification(plan: RunPlan) -> Classification:
 def common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
     """Return everything that the loss curve depends on besides the loop's settings and the data, as JSON values."""
     return {
-        "recipe": plan.name,
-        "batch_size": plan.batch_size,
-        "batch_tokens": plan.batch_tokens,
-        "max_source": plan.max_source,
-        "max_target": plan.max_target,
-        "label_smoothing": plan.label_smoothing,
+        "recipe": plan.name, "batch_size": plan.batch_size, "batch_tokens": plan.batch_tokens,
+        "max_source": plan.max_source, "max_target": plan.max_target, "label_smoothing": plan.label_smoothing,
         **({} if plan.stream_weights is None else {"stream_weights": [*plan.stream_weights]}),
         "generated_rows": plan.generated_rows,
         **({"fusion": plan.model.to_dict()} if isinstance(plan.model, Fusion) else {}),
         "model": trainable.start if trainable.start is not None else trainable.model.config.to_diff_dict(),
         "tokenizer": digest_of(trainable.tokenizer),
-    }
+    }  # fmt: skip
 
 
 def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: Notify) -> None:
@@ -354,14 +350,14 @@ def advise_on_validation(*, dev_pairs: int, shared: int, notify: Notify, name: s
         shared: validation pairs whose document is a training document.
         name: the set's name, if there are several.
     """
-    of = f" of {name}" if name else ""
+    of, where = (f" of {name}", "in its dev file") if name else ("", "with --dev")
     if shared:
         notify(
             f"warning: training documents are among the validation documents{of} ({shared:,} of {dev_pairs:,}), so "
-            "their scores reward memorizing; give --dev with other pairs, or omit it to hold some out"
+            f"their scores reward memorizing; give other pairs {where}, or omit it to hold some out"
         )
     if dev_pairs < FEW_DEV_PAIRS:
         notify(
-            f"warning: {_are(dev_pairs, 'validation pair', of)} too few to choose the best model; give --dev with "
-            f"{FEW_DEV_PAIRS} or more, 200 if possible"
+            f"warning: {_are(dev_pairs, 'validation pair', of)} too few to choose the best model; give "
+            f"{FEW_DEV_PAIRS} or more {where}, 200 if possible"
         )

@@ -19,8 +19,9 @@ import torch
 
 from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.text.segments import UnitSegmenter
-from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
+from precis.generation.adapters import place_of_base, write_base
 from precis.generation.generation_settings import generation_config
+from precis.generation.input_plan import position_limit
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
 from precis.phases.run_folder import export_folder, export_model
@@ -35,6 +36,7 @@ from precis.phases.train.trainable_model import TrainableModel, load_trainable
 from precis.phases.train.training_session import MODEL_FOLDER, Session
 from precis.recipes.prefix_recipes import TaskSettings, TunePlan
 from precis.recipes.run_plan import RunPlan
+from precis.storage.model_files import ADAPTER_FOLDER
 from precis.training import Trained
 from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first, sharding_is_asked_for
@@ -93,6 +95,8 @@ def tune_as(plan: TunePlan, run: RunPlan, request: PairRequest) -> Trained:
                 return None
             return UnitSegmenter(plan.units, plan.segments, trainable.tokenizer, instruction)
 
+        if not isinstance(plan.prefix, NoPrefix):
+            run = _within_base(run, trainable, session.notify)
         ready = prepare_pairs(run, trainable, pairs, request, session.notify, segmenter=segmenter)
         check_segments(plan, ready.train, session.notify)
         attachment = _attached(plan, ready.plan, trainable, ready.train, session.notify)
@@ -110,6 +114,17 @@ def tune_as(plan: TunePlan, run: RunPlan, request: PairRequest) -> Trained:
             ),
             makes="adapter",
         )
+
+
+def _within_base(run: RunPlan, trainable: TrainableModel, notify: Notify) -> RunPlan:
+    """Lower a length beyond the base's position table to what the base has read, since its table is not trained."""
+    rows, trained = position_limit(trainable.model.config), trainable.use.max_source
+    if rows is None or trained is None or not trained < rows < run.max_source:
+        return run
+    notify(
+        f"the base was trained on up to {trained} tokens, and its positions stay as they are: max_source is {trained}"
+    )
+    return replace(run, max_source=trained)
 
 
 def _attached(

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from precis.evaluation.significance import OVER_RUNS, Interval
-from precis.generation.model_names import SEEDS_FILE
+from precis.evaluation.significance import OVER_RUNS, TOO_FEW_FOR_T, Interval
 from precis.messages import Notify, silent
 from precis.phases.output_folders import writing_to
 from precis.recipes.run_options import check_seed
 from precis.storage.atomic import write_file
 from precis.storage.locks import LOCK_FILE, is_marked
+from precis.storage.model_files import SEEDS_FILE
 from precis.table import Table
 from precis.training import Trained
 from precis_text.errors import UserError
@@ -67,11 +67,16 @@ class SeedRuns:
         mean = self.interval
         if mean is not None and len(rows) > 1:
             rows.append(["mean", f"{mean.mean:.3f} [{mean.low:.3f}, {mean.high:.3f}]", "", ""])
+        over_seeds = (
+            "the range of the runs"
+            if len(results) == TOO_FEW_FOR_T
+            else "95% interval, Student's t over seeds"
+        )
         return Table(
             header=["seed", metric, "step", "seconds"],
             rows=rows,
             texts=("seed",),
-            caption="validation scores; interval: 95%, Student's t over seeds",
+            caption=f"validation scores; in brackets: {over_seeds}",
             lines_above=(len(results),),
         )
 

@@ -18,12 +18,12 @@ from typing import Any, Literal, Required, TypedDict
 from torch import nn
 
 from precis.generation.model_metadata import DEFAULT
-from precis.generation.model_names import SEEDS_FILE
 from precis.messages import Notify, silent
 from precis.objectives.losses import BatchSource, InTurn, Objective
 from precis.phases.output_folders import claim_folder, writing_to
 from precis.phases.run_folder import SettingsFile
 from precis.phases.train.model_card import CardFacts, licence_of, model_card
+from precis.storage.model_files import SEEDS_FILE
 from precis.storage.seal import refuse_foreign
 from precis.training import Trained, TrainResult, TrainSettings, load_weights, standard_callbacks, train
 from precis.training.callbacks import METRICS_FILE, Callback, read_metrics

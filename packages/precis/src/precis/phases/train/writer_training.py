@@ -22,7 +22,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.text.prompts import disarmed, prompts_digest
 from precis.data.text.segments import UnitSegmenter
 from precis.extract.passage_choice import passage_choice
-from precis.generation.adapters import ADAPTER_FOLDER, place_of_base, write_base
+from precis.generation.adapters import place_of_base, write_base
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import ModelUse
@@ -40,6 +40,7 @@ from precis.phases.train.validation_scores import evenly_spaced
 from precis.phases.train.writer_validation import WriterValidation
 from precis.recipes.overrides import with_changes
 from precis.recipes.run_plan import RunPlan
+from precis.storage.model_files import ADAPTER_FOLDER
 from precis.training import Trained
 from precis.training.processes import main_process_first, sharding_is_asked_for
 from precis.tuning.low_rank import LowRank, LowRankAdapter, add_low_rank

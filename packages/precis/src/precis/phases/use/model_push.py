@@ -15,9 +15,10 @@ from huggingface_hub.errors import HFValidationError, LocalTokenNotFoundError
 from huggingface_hub.utils._validators import validate_repo_id
 
 from precis.data.rows.hub import PREFIX
-from precis.generation.adapters import ADAPTER_FOLDER, BASE_FILE
+from precis.generation.adapters import BASE_FILE
 from precis.generation.model_metadata import load_use
 from precis.phases.run_folder import CARD_FILE
+from precis.storage.model_files import find_adapter
 from precis.storage.seal import SEAL, DamagedError, check_seal
 from precis_text.bounded_io import meant, read_json
 from precis_text.errors import RunError, UserError, first_line
@@ -124,7 +125,7 @@ def _model_in(folder: Path) -> Path:
     """Return the folder of the model or the adapter that a run folder or the folder itself holds."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; name a run folder, or the model in it{meant(folder)}")
-    for place in (folder, folder / ADAPTER_FOLDER, folder / _MODEL_FOLDER):
+    for place in (folder, find_adapter(folder) or folder, folder / _MODEL_FOLDER):
         if (place / CARD_FILE).is_file() and (place / SEAL).is_file():
             return place
     raise UserError(
