@@ -123,11 +123,7 @@ def plain(value: Any) -> Any:
 
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (str, "a string"),
-    ((list, tuple), "a list"),
-    (Mapping, "an object"),
-    (bool, "a boolean"),
-    (bytes, "bytes"),
-    (type(None), "null"),
+    (str, "a string"), ((list, tuple), "a list"), (Mapping, "an object"), (bool, "a boolean"),
+    (bytes, "bytes"), (type(None), "null"),
     ((datetime.date, datetime.time, datetime.timedelta), "a date or time"),
-)
+)  # fmt: skip

@@ -16,18 +16,12 @@ from precis_text.text_lines import MAX_LINE
 
 _ENDING, _SUMMARY_ENDING = ".txt", ".summary.txt"
 _ENDINGS = {
-    "a PDF": ".pdf",
-    "a Word document of the old format": ".doc .dot",
-    "a presentation of the old format": ".ppt .pps",
-    "a document of Apple's": ".pages .key .numbers",
-    "an e-book": ".mobi .azw .azw3 .fb2 .djvu",
-    "a Word document": ".docx",
-    "an EPUB": ".epub",
-    "a web page": ".html .htm .xhtml",
-    "an e-mail of Outlook": ".msg",
-    "an archive": ".zip .tar",
+    "a PDF": ".pdf", "a Word document of the old format": ".doc .dot",
+    "a presentation of the old format": ".ppt .pps", "a document of Apple's": ".pages .key .numbers",
+    "an e-book": ".mobi .azw .azw3 .fb2 .djvu", "a Word document": ".docx", "an EPUB": ".epub",
+    "a web page": ".html .htm .xhtml", "an e-mail of Outlook": ".msg", "an archive": ".zip .tar",
     "a compressed file": ".gz .xz .bz2 .zst",
-}
+}  # fmt: skip
 _BEGINNINGS = {
     b"%PDF": "a PDF", b"PK\x03\x04": "an office file or an archive", b"\xd0\xcf\x11\xe0": "an office file",
     b"\x1f\x8b": "a compressed file", b"\xfd7zXZ": "a compressed file",
