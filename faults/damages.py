@@ -75,21 +75,25 @@ def main() -> int:
         for kind in _kinds(Path(scratch)):
             assert not _named(kind, kind.whole, heard), f"the whole {kind.name} is not taken for whole"
             for number in range(5 if options.quick else _PER_KIND):
-                draw = random.Random(f"{options.seed} {kind.name} {number}")
-                damage = kind.damages[number % len(kind.damages)]
-                folder = Path(scratch) / "damaged" / "it"
-                shutil.copytree(kind.whole, folder)
-                what = damage(folder, draw)
-                try:
-                    said = _named(kind, folder, heard)
-                except Exception as error:  # any other is what is looked for here
-                    tally.hold(False, f"{kind.name}, {what}: unexpected {type(error).__name__}: {error}")
-                else:
-                    tally.hold(bool(said) and "\n" not in said, f"{kind.name}, {what}: silent")
+                what, fault = _try(kind, number, options.seed, Path(scratch) / "damaged" / "it", heard)
+                tally.hold(not fault, f"{kind.name}, {what}: {fault}")
                 tried[kind.name] += 1
-                shutil.rmtree(folder.parent)
     print(", ".join(f"{count} {name}s" for name, count in tried.items()))
     return verdict(f"{tally.tried} damages: {tally.tried - len(tally.failures)} named", tally)
+
+
+def _try(kind: Kind, number: int, seed: int, folder: Path, heard: _Heard) -> tuple[str, str]:
+    """Return what is damaged, and how its reader fails to name it; "" if it names it."""
+    draw = random.Random(f"{seed} {kind.name} {number}")
+    shutil.copytree(kind.whole, folder)
+    what = kind.damages[number % len(kind.damages)](folder, draw)
+    try:
+        said = _named(kind, folder, heard)
+    except Exception as error:  # any other is what is looked for here
+        return what, f"unexpected {type(error).__name__}: {error}"
+    finally:
+        shutil.rmtree(folder.parent)
+    return what, "" if said and "\n" not in said else "silent"
 
 
 def _named(kind: Kind, folder: Path, heard: _Heard) -> str:

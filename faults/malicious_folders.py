@@ -192,9 +192,14 @@ def header(entries: Any, *, length: int | None = None, tail: bytes = b"") -> Cha
     return write(WEIGHTS, struct.pack("<Q", len(text) if length is None else length) + text + tail)
 
 
+def aside(_: Ground, folder: Path) -> None:
+    """The weights under another name: without any, the folder would be refused before its index is read."""
+    (folder / WEIGHTS).rename(folder / "own.safetensors")
+
+
 def index(weight_map: Any) -> Change:
-    """An index in the place of the weights."""
-    return both(gone(WEIGHTS), edit(INDEX, {"metadata": {"total_size": 1}, "weight_map": weight_map}))
+    """An index that names other files than the one with the weights."""
+    return both(aside, edit(INDEX, {"metadata": {"total_size": 1}, "weight_map": weight_map}))
 
 
 def index_with_shard(name: str, *, source: Callable[[Ground], Path], at: str | None = None) -> Change:
@@ -331,15 +336,15 @@ def _places() -> list[Case]:
         Case("shard above", index({"a": up})),
         Case("shard absolute", index_with_shard("{outside}/model.safetensors", source=lambda g: g.outside)),
         Case("shard passwd", index({"a": "/etc/passwd"})),
-        Case("shard deep", index({"a": "sub/../../../outside/model.safetensors"})),
+        Case("shard deep", both(write("sub/x", ""), index({"a": "sub/../../../outside/model.safetensors"}))),
         Case("shard linked", index_with_shard(one, source=lambda g: g.outside / WEIGHTS, at=one)),
         Case("shard is the index", index({"a": INDEX})),
         Case("shard is a folder", both(write("a.safetensors/x", ""), index({"a": "a.safetensors"}))),
         Case("shard of a device", index_with_shard(one, source=lambda _: Path("/dev/zero"), at=one)),
         Case("shard is a pickle", both(index({"a": torch_file}), harmful_pickle(torch_file, alone=False))),
         Case("many shards", index({f"w{i}": f"{i}.safetensors" for i in range(100_000)})),
-        Case("index without a map", both(gone(WEIGHTS), write(INDEX, '{"weight_map": 5}'))),
-        Case("index of brackets", both(gone(WEIGHTS), write(INDEX, "[" * 200_000))),
+        Case("index without a map", both(aside, write(INDEX, '{"weight_map": 5}'))),
+        Case("index of brackets", both(aside, write(INDEX, "[" * 200_000))),
         Case("vocabulary elsewhere", edit(TOKENIZER_CONFIG, {"vocab_file": "/etc/passwd"}), may_be_harmless=True),
         Case("tokenizer elsewhere", edit(TOKENIZER_CONFIG, elsewhere), may_be_harmless=True),
         Case("tokenizers elsewhere", edit(TOKENIZER_CONFIG, {"fast_tokenizer_files": ["tokenizer.1/../../x.json"]})),

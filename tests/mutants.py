@@ -2,7 +2,8 @@
 
 It changes one place of a module (a comparison, a sign, a number, a condition) and runs the tests of that module: the
 file with its name, then the files that import it. A change that no test notices survives; either a test is missing, or
-the change lacks an effect, and then `surviving_mutants.toml` gives the reason.
+the change lacks an effect, and then `surviving_mutants.toml` gives the reason. The test that notices a change runs
+again without it: a test that fails anyway notices nothing.
 
 The changed module exists only in a forked process that has already imported the libraries, and in the processes that
 its tests start (the reader of documents, commands), which find it by a `sitecustomize` in a temporary folder. Nothing
@@ -12,6 +13,7 @@ is written to the sources. A process that ignores `PYTHONPATH` does not see the 
 import argparse
 import ast
 import copy
+import importlib
 import importlib.machinery
 import importlib.util
 import os
@@ -26,6 +28,8 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
 from types import CodeType
@@ -37,7 +41,7 @@ ROOT = Path(__file__).parents[1]
 KNOWN = Path(__file__).with_name("surviving_mutants.toml")
 SECONDS = 180  # of the processor for the tests of one change; more is an endless loop
 PATIENCE = 5  # times as long on the clock, since the machine may be busy
-Outcome = Literal["noticed", "survived", "out of time"]
+Outcome = Literal["noticed", "survived", "out of time", "failed anyway"]
 _COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -58,6 +62,11 @@ class Finder:
             return spec_from_file_location(name, {file!r}, loader=Changed(name, {file!r}))
 sys.meta_path.insert(0, Finder)
 """  # of the processes that tests start
+_LIBRARIES = (
+    "torch", "transformers", "transformers.modeling_utils", "transformers.models.bart.modeling_bart",
+    "transformers.models.t5.modeling_t5", "transformers.generation", "safetensors.torch", "tokenizers", "scipy.stats",
+    "hypothesis", "jaxtyping", "beartype", "typer", "rich.console", "xxhash",
+)  # fmt: skip
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
@@ -214,6 +223,19 @@ def _imports(file: Path, module: str) -> bool:
     )
 
 
+class _First:
+    """Writes down the first test that fails, or the file that cannot be imported."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def pytest_exception_interact(self, node: Any) -> None:
+        """Keep it."""
+        if not self._place.exists():
+            test = node.nodeid.partition("::")[2]
+            self._place.write_text(f"{node.path}::{test}" if test else str(node.path), "utf-8")
+
+
 def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
     """Run the tests in a forked process with the change, and end it after `SECONDS` of the processor.
 
@@ -221,10 +243,21 @@ def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
     """
     assert mutant.module not in sys.modules, f"{mutant.module}: was imported before it was changed"
     with tempfile.TemporaryDirectory() as folder:
-        return _outcome(mutant, files, Path(folder))
+        outcome = _outcome(mutant, files, Path(folder))
+        first = Path(folder) / "first"
+        if outcome == "noticed" and first.exists() and _fails_anyway(first.read_text("utf-8")):
+            return "failed anyway"
+        return outcome
 
 
-def _outcome(mutant: Mutant, files: Sequence[str], folder: Path) -> Outcome:
+@cache
+def _fails_anyway(test: str) -> bool:
+    """Return whether a test fails without any change."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _outcome(None, [test], Path(folder)) != "survived"
+
+
+def _outcome(mutant: Mutant | None, files: Sequence[str], folder: Path) -> Outcome:
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
@@ -253,19 +286,20 @@ def _change_started(mutant: Mutant, folder: Path) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
 
-def _run_changed(mutant: Mutant, files: Sequence[str], folder: Path) -> None:
+def _run_changed(mutant: Mutant | None, files: Sequence[str], folder: Path) -> None:
     used = sum(os.times()[:2])
     resource.setrlimit(resource.RLIMIT_CPU, (int(used) + SECONDS, resource.RLIM_INFINITY))
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(silence, stream)
-    finder: Any = _Changed(mutant)
-    sys.meta_path.insert(0, finder)
     code = 1
     try:
-        _change_started(mutant, folder)
+        if mutant is not None:
+            finder: Any = _Changed(mutant)
+            sys.meta_path.insert(0, finder)
+            _change_started(mutant, folder)
         chosen = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not gpu and not browser"]
-        code = int(pytest.main([*chosen, *files]))
+        code = int(pytest.main([*chosen, *files], plugins=[_First(folder / "first")]))
     finally:
         os._exit(code)
 
@@ -319,11 +353,17 @@ def main() -> int:
     found = [mutant for name in tested for mutant in mutants(name)]
     if given.sample is not None and given.sample < len(found):
         found = random.Random(given.seed).sample(found, given.sample)
-    import torch  # noqa: F401 before the fork: once for all
-    import transformers  # noqa: F401
-
+    _import_libraries()
     reasons = tomllib.loads(KNOWN.read_text()) if KNOWN.exists() else {}
     return _report(found, tested, reasons, least=given.least)
+
+
+def _import_libraries() -> None:
+    """Import what tests need and no change concerns before the forks: once for all, instead of seconds for each."""
+    for name in _LIBRARIES:
+        importlib.import_module(name)
+    for plugin in entry_points(group="pytest11"):
+        importlib.import_module(plugin.module)
 
 
 def _report(
@@ -331,7 +371,8 @@ def _report(
 ) -> int:
     """Try the changes, print the survivors and the share of the others; Ctrl-C ends it with the figure so far.
 
-    A change that ran out of time counts neither way: its tests may loop without end, or the machine may be busy.
+    A change that ran out of time counts neither way: its tests may loop without end, or the machine may be busy. One
+    whose test fails anyway does not count either, and the exit code is 1.
     """
     outcomes: Counter[Outcome] = Counter()
     unexplained = 0
@@ -350,10 +391,12 @@ def _report(
     ended = outcomes["noticed"] + outcomes["survived"]
     share = f", {outcomes['noticed'] / ended:.0%}" if ended else ""
     late = f"; {outcomes['out of time']} ran out of time" if outcomes["out of time"] else ""
+    broken = outcomes["failed anyway"]
+    late += f"; {broken} were tried with a test that fails without them" if broken else ""
     print(
         f"{outcomes['noticed']} of {ended} changes noticed{share}; {unexplained} survive without a reason{late}"
     )
-    is_enough = ended - unexplained >= least * ended
+    is_enough = ended - unexplained >= least * ended and not broken
     return int(not is_enough or outcomes.total() < len(found))
 
 

@@ -1,6 +1,7 @@
 """The runner of mutants changes what it says, and tells a noticed change from a survivor."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -101,6 +102,20 @@ def test_a_change_whose_tests_do_not_end_counts_neither_way(
     )
 
 
+@pytest.mark.parametrize(
+    "failing", ["def test_it():\n    assert larger(3, 1) == 6\n", "import none_of_these\n"]
+)
+def test_a_test_that_fails_without_the_change_notices_nothing(
+    module: str, tmp_path: Path, failing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "test_larger.py"
+    file.write_text("from larger_of_two import larger\n" + failing)
+    bound = mutants.mutants(module)[1]
+    assert mutants.outcome_of(bound, [str(file)]) == "failed anyway"
+    assert mutants._report([bound], {module: [str(file)]}, {}, least=0.0) == 1
+    assert capsys.readouterr().out.endswith("; 1 were tried with a test that fails without them\n")
+
+
 @pytest.mark.parametrize(("least", "code"), [(1.0, 1), (0.0, 0)])
 def test_a_share_may_survive(module: str, tmp_path: Path, least: float, code: int) -> None:
     file = tmp_path / "test_nothing.py"
@@ -117,3 +132,13 @@ def test_a_change_that_loops_without_end_runs_out_of_time(
     monkeypatch.setattr(mutants, "SECONDS", 1)
     monkeypatch.setattr(mutants, "PATIENCE", 1000)
     assert mutants.outcome_of(mutants.mutants(module)[0], [str(file)]) == "out of time"
+
+
+def test_what_is_imported_before_the_forks_is_none_of_ours() -> None:
+    code = "import sys; from tests import mutants; mutants._import_libraries(); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=mutants.ROOT
+    )
+    loaded = done.stdout.split()
+    assert "torch" in loaded
+    assert not [name for name in loaded if name.startswith(("precis", "tests.")) and name != "tests.mutants"]

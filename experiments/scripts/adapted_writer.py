@@ -1,11 +1,13 @@
 """What an adapter changes: summaries by the adapted writer, by the same writer without it, and the extract.
 
-    python -m experiments.scripts.adapted_writer --pairs PAIRS --adapter RUN --out OUT
-        [--model writer] [--documents 20] [--context 400] [--systems extract writer adapted] [--report]
+    python -m experiments.scripts.adapted_writer --pairs PAIRS --out OUT [--adapter RUN] [--model writer]
+        [--documents 20] [--context 400] [--sets NAME ...] [--systems extract writer adapted] [--report]
 
-PAIRS is a folder of `experiments.scripts.writer_pairs`. A set has one cap in words for all systems: the mean of its
-references, rounded up to ten. Both writers read the same best passages and are checked strictly. Each summary is kept
-in OUT and not made again, so the command can be stopped and repeated, also with other systems at the same time.
+PAIRS is a folder of `experiments.scripts.writer_pairs`. Without `--adapter`, the adapted writer is `--model` as users
+have it: with the adapter that comes with it, where precis applies that. A set has one cap in words for all systems: the
+mean of its references, rounded up to ten. Both writers read the same best passages and are checked strictly. Each
+summary is kept in OUT and not made again, so the command can be stopped and repeated, also with other systems at the
+same time.
 `--report` prints, over the documents that all systems have summarized: ROUGE-1/2/L, the paired differences of the
 adapted writer with 95% intervals (bootstrap over documents, seed 0), and the shares of sentences in the
 model's own words, and of those that the check replaced.
@@ -30,6 +32,8 @@ from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.extract.extractor_opening import open_extractor
 from precis.extract.passage_choice import passage_choice
+from precis.generation.model_location import locate
+from precis.generation.model_metadata import NO_ADAPTER
 from precis.generation.writers.opening import open_writer
 from precis_text.words import length_in_words
 
@@ -48,10 +52,10 @@ class Scored:
     words: int
 
 
-def documents(pairs: Path, count: int) -> list[Scored]:
+def documents(pairs: Path, count: int, sets: Sequence[str] = NAMES) -> list[Scored]:
     """The first documents of every set, then the second ones, and so on."""
     found = []
-    for name in NAMES:
+    for name in sets:
         rows = list(read_pairs(pairs / f"{name}.jsonl", limit=count))
         mean = np.mean([length_in_words(row.summary) for row in rows])
         words = int(-(-mean // 10) * 10)
@@ -69,7 +73,7 @@ def summarizer(system: str, asked: argparse.Namespace) -> Summarize:
             return {"text": found.text, "sentences": len(found.places), "written": 0, "replaced": 0}
 
         return extract
-    model = asked.adapter if system == "adapted" else asked.model
+    model = locate(asked.model, asked.adapter if system == "adapted" else NO_ADAPTER)
     writer = open_writer(model, choose=passage_choice(), context=asked.context)
 
     def write(text: str, words: int) -> dict[str, Any]:
@@ -136,8 +140,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for name in ("pairs", "adapter", "out"):
+    for name in ("pairs", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--adapter", type=Path)
+    parser.add_argument("--sets", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--model", default="writer")
     for name, value in (("documents", 20), ("context", 400)):
         parser.add_argument(f"--{name}", type=int, default=value)
@@ -145,9 +151,10 @@ def main() -> None:
     parser.add_argument("--report", action="store_true")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    rows = documents(asked.pairs, asked.documents)
+    rows = documents(asked.pairs, asked.documents, asked.sets)
     if asked.report:
-        header(f"adapter {asked.adapter.name} of {asked.model}, context of {asked.context} tokens", seed=0)
+        adapter = "its own adapter" if asked.adapter is None else f"adapter {asked.adapter.name}"
+        header(f"{asked.model} with {adapter}, context of {asked.context} tokens", seed=0)
         report(rows, asked)
         return
     for system in asked.systems:

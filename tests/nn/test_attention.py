@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from precis.nn import attention
-from precis.nn.attention import DisentangledSelfAttention, attend
+from precis.nn.attention import DisentangledSelfAttention, attend, scaled_attention
 from precis.nn.disentangled.bias import DisentangledBias
+from precis.nn.layer_plan import Global
+from precis.nn.packed import Packing
 from precis.nn.relative_positions import LogBuckets, OffsetRows, PositionTable
 from precis.nn.score_bias import DenseBias
 from tests.nn.definition import attention_weights
@@ -71,3 +73,39 @@ def test_long_attention_never_holds_all_scores():
 def test_width_that_the_heads_do_not_divide_is_refused():
     with pytest.raises(ValueError, match="width=10 is not a multiple of heads=4"):
         DisentangledSelfAttention(10, heads=4)
+    with pytest.raises(ValueError, match="width=10 is not a multiple of heads=4"):
+        scaled_attention(10, heads=4, dropout=0.0)
+
+
+@pytest.mark.parametrize(
+    ("c2p", "p2c", "count"), [(True, True, 3), (True, False, 2), (False, True, 2), (False, False, 1)]
+)
+def test_scores_are_divided_by_the_root_of_a_heads_width_and_of_the_number_of_terms(c2p, p2c, count):
+    layer = DisentangledSelfAttention(48, heads=4, content_to_position=c2p, position_to_content=p2c)
+    assert layer.scale == pytest.approx((12 * count) ** -0.5)
+    assert scaled_attention(48, heads=4, dropout=0.0).scale == pytest.approx(12**-0.5)
+
+
+def test_groups_of_a_packed_batch_keep_their_masks_unless_a_kernel_takes_documents(monkeypatch):
+    asked = []
+    fused = DisentangledBias.fused
+
+    def noted(*arguments, documents=None, **options):
+        asked.append((documents, options["mask"] is None))
+        return fused(*arguments, documents=documents, **options)
+
+    monkeypatch.setattr(DisentangledBias, "fused", noted)
+    monkeypatch.setattr("precis.nn.packed.WASTE", -9.0)
+    valid = torch.arange(9)[None] < torch.tensor([[9], [4]])
+    packing = Packing.of(valid, Global(), seen=valid.numpy())
+    assert packing is not None
+    assert packing.documents is None
+    layer = DisentangledSelfAttention(8, heads=2).double()
+    states = torch.randn(2, 9, 8, dtype=torch.float64)
+    table = PositionTable(torch.randn(32, 8, dtype=torch.float64), OffsetRows(LogBuckets(16, 32)))
+    for positions in (table, None):
+        whole = layer(states, positions=positions, mask=valid[:, None, None])
+        asked.clear()
+        found = packing.join(layer(packing.split(states), positions=positions, mask=None, packing=packing))
+        torch.testing.assert_close(found[valid], whole[valid])
+        assert all(documents is None and not unmasked for documents, unmasked in asked[:1])

@@ -139,3 +139,37 @@ def test_inside_autocast_a_query_that_may_attend_nowhere_still_gets_a_mean():
     assert mixed.dtype == torch.bfloat16
     expected = states.mean(-2, keepdim=True).expand_as(states)
     torch.testing.assert_close(mixed.float(), expected, atol=0.01, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("scores", "is_so"),
+    [
+        (torch.zeros(3, 16), True),
+        (torch.zeros(3, 12), False),
+        (torch.zeros(3, 24)[:, :12], True),
+        (torch.zeros(3, 24)[:, 8:], True),
+        (torch.zeros(3, 24)[:, 1:9], False),
+        (torch.zeros(3, 32)[:, ::2], False),
+        (torch.zeros(16, 16).T[:, :8], False),
+    ],
+)
+def test_rows_are_aligned_that_begin_at_multiples_of_eight_numbers(scores, is_so):
+    assert attention_rows.is_aligned(scores) == is_so
+    found = attention_rows.aligned(scores)
+    assert attention_rows.is_aligned(found)
+    assert (found is scores) == is_so
+    assert torch.equal(found, scores)
+
+
+def test_a_sum_and_a_row_of_parts_are_written_once(monkeypatch):
+    """In aligned memory; copies of it would cost as much again."""
+    monkeypatch.setattr(attention_rows, "aligned", lambda _: pytest.fail("copied"))
+    one, two = torch.randn(3, 5), torch.randn(3, 5)
+    assert torch.equal(attention_rows.summed([one, two]), one + two)
+    assert torch.equal(attention_rows.side_by_side([one, two]), torch.cat([one, two], dim=-1))
+    for found in (attention_rows.summed([one, two]), attention_rows.side_by_side([one, two])):
+        assert_aligned(found, "of two parts")
+    learnt = one.clone().requires_grad_()
+    assert attention_rows.summed([learnt]) is learnt
+    assert torch.equal(attention_rows.summed([learnt, two]), one + two)
+    assert attention_rows.side_by_side([learnt, two]).stride() == (10, 1)

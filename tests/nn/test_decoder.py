@@ -6,6 +6,7 @@ from transformers import DynamicCache, EncoderDecoderCache
 
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_decoder
 from precis.nn.attention_weights import AttentionWeights
+from precis.nn.decoder import Decoder
 from precis.nn.streams import whole_target
 
 SOURCE = torch.randn(2, 7, 16, generator=torch.Generator().manual_seed(1))
@@ -79,3 +80,16 @@ def test_predicting_states_change_no_main_one_and_all_weights_sum_to_one():
         assert [*kind] == [0, 1]
         for made in kind.values():
             torch.testing.assert_close(made.sum(-1), torch.ones(made.shape[:-1]))
+
+
+def test_only_a_usual_step_needs_no_mask():
+    """Its one query is behind all keys."""
+    device = torch.device("cpu")
+    assert Decoder._allowed(1, 5, 4, None, device) is None
+    found = Decoder._allowed(2, 5, 3, None, device)
+    assert found is not None
+    assert found[0, 0].tolist() == [[True] * 4 + [False], [True] * 5]
+    assert Decoder._allowed(1, 5, 3, None, device)[0, 0].tolist() == [[True] * 4 + [False]]
+    mask = torch.tensor([True, False, True, True, True]).view(1, 1, 1, 5)
+    assert torch.equal(Decoder._allowed(1, 5, 4, mask, device), mask)
+    assert torch.equal(Decoder._allowed(2, 5, 3, mask, device), found & mask)

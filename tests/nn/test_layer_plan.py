@@ -35,3 +35,59 @@ def test_impossible_plans_name_the_value():
         fusion_plan(4, chunk_length=8, global_layers=7)
     with pytest.raises(ValueError, match="chunk_length=0"):
         Local(0)
+
+
+@pytest.mark.parametrize("cut", [Chunks.cut, Chunks.cut_all])
+@pytest.mark.parametrize(
+    ("length", "scope", "is_whole"), [(8, Local(8), True), (9, Local(8), False), (9, Global(), True)]
+)
+def test_an_input_of_one_chunk_stays_whole(cut, length, scope, is_whole):
+    valid = torch.ones(2, length, dtype=torch.bool)
+    found = cut(valid, scope, **({"seen": None} if cut == Chunks.cut else {"padded": False}))
+    assert (found.kept is None) == is_whole
+    assert found.shape == (2, length)
+    assert found.padded == (not is_whole)  # the last chunk
+    assert (found.mask is None) == is_whole
+    assert found.valid.sum() == 2 * length
+
+
+def test_chunks_without_padding_have_no_mask_and_all_are_kept_in_a_traced_pass():
+    valid = torch.arange(16)[None] < torch.tensor([16, 3])[:, None]
+    whole = Chunks.cut(valid[:1], Local(8), seen=None)
+    assert (whole.padded, whole.mask) == (False, None)
+    assert Chunks.cut(valid, Local(8), seen=valid.numpy()).padded
+    traced = Chunks.cut_all(valid, Local(8), padded=True)
+    assert len(traced.valid) == 4
+    assert not Chunks.cut_all(valid[:1], Local(8), padded=False).padded
+    states = torch.randn(2, 16, 5)
+    assert torch.equal(traced.join(traced.split(states)), states)
+
+
+@pytest.mark.parametrize("columns", [0, 3])
+@pytest.mark.parametrize("lengths", [(16, 10), (20, 3), (9,), (8,)], ids=str)
+def test_weights_of_chunks_are_the_blocks_of_whole_weights(lengths, columns):
+    """Whole weights times whole values are what the chunks give, behind columns that all chunks see."""
+    generator = torch.Generator().manual_seed(0)
+    width = max(lengths)
+    valid = torch.arange(width)[None] < torch.tensor(lengths)[:, None]
+    cut = Chunks.cut(valid, Local(8), seen=valid.numpy())
+    given, chunk = cut.valid, cut.valid.shape[1]
+    weights = torch.randn(len(given), 2, chunk, columns + chunk, generator=generator, dtype=torch.float64)
+    weights = weights * given[:, None, :, None]
+    weights[..., columns:] *= given[:, None, None]
+    first = torch.randn(columns, 5, generator=generator, dtype=torch.float64)
+    values = torch.randn(len(lengths), width, 5, generator=generator, dtype=torch.float64) * valid[..., None]
+    whole, again = cut.whole_weights(weights)
+    assert whole.shape == (len(lengths), 2, width, columns + width)
+    assert torch.equal(again, weights)
+    prefix = first.expand(len(lengths), columns, 5)
+    mixed = whole @ torch.cat([prefix, values], dim=1)[:, None]
+    own = torch.cat([first.expand(len(given), columns, 5), cut.split(values)], dim=1)
+    for head in range(2):
+        torch.testing.assert_close(mixed[:, head], cut.join(weights[:, head] @ own))
+
+
+def test_a_chunk_has_one_position_at_least():
+    assert Local(1).chunk_length == 1
+    valid = torch.ones(1, 3, dtype=torch.bool)
+    assert Chunks.cut(valid, Local(1), seen=None).valid.shape == (3, 1)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from precis.nn.attention import attend
-from precis.nn.normalizers import Gumbel, Softmax, TopP
+from precis.nn.normalizers import Bound, Gumbel, Softmax, TopP
 from precis_text.errors import UserError
 
 LOWEST = torch.finfo(torch.float32).min
@@ -165,3 +165,23 @@ def test_settings_survive_json():
     assert TopP.from_dict({"mass": 0.5, "renormalize": False}) == TopP(
         mass=0.5
     )  # an adapter without a temperature
+
+
+def bound(normalize, mask, *, training=False):
+    found = normalize.bound(mask=mask, training=training)
+    assert isinstance(found, Bound)
+    return found
+
+
+def test_only_a_mask_of_keys_says_which_queries_are_real():
+    """A mask with rows, such as a causal one, allows each query other keys."""
+    keys = torch.tensor([True, True, False]).view(1, 1, 1, 3)
+    found = bound(TopP(mass=0.5), keys)
+    assert found.queries is not None
+    assert torch.equal(found.queries, keys.transpose(-1, -2))
+    causal = torch.ones(3, 3, dtype=torch.bool).tril().view(1, 1, 3, 3)
+    for mask in (causal, causal.expand(2, 4, 3, 3), None):
+        assert bound(TopP(mass=0.5), mask).queries is None
+    assert Softmax().bound(mask=keys, training=False) == Softmax()
+    for training in (True, False):
+        assert bound(Gumbel(temperature=0.5), keys, training=training).training == training

@@ -121,3 +121,10 @@ def test_what_is_split_and_joined_gives_every_real_token_back():
     states = embed(valid)
     packing = packing_of(valid, Local(24))
     torch.testing.assert_close(packing.join(packing.split(states)), states)
+
+
+def test_a_batch_without_padding_is_packed_only_if_no_waste_is_too_little(monkeypatch):
+    valid = torch.ones(2, 8, dtype=torch.bool)
+    for waste, is_packed in ((0.05, False), (0.0, True), (ALWAYS, True)):
+        monkeypatch.setattr(packed, "WASTE", waste)
+        assert (Packing.of(valid, Local(4), seen=None) is not None) == is_packed

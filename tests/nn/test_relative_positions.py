@@ -156,3 +156,13 @@ def test_rows_are_the_same_in_whatever_type_a_model_is_built(dtype: torch.dtype)
         assert torch.equal(built(torch.arange(-600, 600)), right(torch.arange(-600, 600)))
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("buckets", [LogBuckets(0, 16), LogBuckets(0, 2)])
+def test_from_saturation_on_all_distances_share_one_row_and_none_before(buckets):
+    far = buckets.saturation
+    for side in (1, -1):
+        rows = buckets(side * torch.tensor([far - 1, far, far + 1, 1000]))
+        assert rows[0] != rows[1]
+        assert rows[1] == rows[2] == rows[3]
+    assert buckets.rows == 2 * buckets.max_distance

@@ -2,6 +2,7 @@
 
 import pytest
 
+from precis_text.asides import Asides
 from precis_text.units import extraction_units
 
 PROSE = "The club bought a pump on Monday. It costs 420 euros and replaces one of 1987."
@@ -104,3 +105,125 @@ def test_a_list_of_contents_has_no_statements() -> None:
 def test_where_nothing_else_is_there_asides_are_units_like_others() -> None:
     document = "Pump | Litres\nA 12 | 300"
     assert [unit.text for unit in extraction_units(document)] == document.split("\n")
+
+
+def words(count: int, word: str = "word") -> str:
+    return " ".join([word] * count)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_aside"),
+    [
+        (f"{words(10)} | {words(10)}", True),  # cells of ten words
+        (f"{words(10)} | {words(11)}", False),
+        ("boats | `a | b | c`", True),
+        ("one\ttwo", True),
+        ("one   two   three", True),
+        ("one   two", False),
+        ("boats | oars\nand sails", False),
+        ("12 boats 13", True),  # two of three are numbers
+        ("12 boats", False),
+        ("12 13 14 boats oars", True),  # three of five
+        ("12 boats oars 14", False),
+        ("12 boats 13.", False),
+    ],
+)
+def test_a_row_has_short_cells_or_mostly_numbers(line: str, is_aside: bool) -> None:
+    assert Asides().has(line) == is_aside
+
+
+@pytest.mark.parametrize(
+    ("line", "is_aside"),
+    [
+        ("Posted: Thursday", True),
+        ("Mooring: Thursday.", False),
+        ("Mooring:", False),
+        (f"Mooring: {words(9)}", True),
+        (f"Mooring: {words(10)}", False),
+        (f"Subject: {words(14)}", True),
+        (f"Subject: {words(15)}", False),
+        (f"{'p' * 40}: Thursday", True),
+        (f"{'p' * 41}: Thursday", False),
+    ],
+)
+def test_a_label_with_its_value_has_ten_words_and_one_of_a_mail_fifteen(line: str, is_aside: bool) -> None:
+    assert Asides().has(line) == is_aside
+
+
+@pytest.mark.parametrize(
+    ("line", "is_aside"),
+    [
+        ("The pier ..... 12", True),
+        ("The pier .. 12", False),
+        ("The pier …… 12", True),
+        ("The pier 3 The boats 9 The oars 9", True),
+        ("The pier 3 The boats 9 and the oars", False),
+        ("The pier 3 The boats 9 The oars 8", False),
+        ("The pier 3 The boats 9 The oars 12.", False),
+        ("The pier. 3 The boats 9 The oars 12", False),
+    ],
+)
+def test_contents_have_dots_or_three_growing_numbers_of_pages(line: str, is_aside: bool) -> None:
+    assert Asides().has(line) == is_aside
+
+
+@pytest.mark.parametrize(
+    ("line", "is_aside"),
+    [
+        ("Ingrid Solheim, Tom Jones, Ann Smith and Bob Moen", True),
+        ("Ingrid Solheim, Tom Jones and Ann Smith", False),
+        ("Councillors: Ingrid Solheim, Tom Jones, Ann Smith, Bob Moen", True),
+        ("Ingrid of the Moen, Tom Jones, Ann Smith, Bob Moen", True),
+        ("Ingrid of the old Moen, Tom Jones, Ann Smith, Bob Moen", False),
+        ("Boats, Oars, Sails, tents", True),  # three of four words
+        ("Boats, Oars, sails, tents", False),
+        ("an, of, to, in", False),
+    ],
+)
+def test_names_are_four_short_parts_of_which_three_quarters_have_capitals(line: str, is_aside: bool) -> None:
+    assert Asides().has(line) == is_aside
+
+
+@pytest.mark.parametrize(
+    ("line", "is_aside"),
+    [
+        ("please write to ann@example.org or come to us", True),
+        ("please do write to ann@example.org or come to us", False),
+        ("write to ann@example.org.", False),
+        ("call +47 123 45 67", True),
+        ("P.O. Box 12", True),
+    ],
+)
+def test_a_contact_has_eight_words_and_no_end_mark(line: str, is_aside: bool) -> None:
+    assert Asides().has(line) == is_aside
+
+
+def test_sources_are_asides_until_a_heading_that_is_none_of_them() -> None:
+    asides = Asides()
+    source, other = "A. Lund, The pier, 1998.", "He rows."
+    assert not asides.has(source)
+    asides.after("References", is_heading=True)
+    assert asides.has(source)
+    assert not asides.has(other)
+    asides.after("A. Moen, The boats, 2001", is_heading=True)
+    assert asides.has(source)
+    asides.after("He rows.", is_heading=False)
+    assert asides.has(source)
+    asides.after("The Boats", is_heading=True)
+    assert not asides.has(source)
+
+
+@pytest.mark.parametrize("heading", ["Contents", "1. Contents", "Contents:", "Contents\nThe pier"])
+def test_lines_below_contents_without_an_end_mark_are_asides(heading: str) -> None:
+    asides = Asides()
+    asides.after(heading, is_heading=True)
+    assert asides.has("The pier")
+    assert not asides.has("The pier is old.")
+
+
+def test_a_line_of_2000_characters_may_be_an_aside_and_a_longer_one_is_none() -> None:
+    asides = Asides()
+    asides.after("References", is_heading=True)
+    line = "1998 ".ljust(2000, "x")
+    assert asides.has(line)
+    assert not asides.has(f"{line}x")

@@ -204,3 +204,69 @@ def test_rows_of_a_table_are_asides_however_wide_the_header_is() -> None:
         f"{table}\n\nLast year a printer was out of order on 57 days in total. We chose Papyra."
     )
     assert [unit.aside for unit in units] == [True, True, True, False, False]
+
+
+def wide(width: int) -> str:
+    """A line of words without an end mark."""
+    return ("Word " * width)[: width - 1].rstrip().ljust(width, "s")
+
+
+def test_a_turn_of_60_words_is_one_unit() -> None:
+    turns = "Ann: {} We left.\nBob: Yes.\nAnn: Fine.\nBob: Bye."
+    for spoken, count in ((57, 1), (58, 2)):  # and its name, and the last two words
+        said = " ".join(["Go", *["on"] * (spoken - 2), "now."])
+        assert len(texts(turns.format(said))) == 3 + count
+    stamped = "[10:01] Ann: {} We left.\n[10:02] Bob: Yes.\n[10:03] Ann: Fine."
+    for spoken, count in ((58, 1), (59, 2)):  # a name in a chat is no word of the message
+        said = " ".join(["Go", *["on"] * (spoken - 2), "now."])
+        found = extraction_units(stamped.format(said))
+        assert len(found) == 2 + count
+        assert {unit.speaker for unit in found[:count]} == {"Ann"}
+        assert found[0].text.startswith("Ann: Go on")
+
+
+@pytest.mark.parametrize(
+    ("block", "is_heading"),
+    [
+        (" ".join(["Word"] * 16), True),
+        (" ".join(["Word"] * 17), False),
+        ("\n".join(["Some Words"] * 3), True),
+        ("\n".join(["Some Words"] * 4), False),
+    ],
+)
+def test_a_heading_has_at_most_16_words_a_line_and_three_lines(block: str, is_heading: bool) -> None:
+    found = extraction_units(f"{block}\n\nHe came home. She left.")
+    assert {unit.heading for unit in found[:-2]} == {is_heading}
+    assert not any(unit.heading for unit in found[-2:])
+
+
+@pytest.mark.parametrize(
+    ("widths", "is_one"),
+    [
+        ((36, 20), True),
+        ((35, 20), False),
+        ((128, 20), True),
+        ((129, 20), False),
+        ((75, 100), True),
+        ((74, 100), False),
+    ],
+)
+def test_a_line_was_wrapped_that_is_36_to_128_wide_and_three_quarters_of_the_widest(
+    widths: tuple[int, int], is_one: bool
+) -> None:
+    first, second = wide(widths[0]), f"{wide(widths[1])[:-1]}."
+    assert texts(f"{first}\n{second}") == ([f"{first} {second}"] if is_one else [first, second])
+
+
+@pytest.mark.parametrize(("words", "is_one"), [("we went on", False), ("then we went on", True)])
+def test_a_line_of_four_words_was_wrapped_before_a_small_letter(words: str, is_one: bool) -> None:
+    assert texts(f"{words}\nto the sea.") == ([f"{words} to the sea."] if is_one else [words, "to the sea."])
+
+
+@pytest.mark.parametrize(("lines", "is_heading"), [(4, False), (5, True)])
+def test_a_block_like_a_heading_is_one_among_lines_without_full_stops_if_it_is_less_than_a_fifth(
+    lines: int, is_heading: bool
+) -> None:
+    text = "\n".join(["we all went on then"] * lines)
+    title, said = extraction_units(f"A Title of Five Words\n\n{text}")
+    assert (title.heading, said.heading) == (is_heading, False)

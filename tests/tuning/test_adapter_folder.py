@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from precis.storage.model_files import find_adapter
 from precis.storage.seal import SEAL
 from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, load_adapter, method, read_adapter
 from precis.tuning.adapter_folder import RECORD, TENSORS
@@ -46,6 +47,7 @@ def test_what_is_saved_is_keys_and_values_and_nothing_of_the_base(tmp_path):
     names = {f"encoder.{layer}.{kind}" for layer in (0, 1) for kind in ("keys", "values")}
     assert {name: tuple(t.shape) for name, t in tensors.items()} == dict.fromkeys(names, (2, 6, 16))
     assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, TENSORS]
+    assert find_adapter(tmp_path) == tmp_path
 
 
 def test_a_loaded_adapter_can_be_saved_again(tmp_path):

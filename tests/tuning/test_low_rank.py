@@ -18,6 +18,7 @@ from precis.tuning.low_rank import (
     LowRankAdapter,
     add_low_rank,
     base_record,
+    beside_base,
     is_low_rank,
     merge_low_rank,
 )
@@ -84,6 +85,30 @@ def test_merged_equals_unmerged_and_has_the_base_s_names(saved: Path, model: Lla
     assert set(model.state_dict()) == names
 
 
+def test_beside_its_base_it_gives_the_merged_logits_and_shares_all_weights(
+    saved: Path, model: LlamaForCausalLM
+) -> None:
+    before = model(_IDS).logits
+    made = beside_base(model, saved)
+    merged = llama()[0]
+    merge_low_rank(merged, saved)
+    assert torch.allclose(made(_IDS).logits, merged(_IDS).logits, atol=1e-5)
+    assert torch.equal(model(_IDS).logits, before)
+    assert not torch.allclose(made(_IDS).logits, before, atol=1e-3)
+    weights = dict(model.named_parameters())
+    assert all(weights[name] is parameter for name, parameter in made.named_parameters())
+    assert set(made.state_dict()) == set(model.state_dict())
+
+
+def test_half_the_bits_are_enough(saved: Path, model: LlamaForCausalLM) -> None:
+    exact = beside_base(model, saved)(_IDS).logits
+    tensors = load_file(saved / TENSORS)
+    save_file({name: tensor.half() for name, tensor in tensors.items()}, saved / TENSORS)
+    assert torch.allclose(beside_base(model, saved)(_IDS).logits, exact, atol=2e-3)
+    merge_low_rank(model, saved)
+    assert torch.allclose(model(_IDS).logits, exact, atol=2e-3)
+
+
 def test_the_files_are_the_same_each_time_and_name_no_folder(saved: Path, tmp_path: Path) -> None:
     config = json.loads((saved / "adapter_config.json").read_text())
     assert config["target_modules"] == sorted(config["target_modules"])
@@ -137,7 +162,10 @@ def test_the_two_kinds_of_adapters_are_told_apart(saved: Path) -> None:
             "does not fit the base",
         ),
         (lambda t: {name: tensor * torch.nan for name, tensor in t.items()}, "NaN or infinity"),
-        (lambda t: {name: tensor.half() for name, tensor in t.items()}, "adapters are float32"),
+        (
+            lambda t: {name: tensor.bfloat16() for name, tensor in t.items()},
+            "is BF16, not float32 or float16",
+        ),
     ],
 )
 def test_damaged_tensors_are_refused(change, message: str, saved: Path, model: LlamaForCausalLM) -> None:

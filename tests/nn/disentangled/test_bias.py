@@ -151,3 +151,17 @@ def test_table_rows_are_worked_out_once_for_all_layers():
         == BUCKETS(torch.tensor([2, 1, 0, -1, -2])).tolist()
     )
     assert shared.ends(torch.device("cpu")).tolist() == [2 * 8 - 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "length", "way"),
+    [(0, 9, 9, "_shifted"), (1, 9, 9, "_gathered"), (0, 8, 9, "_gathered"),
+     (0, 512, 512, "_shifted"), (0, 513, 513, "_gathered")],
+)  # fmt: skip
+def test_all_rows_of_up_to_512_keys_are_shifted_and_others_gathered(start, stop, length, way, monkeypatch):
+    ways = []
+    for name in ("_shifted", "_gathered"):
+        monkeypatch.setattr(route.DisentangledBias, name, lambda *_, name=name: ways.append(name))
+    inputs = random_inputs(length, batch=1)
+    make_bias(inputs).rows(start, stop, *inputs[:2])
+    assert ways == [way]

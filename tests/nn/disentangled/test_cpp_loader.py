@@ -404,3 +404,10 @@ def test_nothing_is_built_where_others_write_or_below(cache, monkeypatch, tmp_pa
     assert built == []
     cache.parent.chmod(0o1777)  # as /tmp: nobody renames what belongs to others
     cpp_loader._refuse_what_others_can_write(cache)
+
+
+@pytest.mark.parametrize("wanted", [cpp_loader.Wish.where_possible, cpp_loader.Wish.always])
+def test_a_kernel_that_was_loaded_is_ready(wanted, cache, monkeypatch):
+    monkeypatch.setattr(cpp_loader, "_load", lambda name, *, again: Path(name))
+    assert cpp_loader.is_ready("disentangled", wanted) is True
+    assert cpp_loader.is_ready("disentangled", cpp_loader.Wish.never) is False

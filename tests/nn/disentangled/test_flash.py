@@ -5,8 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
+import torch
+
+from precis.nn.disentangled import flash
+from precis.nn.padding import Documents
+from tests.nn.disentangled.inputs import BUCKETS, operands, random_inputs
 
 CASES = Path(__file__).with_name("interpreted_flash.py")
 
@@ -34,3 +40,130 @@ def test_kernels_in_the_interpreter_give_the_plain_path():
         command, env=environment, cwd=Path(__file__).parents[3], capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
+
+
+class Library:
+    """Stands for the library: notes what it is given, and gives the values back."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, object]] = []
+
+    def training_attention_packed(self, queries, keys, values, *tables, max_seqlen, **settings):
+        *_, bounds = tables
+        self.calls.append({"bounds": bounds.tolist(), "longest": max_seqlen, **settings})
+        return torch.cat([x.transpose(0, 1).flatten(1) for x in values[None]], dim=-1)
+
+
+@pytest.fixture
+def library(monkeypatch):
+    found = Library()
+    stub = ModuleType("disentangled_flash.training")
+    vars(stub)["_kernels"] = found
+    monkeypatch.setitem(sys.modules, "disentangled_flash", ModuleType("disentangled_flash"))
+    monkeypatch.setitem(sys.modules, "disentangled_flash.training", stub)
+    asked = lambda operands, *, longest, sequences: ([None], {"asked": (longest, sequences)})  # noqa: E731
+    monkeypatch.setattr(flash, "_call", asked)
+    return found
+
+
+def test_a_batch_is_one_row_of_documents_between_their_bounds(library):
+    inputs = random_inputs(9)
+    found = flash.attend_flash(operands(inputs))
+    torch.testing.assert_close(found, inputs[2])
+    assert library.calls == [{"bounds": [0, 9, 18, 27], "longest": 64, "asked": (64, 3)}]
+
+
+@pytest.mark.parametrize(("longest", "rounded"), [(1, 64), (64, 64), (65, 128)])
+def test_the_longest_length_is_rounded_up_to_64(library, longest, rounded):
+    given = operands(random_inputs(longest, batch=1))
+    found = flash.attend_flash_packed(given, Documents(torch.tensor([0, longest]), longest))
+    torch.testing.assert_close(found, given.values)
+    assert library.calls[0] == {"bounds": [0, longest], "longest": rounded, "asked": (rounded, 1)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "bounds"),
+    [
+        (["111"], [0, 0, 3, 3]),
+        (["110", "011", "010"], [0, 0, 2, 3, 4, 6, 6, 7, 8, 9]),
+        (["111", "000"], [0, 0, 3, 3, 3, 6, 6]),  # one without a document is one span
+        (["101"], None),
+        (["111", "101"], None),
+    ],
+)
+def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest(rows, bounds):
+    valid = torch.tensor([[mark == "1" for mark in row] for row in rows])
+    starts = torch.arange(0, 3 * len(rows) + 1, 3, dtype=torch.int32)
+    found = flash._span_bounds(valid, starts)
+    if bounds is None:
+        assert found is None
+    else:
+        assert found.tolist() == bounds
+        assert found.dtype == torch.int32
+
+
+def test_gaps_and_passes_without_gradients_take_the_padded_form(library, monkeypatch):
+    ways = []
+    monkeypatch.setattr(flash, "_attend_padded", lambda operands, valid: ways.append("padded"))
+    inputs = random_inputs(9)
+    whole = torch.arange(9) < torch.tensor([[9], [4], [1]])
+    flash.attend_flash(operands(inputs, whole))
+    assert (ways, len(library.calls)) == ([], 1)
+    with torch.no_grad():
+        flash.attend_flash(operands(inputs, whole))
+    gaps = whole.clone()
+    gaps[0, 3] = False
+    flash.attend_flash(operands(inputs, gaps))
+    assert (ways, len(library.calls)) == (["padded"] * 2, 1)
+
+
+def given(width=32, *, batch=3, heads=2, length=9, dtype=torch.float32, distance=16):
+    buckets = SimpleNamespace(max_distance=distance, span=8)
+    queries = torch.empty(batch, heads, length, width, dtype=dtype, device="meta")
+    return SimpleNamespace(queries=queries, options=SimpleNamespace(offsets=SimpleNamespace(buckets=buckets)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "asked", "taken"),
+    [
+        ({"width": 32}, {}, True),
+        ({"width": 128}, {}, True),
+        ({"width": 48}, {}, False),
+        ({"dtype": torch.float64}, {}, False),
+        ({"dtype": torch.bfloat16}, {}, True),
+        ({}, {"longest": 8192}, True),
+        ({}, {"longest": 8193}, False),
+        ({}, {"longest": 1}, True),
+        ({}, {"longest": 0}, False),
+        ({}, {"sequences": (1 << 15) - 1}, True),
+        ({}, {"sequences": 1 << 15}, False),
+        # places of 32 bits: batch x heads x length x (2 x distance + width)
+        ({"batch": 1 << 10, "length": 1 << 14, "heads": 1}, {}, True),
+        ({"batch": 1 << 10, "length": 1 << 15, "heads": 1}, {}, False),
+        ({"batch": 1 << 10, "length": 1 << 14, "heads": 1, "distance": 48}, {}, False),
+    ],
+)
+def test_the_kernels_take_what_their_widths_types_lengths_and_places_allow(shape, asked, taken):
+    assert flash.takes(given(**shape), **{"longest": 9, "sequences": 3, **asked}) == taken
+
+
+def test_a_plan_has_the_row_of_each_distance_from_the_past_to_the_future(monkeypatch):
+    position = ModuleType("disentangled_flash.position")
+    vars(position)["gradient_band"] = lambda places, device: len(places)
+    monkeypatch.setitem(sys.modules, "disentangled_flash", ModuleType("disentangled_flash"))
+    monkeypatch.setitem(sys.modules, "disentangled_flash.position", position)
+    for longest in (1, 5, 40):
+        found = flash.plan.__wrapped__(BUCKETS, longest, torch.device("cpu"))
+        rows = BUCKETS(torch.arange(-(longest - 1), longest))
+        assert torch.equal(found.places.long() + found.rows.start, rows)
+        assert found.rows == slice(int(rows.min()), int(rows.max()) + 1)
+        assert found.band == 2 * longest - 1
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_the_library_serves_new_enough_devices_where_it_is_there(is_there, is_new, monkeypatch):
+    monkeypatch.setattr(flash, "is_available", lambda: is_there)
+    monkeypatch.setattr(flash, "_is_new_enough", lambda index: is_new)
+    assert flash.serves(torch.device("cuda:0")) == (is_there and is_new)
+    assert not flash.serves(torch.device("cpu"))

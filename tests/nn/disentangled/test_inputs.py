@@ -3,8 +3,15 @@
 import pytest
 import torch
 
-from precis.nn.disentangled.inputs import Tables, bands, documents_at_a_time, near_scores, room_for
-from tests.nn.disentangled.inputs import make_bias, operands, random_inputs
+from precis.nn.disentangled.inputs import (
+    DocumentGroup,
+    Tables,
+    bands,
+    documents_at_a_time,
+    near_scores,
+    room_for,
+)
+from tests.nn.disentangled.inputs import SCALE, make_bias, operands, padding, random_inputs
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -51,3 +58,38 @@ def test_operands_know_whether_a_gradient_is_asked_for_and_their_types():
     with torch.no_grad():
         assert not operands(learnt).is_learning
     assert not operands([*inputs[:3], inputs[3].float(), inputs[4]]).is_of_one_type
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("length", [1, 9, 75])
+def test_all_scores_of_a_block_are_those_of_the_plain_path(kept, masked, length):
+    """Near keys, far ones on both sides, contents and padding."""
+    inputs = random_inputs(length, batch=4)
+    valid = padding(length, batch=4) if masked else None
+    given = operands(inputs, valid, kept)
+    q, k, *_ = inputs
+    expected = (q * SCALE) @ k.transpose(-1, -2) + make_bias(inputs, kept).rows(0, length, q, k)
+    if valid is not None:
+        expected = expected.masked_fill(~valid[:, None, None], torch.finfo(torch.float64).min)
+    documents = slice(1, 4)
+    group = DocumentGroup.of(given, documents, Tables.of(given, block=12), block=12)
+    for band in group.spans:
+        found = group.scores(band)
+        torch.testing.assert_close(found.transpose(0, 1), expected[documents, :, band.asking])
+
+
+def test_every_block_of_a_group_draws_dropout_of_its_own():
+    given = operands(random_inputs(50), dropout=0.5)
+    tables = Tables.of(given, block=12)
+    groups = [DocumentGroup.of(given, slice(start, 3), tables, block=12) for start in (0, 2)]
+    assert [group.seed for group in groups] == [0, 2 * len(groups[0].spans)]
+    assert DocumentGroup.of(given, slice(2, 3), tables, block=12, seed=7).seed == 7 + groups[1].seed
+    drawn = [groups[0].factors(index, band) for index, band in enumerate(groups[0].spans)]
+    again = [groups[0].factors(index, band) for index, band in enumerate(groups[0].spans)]
+    assert all(map(torch.equal, drawn, again))
+    assert not torch.equal(drawn[0], drawn[1])
+    assert {0.0, 2.0} == {float(value) for factors in drawn for value in factors.unique()}
+    without = DocumentGroup.of(operands(random_inputs(50)), slice(0, 3), tables, block=12)
+    assert without.factors(0, without.spans[0]) is None

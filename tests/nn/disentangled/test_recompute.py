@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from precis.nn.disentangled import recompute
 from precis.nn.disentangled.recompute import attend_recomputing
 from precis.nn.disentangled.saved_scores import attend_keeping, attend_openly
 from tests.nn.disentangled.inputs import operands, padding, plain, random_inputs
@@ -128,3 +129,18 @@ def test_half_precision_errs_no_more_than_the_plain_path(learn):
     exact = plain([x.double() for x in half])
     theirs = (plain(half).double() - exact).abs().mean()
     assert (learn(operands(half)).double() - exact).abs().mean() <= 1.1 * theirs
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_products_are_added_up_in_single_precision_whatever_their_own_type(dtype):
+    """In one call where the types are the same."""
+    generator = torch.Generator().manual_seed(0)
+    out, left, right = (torch.randn(2, 3, 4, 4, generator=generator) for _ in range(3))
+    left, right = left.to(dtype), right.to(dtype)
+    found, expected = out.clone(), out + left @ right
+    with torch.profiler.profile() as profiler:
+        recompute._add_product(found, left, right)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected)
+    calls = {event.name for event in profiler.events()}
+    assert ("aten::baddbmm_" in calls) == (dtype == torch.float32)

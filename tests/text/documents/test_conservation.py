@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from precis_text.documents import conservation, file_kinds
@@ -119,3 +121,70 @@ def test_addresses_and_pictures_of_markdown_are_no_words() -> None:
     found = read_content(given.encode(), name="a.md")
     assert found.share is not None
     assert found.share.words == found.share.read == len(TEXT.split()) + 2
+
+
+@pytest.mark.parametrize(
+    ("module", "content", "words"),
+    [
+        ("web_page", "<p>one<script>GONE</script> two<sup>3</sup></p>", "one two"),
+        ("web_page", "<p><style>GONE</style><b>o</b>ne <i>two</i></p><p>three", "one two three"),
+        ("web_page", "<head><title>GONE</title><body>one</body>", "one"),
+        ("web_page", "<script><b>GONE</b></script>one</b> two", "one two"),
+        ("web_page", "<p>one</p><p>two</p>", "one two"),
+        ("web_page", "<svg><![CDATA[one]]></svg> two", "one two"),
+        ("web_page", "<style><![CDATA[GONE]]></style> two", "two"),
+        ("notebook", '{"cells": [{"cell_type": "markdown", "source": "one [two](http://gone.org)"}]}', "one two"),
+        ("notebook", '{"cells": [{"cell_type": "code", "source": ["one ", "[two](there.org)"]}]}', "one two there org"),
+        ("notebook", '{"cells": [7, {"cell_type": "markdown"}, {"cell_type": "code", "source": "one"}]}', "one"),
+        ("markdown", "one ![two](gone.png) `three`\n[gone]: http://gone.org\n", "one three"),
+    ],
+)  # fmt: skip
+def test_the_words_of_a_file_are_those_that_a_reader_would_see(module: str, content: str, words: str) -> None:
+    (found,) = counted(module, content.encode(), [Passages(words)])
+    assert found.share == Share(words=len(words.split()), read=len(words.split()), named=0)
+    (found,) = counted(module, content.encode(), [Passages("")])
+    assert found.share == Share(words=len(words.split()), read=0, named=0)
+
+
+def test_a_share_of_95_percent_is_not_told() -> None:
+    page = f"<p>{'word ' * 100}</p>".encode()
+    for read, told in ((95, False), (94, True)):
+        (found,) = counted("web_page", page, [Passages("word " * read)])
+        assert bool(found.notes) == told
+        (found,) = counted("web_page", page, [Passages("word " * (read - 9), left=[("x", "word " * 9)])])
+        assert found.share is not None
+        assert (found.share.read, found.share.named, bool(found.notes)) == (read - 9, 9, told)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Two words", 2),
+        ("水車小屋", 4),
+        ("the 3rdMill", 4),
+        ("x² and m³", 3),
+        ("soft\u00adly", 1),
+        ("a_b", 2),
+        ("", 0),
+    ],
+)
+def test_words_are_counted_by_letters_and_signs(text: str, count: int) -> None:
+    assert conservation.words([text]).total() == count
+
+
+def test_words_of_a_mail_are_those_of_all_its_texts_once() -> None:
+    inner = base64.encodebytes(b"Subject: gone\n\nThree four.\n").decode()
+    packed = f"Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{inner}"
+    attached = 'Content-Type: text/plain\nContent-Disposition: attachment; filename="a.txt"\n\nGone.\n'
+    parts = ["Content-Type: text/plain\n\nOne two.\n", packed, attached]
+    body = "".join(f"--b\n{part}\n" for part in parts)
+    mail = f"Subject: gone\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n{body}--b--\n"
+    (found,) = counted("mail", mail.encode(), [Passages("One two three four")])
+    assert found.share == Share(words=4, read=4, named=0)
+    twins = "".join(
+        f"--b\nContent-Type: text/{kind}\n\n{text}\n" for kind, text in (("plain", TEXT), ("html", PAGE))
+    )
+    mail = f"MIME-Version: 1.0\nContent-Type: multipart/alternative; boundary=b\n\n{twins}--b--\n"
+    (found,) = counted("mail", mail.encode(), [Passages("")])
+    assert found.share is not None
+    assert 19 <= found.share.words <= 24

@@ -20,7 +20,7 @@ from email.message import EmailMessage
 import pytest
 
 from precis_text.documents import mail
-from precis_text.documents.mail_quotes import plain_subject
+from precis_text.documents.mail_quotes import foreign_lines, is_stub, plain_subject
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
 
@@ -407,3 +407,74 @@ def test_a_mail_that_apple_mail_saved_is_read_without_its_settings() -> None:
     inner = f"From: ann@example.org\nSubject: Mill\n\n{OWN}\n".encode()
     found = mail.read(b"%d      \n%s<plist>GONE</plist>" % (len(inner), inner))
     assert found.text == f"Mill\n\n{OWN}"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("between", "is_quoted"), [(0, True), (5, True), (6, False)])
+def test_the_header_of_an_answered_mail_has_its_subject_and_three_labels_within_eight_lines(
+    between: int, is_quoted: bool
+) -> None:
+    header = ["Aan: Bob", "Onderwerp: Re: the pier", *["of Velmark"] * between, "Datum: 3.4.2024"]
+    kinds = foreign_lines(["Hello.", "", *header, "", "Text"], forward=False, subject="the pier")
+    assert kinds[-1] == ("quoted" if is_quoted else "")
+    for lacking in header[:2] + header[-1:]:
+        rest = [line for line in header if line != lacking]
+        assert "quoted" not in foreign_lines(
+            ["Hello.", "", *rest, "", "Text"], forward=False, subject="the pier"
+        )
+
+
+@pytest.mark.parametrize("subject", ["", "another"])
+def test_labels_without_the_subject_are_no_header(subject: str) -> None:
+    header = ["Aan: Bob", "Onderwerp: the pier", "Datum: 3.4.2024", "", "Text"]
+    assert foreign_lines(["Hello.", "", *header], forward=False, subject=subject) == [""] * 7
+
+
+@pytest.mark.parametrize(("behind", "is_signature"), [(12, True), (13, False)])
+def test_a_mark_without_its_space_begins_a_signature_of_twelve_lines(behind: int, is_signature: bool) -> None:
+    lines = ["Hello.", "--", *["Bob"] * behind]
+    assert (foreign_lines(lines, forward=False)[1] == "signature") == is_signature
+    assert foreign_lines(["--", *["Bob"] * 3], forward=False) == [""] * 4
+    assert foreign_lines(["Hello.", "-- ", *["Bob"] * 20], forward=False)[1:] == ["signature"] * 21
+
+
+@pytest.mark.parametrize(
+    ("says", "kinds"),
+    [
+        (["On 3 May Ann", "wrote:"], ["quoted"] * 2),
+        (["On 3 May Ann", "of the pier", "wrote:"], ["quoted"] * 3),
+        (["On 3 May Ann", "of the old", "pier now", "wrote:"], [""] * 4),
+        (["I came", "On 3 May Ann", "wrote:"], ["", "quoted", "quoted"]),
+        (["I came", "and Ann", "wrote:"], ["quoted"] * 3),
+        (["On 3 May Ann wrote:", ""], ["quoted", ""]),
+        (["I came.", "", "On 3 May Ann wrote:", "", ""], ["", "", "quoted", "", ""]),
+        ([""], [""]),
+        (["On 3 May Ann wrote:"], ["quoted"]),
+        (["Ann came"], [""]),
+    ],
+)
+def test_up_to_three_lines_name_who_wrote_the_quotation_below(says: list[str], kinds: list[str]) -> None:
+    found = foreign_lines([*says, "> Hello", "Yes."], forward=False)
+    assert found == [*kinds, "quoted", ""]
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_quoted"),
+    [
+        (["On 3.5.2024 Ann Lee wrote:", "Hello"], True),
+        (["On 3.5.2024 Ann", "Lee and Bob", "wrote:", "Hello"], True),
+        (["On 3.5.2024 Ann", "Lee and Bob", "and Cem", "wrote:", "Hello"], False),
+        (["On 3.5.2024 Ann", "", "wrote:", "Hello"], False),
+        (["On 3.5.2024 wrote:", "Hello"], False),
+        (["On Monday Ann Lee wrote:", "Hello"], False),
+        (["On 3.5.2024 Ann Lee wrote:", ""], False),
+    ],
+)
+def test_all_is_quoted_below_a_dated_line_that_says_who_wrote_it(lines: list[str], is_quoted: bool) -> None:
+    kinds = foreign_lines(["Fine.", "", *lines], forward=False)
+    assert kinds[:2] == ["", ""]
+    assert kinds[2:] == (["quoted"] * len(lines) if is_quoted else [""] * len(lines))
+
+
+def test_a_plain_text_of_60_words_is_no_stub() -> None:
+    stub = "To view this e-mail, open it elsewhere."
+    assert [is_stub(f"{stub} {'word ' * more}") for more in (0, 52, 53)] == [True, True, False]

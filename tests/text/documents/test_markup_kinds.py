@@ -26,6 +26,7 @@ from precis_text.documents import epub as epub_reader
 from precis_text.documents import markdown, web_page, word_file
 from precis_text.documents.html_text import write_page
 from precis_text.documents.passages import Passages, Writer
+from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
 from tests.document_files import archive, epub, word
 
@@ -677,3 +678,22 @@ def test_the_lines_of_long_markdown_are_found_in_time(text: str) -> None:
 
 def test_an_empty_task_does_not_take_the_next_line() -> None:
     assert markdown.read(b"- [ ]\n- [x] done\n").text == "- done"
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("One %% hidden %% two.", "One two."),
+        ("One %%hidden%% w", "One w"),
+        ("One %% a%%b %% two.", "One two."),
+        ("a %%hidden%%", "a"),
+        ("%% hidden %%\nTwo.", "Two."),
+        ("One%% not %% two.", "One%% not %% two."),
+        ("One %%not%%x two", "One %%not%%x two"),
+        ("100 %% of it", "100 %% of it"),
+    ],
+)
+def test_a_remark_begins_behind_a_space_and_ends_before_one(given: str, text: str) -> None:
+    found = read_content(given.encode(), name="a.md")
+    assert found.text == text
+    assert found.notes == ([] if given == text else ["remarks left out"])

@@ -481,3 +481,24 @@ def test_raised_text_of_a_slide_is_a_power_or_the_mark_of_a_footnote(
     )
     found = pptx(f"><p:sp><p:txBody><a:p>{written}</a:p></p:txBody></p:sp>")
     assert (found.text, found.notes) == (text, notes)
+
+
+def test_rows_of_a_slide_keep_empty_cells_and_paragraphs_that_end_stand_apart() -> None:
+    rows = "".join(
+        "<a:tr>"
+        + "".join(f"<a:tc><a:p><a:r><a:t>{cell}</a:t></a:r></a:p></a:tc>" for cell in row)
+        + "</a:tr>"
+        for row in (("a", ""), ("", ""), ("", "b"))
+    )
+    table = f"<p:graphicFrame><a:tbl>{rows}</a:tbl></p:graphicFrame>"
+    assert pptx(f">{table}").text == "a | \n | b"
+    assert pptx(f">{shape('It turns.' + chr(10) + 'one')}").text == "It turns.\n\none"
+    assert pptx(f">{shape('It turns' + chr(10) + 'one')}").text == "It turns\none"
+
+
+@pytest.mark.parametrize("declared", ["<!DOCTYPE a>", '<!DOCTYPE a [<!ENTITY b "c">]>', "<!ENTITY b 'c'>"])
+def test_an_open_document_that_declares_a_type_or_an_entity_is_refused(declared: str) -> None:
+    office = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+    content = f'{declared}<office:document xmlns:office="{office}"/>'.encode()
+    with pytest.raises(UserError, match="has a document type, which OpenDocument forbids"):
+        open_document.read(content)

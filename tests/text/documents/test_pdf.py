@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from precis_text.documents import pdf as pdf_reader
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
@@ -222,3 +223,14 @@ def test_locked_broken_and_empty_pdfs_say_so() -> None:
     assert "none of its pages" in refused(content.replace(b"[10 0 R 12 0 R]", b"[90 0 R 92 0 R]"))
     found = read_content(content.replace(b"[10 0 R 12 0 R]", b"[10 0 R 92 0 R]"))
     assert (found.text, found.notes) == ("First.", ["page 2 is damaged"])
+
+
+def test_all_pages_together_have_as_many_characters_as_the_limit_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = pdf([typed(["Twelve signs"], x=60, y=700), typed(["Ten signs."], x=60, y=700)])
+    monkeypatch.setattr(pdf_reader, "_MOST_TEXT", 20)
+    assert pdf_reader.read(content).text.split() == ["Twelve", "signs", "Ten", "signs."]
+    monkeypatch.setattr(pdf_reader, "_MOST_TEXT", 19)
+    with pytest.raises(UserError, match="contains more than 19 characters, the limit; split it"):
+        pdf_reader.read(content)

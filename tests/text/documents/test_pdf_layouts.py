@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from precis_text.documents import pdf_paragraphs
 from precis_text.documents.pdf_contents import without_contents
 from precis_text.documents.pdf_lines import Line, _forms_words, is_right_to_left
 from precis_text.documents.pdf_paragraphs import paragraphs_of
@@ -287,3 +288,52 @@ def test_a_heading_of_the_size_of_the_text_is_bold_to_its_end(to_its_end: bool) 
     )[-1]
     assert [line.text for line in paragraph.lines] == ["The old wall of the", "quay in Olm"]
     assert paragraph.is_heading == to_its_end
+
+
+def wrapped(*texts: str) -> list[Line]:
+    lines = enumerate(texts)
+    return [Line(text, right=float(len(text)), base=-12.0 * place, first_word=5.0) for place, text in lines]
+
+
+@pytest.mark.parametrize(
+    ("texts", "letters"),
+    [
+        (("a mill of 16 ltr", "turns on the arn", "and grinds all r", "ye"), 16),
+        (("a mill of 16 ltr", "turns on the arn", "and grinds"), None),  # too few lines to tell
+        (
+            ("a mill of 16 ltr", "turns", "on the arn", "and grinds all r", "ye"),
+            None,
+        ),  # two of four are explained
+    ],
+)
+def test_lines_are_wrapped_at_a_number_of_letters_if_three_pairs_and_seven_in_ten_say_so(
+    texts: tuple[str, ...], letters: int | None
+) -> None:
+    assert pdf_paragraphs._letters_of(wrapped(*texts), 1000.0) == letters
+    assert pdf_paragraphs._letters_of(wrapped(*texts), 10.0) is None  # the edge explains as many
+
+
+@pytest.mark.parametrize(
+    ("lines", "kept"),
+    [
+        (("Contents", "The wall 3", "The quay 12", "It leaks."), 4),  # two entries are no list
+        (("Contents", "The wall 3", "The quay 12", "Noise 40", "It leaks.", "It rusts."), 3),
+        (("Contents", "The wall 3", "The quay 12", "Noise 4", "It leaks."), 5),  # the numbers grow
+        (("Contents", "The wall 3", "The quay 12", "Noise 12", "It leaks."), 2),
+        (("Contents", "The wall 3", "Who pays", "in May", "The quay 12", "Noise 40", "It leaks."), 7),
+        (("Contents", "by year", "The wall 3", "The quay 12", "Noise 40", "It leaks."), 3),
+        (("Contents", "by year", "and place", "The wall 3", "The quay 12", "Noise 40", "It leaks."), 7),
+        (("Contents", "The wall iv", "The quay 12", "Noise 40", "It leaks."), 2),
+    ],
+)
+def test_a_named_list_has_three_entries_with_growing_numbers_each_of_up_to_two_lines(
+    lines: tuple[str, ...], kept: int
+) -> None:
+    assert len(without_contents([entries(*lines)])[0]) == kept
+
+
+def test_a_document_of_entries_alone_keeps_them() -> None:
+    lines = entries("The wall ..... 3", "The quay ..... 12")
+    assert without_contents([lines]) == [lines]
+    (rest,) = without_contents([[*lines, *entries("It leaks.", "The wall ... 3")]])
+    assert [line.text for line in rest] == ["It leaks.", "The wall ... 3"]

@@ -7,9 +7,9 @@ from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
 from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import FORM_TYPES, formed, make_form
-from precis_text.forms.outline import sections_of
-from precis_text.forms.short_forms import opening
-from precis_text.forms.statements import statements_of
+from precis_text.forms.outline import section_line, sections_of, topics_of
+from precis_text.forms.short_forms import KeyPoints, opening
+from precis_text.forms.statements import replies_to, statements_of
 from precis_text.length import make_length
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
@@ -224,6 +224,29 @@ def test_statements_have_the_places_of_their_words():
     assert [statement.turn for statement in said] == [1, 1, 2, 2, 2, 3]
 
 
+def test_each_sentence_has_the_time_and_the_number_of_its_turn():
+    long = " ".join(["We", *["row"] * 60, "home."])
+    talk = (
+        f"[10:01] Ann: {long} It rains.\n[10:02] Bob: Yes. Yes!\n[10:05] Bob: And plates.\n[10:07] Ann: Fine."
+    )
+    said = statements_of(scored(talk))
+    assert [(each.time, each.turn, each.speaker) for each in said] == [
+        ("10:01", 1, "Ann"),
+        ("10:01", 1, "Ann"),
+        ("10:02", 2, "Bob"),
+        ("10:02", 2, "Bob"),
+        ("10:05", 3, "Bob"),
+        ("10:07", 4, "Ann"),
+    ]
+    assert [(each.time, each.turn) for each in statements_of(scored("It rains. It snows."))] == [("", 0)] * 2
+
+
+def test_the_next_turn_replies_unless_the_same_person_says_it():
+    talk = "Ann: Who pays? Who comes?\nBob: I do. I think.\nBob: We all.\nAnn: Fine."
+    said = statements_of(scored(talk))
+    assert [replies_to(said, place) for place in range(len(said))] == [[2, 3], [2, 3], [], [], [5], []]
+
+
 def test_a_teaser_is_of_the_first_third_of_the_sentences_whatever_stands_between_them():
     sentences = [f"The boat number {number} carries iron over the sea." for number in range(10)]
     plain = scored("\n\n".join(sentences))
@@ -277,3 +300,131 @@ def test_an_answer_that_points_back_comes_with_the_sentence_before_it_or_alone(
     document, question, length, answer
 ):
     assert made(document, about=question, **length).text == answer
+
+
+TOPICS = (
+    "The ferry carries heavy iron cargo.",
+    "Purple tulips bloom every spring.",
+    "Seven judges wrote careful verdicts.",
+    "Wind bends young birches northwards.",
+)
+
+
+@pytest.mark.parametrize(
+    ("counts", "topics"),
+    [
+        ((5, 6), [(0, 5), (5, 11)]),
+        ((6, 5), [(0, 6), (6, 11)]),
+        ((4, 7), [(0, 5), (5, 11)]),  # five sentences at least
+        ((4, 5), [(0, 9)]),
+        ((5, 5, 5), [(0, 5), (5, 10), (10, 15)]),
+        ((5, 5, 5, 5), [(0, 5), (5, 10), (10, 15), (15, 20)]),
+        ((6, 7, 8), [(0, 6), (6, 13), (13, 21)]),
+    ],
+)
+def test_a_topic_of_five_sentences_begins_where_the_words_change(counts, topics):
+    document = "\n\n".join(text for text, count in zip(TOPICS, counts, strict=False) for _ in range(count))
+    assert [(each.start, each.stop) for each in topics_of(scored(document))] == topics
+
+
+@pytest.mark.parametrize(
+    ("document", "sections"),
+    [
+        ("The Pier\n\nIt is old.\n\nThe Boats\n\nThey are new.", [("The Pier", 0, 2), ("The Boats", 2, 4)]),
+        (
+            "We row.\n\nThe Pier\n\nIt is old.\n\nThe Boats\n\nThey rot.",
+            [("", 0, 1), ("The Pier", 1, 3), ("The Boats", 3, 5)],
+        ),
+        ("The Pier\n\nIt is old.\n\nThey are new.", [("", 0, 3)]),
+        (
+            "Two Walls\n\nThe Pier\n\nIt is old.\n\nThe Boats\n\nThey rot.",
+            [("", 0, 1), ("The Pier", 1, 3), ("The Boats", 3, 5)],
+        ),
+    ],
+)
+def test_two_headings_divide_a_document_and_one_does_not(document, sections):
+    assert [(each.heading, each.start, each.stop) for each in sections_of(scored(document))] == sections
+
+
+def test_a_section_is_told_by_its_best_sentence_of_four_words_that_stands_alone():
+    document = (
+        "The Pier\n\nIt is old.\n\nThis wall was mended twice. Boats land there every day.\n\nThe End\n\nBye."
+    )
+    source = scored(document, [0, 1.0, 0.9, 0.5, 0, 0.8])
+    first, second = (section_line(source, section) for section in sections_of(source))
+    assert (first.shown, first.worth) == ("The Pier: Boats land there every day.", 0.5)
+    assert (first.heading, first.shorter) == ("The Pier", "The Pier")
+    assert (second.shown, second.worth, second.shorter) == ("The End", 0.0, "")
+
+
+def shown(document, kind, scores=None, **lengths):
+    form = make_form(type=kind)
+    length = form.length(make_length(**lengths))
+    return [line.shown for line in form.lines(scored(document, scores), length)]
+
+
+EIGHT = "The old town pier was mended last spring."
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [(EIGHT, 0.5, 2), (EIGHT, 0.49, 1), ("The old pier was mended last spring.", 0.49, 2)],
+)
+def test_a_second_sentence_has_half_the_worth_of_a_first_one_that_stands_alone(first, second, count):
+    document = f"{first} Boats carry iron over the sea."
+    assert len(shown(document, "tldr", [1.0, second])) == count
+    assert len(shown(document, "tldr", [1.0, second], sentences=2)) == count
+    assert len(shown(document, "tldr", [1.0, second], sentences=3)) == 2
+    assert len(shown(f"Ships sail. {document}", "tldr", [0.0, 1.0, second])) == count
+
+
+def test_a_first_sentence_that_refers_back_keeps_the_one_before_it():
+    document = "Boats carry iron over the cold sea. This was mended by the old town last spring."
+    assert shown(document, "tldr", [0.1, 1.0]) == document.replace(". T", ".|T").split("|")
+
+
+@pytest.mark.parametrize(("sentences", "points"), [(8, 2), (9, 3), (40, 3)])
+def test_a_short_document_has_three_points_and_at_most_a_third_of_its_sentences(sentences, points):
+    document = "\n\n".join(f"Boat {number} carries iron." for number in range(sentences))
+    source = scored(document, [1.0] * sentences)
+    assert KeyPoints()._fewest(source) == points
+    assert KeyPoints(about="iron")._fewest(source) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "points"), [(400, 3), (401, 5), (2000, 5), (2001, 7), (8000, 7), (8001, 9)]
+)
+def test_a_longer_document_has_two_more_points_beyond_400_2000_and_8000_words(words, points):
+    document = "We row. " * (words // 2 - 1) + ("We row on." if words % 2 else "We row.")
+    assert length_in_words(document) == words
+    assert KeyPoints()._fewest(scored(document)) == points
+
+
+@pytest.mark.parametrize(
+    ("title", "is_title"),
+    [
+        ("Boats carry iron", True),
+        ("Boats carry", False),
+        ("Boats carry iron and coal and oars", True),  # three of five longer words
+        ("Boats carry iron and coal and oars and nails", False),
+    ],
+)
+def test_a_title_has_three_words_and_the_text_repeats_three_of_five(title, is_title):
+    document = f"{title}\n\nMany boats carry iron over the sea. They always sink."
+    assert (shown(document, "headline") == [title]) == is_title
+
+
+@pytest.mark.parametrize(("before", "is_title"), [(0, True), (2, True), (3, False)])
+def test_a_title_is_among_the_first_three_units(before, is_title):
+    document = "\n\n".join(
+        [*["Posted: Thursday"] * before, "Boats carry iron", "Many boats carry iron. They always sink."]
+    )
+    assert (shown(document, "headline") == ["Boats carry iron"]) == is_title
+
+
+@pytest.mark.parametrize(("sentences", "opens"), [(2, 2), (5, 2), (8, 2), (9, 3), (20, 7)])
+def test_a_teaser_may_use_the_first_35_percent_and_two_sentences_at_least(sentences, opens):
+    document = "\n\n".join(f"Boat {number} carries iron." for number in range(sentences))
+    assert [unit.aside for unit in opening(scored(document))] == [False] * opens + [True] * (
+        sentences - opens
+    )

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precis_text.language import language_of
-from precis_text.support.marks import Mark, SourceText, marks
+from precis_text.support.marks import KINDS, Mark, SourceText, marks
 from precis_text.support.names import _is_heading
 from precis_text.support.placed_words import words_of
 from precis_text.units import extraction_units
@@ -82,6 +82,9 @@ left with President Ann Smith."""
         ("They planted trees, 700 of them.", []),
         ("In phase 3, they planted hedges.", ["3"]),
         ("In phases 2 to 4, they planted hedges.", []),
+        ("In phase 20, they planted hedges.", ["20"]),
+        ("In phases 20 to 300, they planted hedges.", []),  # a range may be of anything
+        ("In phase twenty, they planted hedges.", []),  # spelled, it may mean less
         ("It cost $55 and took 3 minutes.", ["55"]),
         ("$55 was the cost.", ["55"]),
         ("It took 20 minutes.", []),  # so near to the 20 that words cannot tell
@@ -244,3 +247,69 @@ def test_short_words_and_the_first_one_do_not_count() -> None:
     for text in ("Boat Of The New Sea", "boat of Olm in Town", "Boats leave"):
         assert not _is_heading(text, words_of(text)), text
     assert _is_heading("The Boats of Olmen", words_of("The Boats of Olmen"))
+
+
+@pytest.mark.parametrize(
+    ("summary", "copied"),
+    [
+        ("The pier was closed in 1998", True),
+        ("The pier was closed in 1998 after a storm.", True),
+        ("was closed in 1998 after a storm.", False),
+        ("The pier was closed in 1998 after a flood.", False),
+        ("The pier was closed in 1998 after a storm", True),
+    ],
+)
+def test_a_copy_is_a_sentence_of_the_source_or_its_beginning(summary: str, copied: bool) -> None:
+    (sentence,) = SourceText(HARBOUR).support(summary).sentences
+    assert sentence.copied == copied
+
+
+@pytest.mark.parametrize(
+    ("source", "summary"),
+    [
+        ("Ann: I row. I swim.\nBob: Fine.\nAnn: Bye.\nBob: Bye.", "Ann: I row."),
+        ("- Bring the boats.\n- Bring the oars.", "Bring the oars."),
+        ("The boats sink. They rust. The oars break.", "The boats sink. They rust."),
+    ],
+)
+def test_a_copy_may_lack_the_mark_of_its_item_or_hold_several_sentences(source: str, summary: str) -> None:
+    support = SourceText(source).support(summary)
+    assert all(sentence.copied for sentence in support.sentences)
+    assert SourceText(source)._has_whole(summary)
+    assert not SourceText(source)._has_whole(f"{summary} They float.")
+
+
+def test_a_passage_has_its_first_line_and_marks_are_in_order_and_counted() -> None:
+    support = SourceText(HARBOUR).support(
+        "Mayor Astrid Solheim counted 77 ballots. The pier was closed by Harstad."
+    )
+    assert [passage.line for sentence in support.sentences for passage in sentence.aligned[:1]] == [1, 4]
+    assert [(mark.kind, mark.text) for mark in support.marks] == [
+        ("name", "Astrid"),
+        ("number", "77"),
+        ("name", "Harstad"),
+    ]
+    assert [support.count(kind) for kind in KINDS] == [2, 1, 0]
+
+
+def test_the_content_share_is_that_of_the_words_that_aligned_sentences_have() -> None:
+    source = SourceText("The boats sink in the harbour. Nobody counts the oars.")
+    for summary, share in (
+        ("The boats sink.", 1.0),
+        ("The boats sank in the desert.", 1 / 3),
+        ("The boats sink, and the oars burn.", 3 / 4),
+        ("Purple elephants dance.", 0.0),
+    ):
+        (sentence,) = source.support(summary).sentences
+        assert source.content_share(sentence) == pytest.approx(share)
+
+
+def test_at_most_three_sentences_are_aligned_and_each_adds_a_tenth() -> None:
+    words = ["harbour", "lighthouse", "ferry", "council", "engineer"]
+    source = SourceText(" ".join(f"Everybody paints the {word}." for word in words))
+    (sentence,) = source.support(f"The {', the '.join(words[:4])} and the {words[4]} rot.").sentences
+    assert [passage.text for passage in sentence.aligned] == [
+        f"Everybody paints the {word}." for word in words[:3]
+    ]
+    (first,) = source.support("Everybody paints the harbour.").sentences
+    assert [passage.text for passage in first.aligned] == ["Everybody paints the harbour."]

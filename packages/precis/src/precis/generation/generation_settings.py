@@ -116,19 +116,13 @@ def generation_config(
     assert config is not None
     beams = settings.beams
     config.update(
-        max_length=None,
-        min_length=None,
-        max_new_tokens=settings.max_tokens,
-        min_new_tokens=settings.min_tokens,
-        num_beams=beams,
+        max_length=None, min_length=None, max_new_tokens=settings.max_tokens,
+        min_new_tokens=settings.min_tokens, num_beams=beams,
         length_penalty=settings.length_penalty if beams > 1 else None,
         early_stopping=settings.early_stopping if beams > 1 else False,
-        no_repeat_ngram_size=settings.no_repeat_ngram,
-        do_sample=False,
-        temperature=None,
-        top_k=None,
+        no_repeat_ngram_size=settings.no_repeat_ngram, do_sample=False, temperature=None, top_k=None,
         top_p=None,
-    )
+    )  # fmt: skip
     if isinstance(model.config, FamilyConfig):
         config.suppress_tokens = sorted(set(control_tokens(tokenizer)) - set(end_marks(config)))
     return config

@@ -5,7 +5,7 @@ RUN/adapter/    an adapter of `precis tune`, which names its base (`precis.gener
 RUN/seeds.json  runs with several seeds, each in its folder (`precis.phases.train.seed_runs`)
 hub:owner/name  a model on the Hugging Face hub
 default         the model that comes with precis
-writer          the language model of the package precis-model-writer
+writer          the language model of the package precis-model-writer, whose adapter/ is for short summaries
 FILE.gguf       a causal language model with its tokenizer (`precis.generation.gguf_file`)
 http://HOST/v1  an endpoint, without files (`precis.generation.writers.endpoint`)
 """
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
-from precis.generation.model_metadata import DEFAULT, PACKAGES, USE_FILE, ModelUse, load_use
+from precis.generation.model_metadata import DEFAULT, NO_ADAPTER, PACKAGES, USE_FILE, ModelUse, load_use
 from precis.generation.model_names import is_endpoint, is_gguf, model_in, refuse_missing
 from precis.storage.model_files import (
     ADAPTER_FOLDER,
@@ -60,6 +60,7 @@ class ModelLocation:
             or the address of an endpoint.
         adapter: the folder of the adapter, if any.
         use: the modes it was trained for; models from elsewhere have the defaults.
+        short: the folder of an adapter that comes with the model, for short summaries (`Prompt.is_short`).
     """
 
     source: str
@@ -67,6 +68,7 @@ class ModelLocation:
     place: Path | str
     adapter: Path | None
     use: ModelUse
+    short: Path | None = None
 
     @cached_property
     def folder(self) -> Path | None:
@@ -177,7 +179,7 @@ class ModelLocation:
             made = {"model": self.place, "weights": ""}
         if self.adapter is not None:
             made |= {"adapter": str(self.adapter.resolve()), "adapter_weights": _digest(self.adapter)}
-        return made
+        return made if self.short is None else made | {"short_adapter": _digest(self.short)}
 
 
 def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None) -> ModelLocation:
@@ -186,7 +188,8 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     Args:
         model: `default`, a run folder (with a `model/`), a Hugging Face folder, or a hub name; an adapter or a run
             folder of `precis tune`, which name their base; or a location, which is returned as it is.
-        adapter: an adapter's folder, or the run folder that holds it. It replaces the adapter in `model`.
+        adapter: an adapter's folder, or the run folder that holds it. It replaces the adapter in `model`, and the one
+            that comes with it. `none` leaves both out.
 
     Raises:
         UserError: if the model or the adapter is missing, `model` is an adapter that does not name its base, or a
@@ -195,7 +198,8 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
     if isinstance(model, ModelLocation):
         return model if adapter is None else locate(model.base, adapter)
     own = None if str(model) in PACKAGES else find_adapter(model)
-    given = own if adapter is None else adapter_in(adapter)
+    is_bare = str(adapter) == NO_ADAPTER
+    given = own if adapter is None else None if is_bare else adapter_in(adapter)
     base = str(model) if own is None else _base_of(own)
     place = _place_of(base)
     for folder in (place, given):
@@ -203,7 +207,9 @@ def locate(model: str | Path | ModelLocation, adapter: str | Path | None = None)
             check_inside(folder)
     has_own_use = given is not None and (given / USE_FILE).is_file()
     use = load_use(cast(Path, given) if has_own_use else place)
-    return ModelLocation(str(model if adapter is None else adapter), base, place, given, use)
+    source = base if is_bare else model if adapter is None else adapter
+    short = None if is_bare or given is not None else _short_adapter(base)
+    return ModelLocation(str(source), base, place, given, use, short)
 
 
 def _base_of(adapter: Path) -> str:
@@ -278,6 +284,13 @@ def _packaged(name: str) -> Path:
 def _folder_of(name: str) -> Path | None:
     spec = find_spec(PACKAGES[name])
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "weights"
+
+
+def _short_adapter(name: str) -> Path | None:
+    """Return the folder of the adapter that comes with a package's model; None if it has none."""
+    weights = _folder_of(name) if name in PACKAGES else None
+    found = None if weights is None else weights.with_name("adapter")
+    return found if found is not None and found.is_dir() else None
 
 
 def _place_of(source: str) -> Path | str:

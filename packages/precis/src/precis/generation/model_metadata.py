@@ -19,6 +19,9 @@ DEFAULT = "default"
 PACKAGES = {DEFAULT: "precis_model_small", "writer": "precis_model_writer"}
 """The packages whose models have names; a folder with the same name is `./NAME`."""
 
+NO_ADAPTER = "none"
+"""The name of no adapter; a folder with the same name is `./none`."""
+
 USE_FILE = "precis.json"
 Mode = Literal["abstract", "extract"]
 _LANGUAGE = re.compile(r"[a-z]{2,12}")  # ISO 639-1, or the name of a script

@@ -39,6 +39,7 @@ class Summary:
         lines: the lines of a form that chooses sentences, each with its place, time or heading.
         sentences: the sentences of a `Writer`'s summary, each written or quoted; else empty.
         answered: False if the document says nothing about the question; the text then says so.
+        adapted: True if a `Writer` used the adapter for short summaries that comes with its model.
     """
 
     text: str
@@ -55,6 +56,7 @@ class Summary:
     lines: tuple[FormLine, ...] = ()
     answered: bool = True
     sentences: tuple[SummarySentence, ...] = ()
+    adapted: bool = False
 
     @property
     def truncated(self) -> bool:

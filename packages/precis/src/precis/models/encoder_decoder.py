@@ -340,22 +340,13 @@ class TiedHead:
             use_cache = False
         every = labels is not None if all_streams is None else all_streams
         states = self.model(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            decoder_input_ids=decoder_input_ids,
-            decoder_attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            past_key_values=past_key_values,
-            inputs_embeds=inputs_embeds,
-            decoder_inputs_embeds=decoder_inputs_embeds,
-            decoder_position_ids=decoder_position_ids,
-            all_streams=every,
-            source_lengths=source_lengths,
-            use_cache=use_cache,
-            output_attentions=output_attentions,
-            output_hidden_states=output_hidden_states,
-            return_dict=True,
-        )
+            input_ids=input_ids, attention_mask=attention_mask, decoder_input_ids=decoder_input_ids,
+            decoder_attention_mask=decoder_attention_mask, encoder_outputs=encoder_outputs,
+            past_key_values=past_key_values, inputs_embeds=inputs_embeds,
+            decoder_inputs_embeds=decoder_inputs_embeds, decoder_position_ids=decoder_position_ids,
+            all_streams=every, source_lengths=source_lengths, use_cache=use_cache,
+            output_attentions=output_attentions, output_hidden_states=output_hidden_states, return_dict=True,
+        )  # fmt: skip
         if not make_logits:
             scored = predicting_states(states, self.config)
             return FutureTokensOutput(scores=VocabularyScores.of(scored, self.lm_head.weight))

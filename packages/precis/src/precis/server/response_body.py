@@ -89,14 +89,14 @@ def _supported(found: Support) -> dict[str, Any]:
 
 
 def _origins(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
-    """Return the sentences of a writer, each with its origin, and the reason of a quotation."""
+    """Return the sentences of a writer, each with its origin and the reason of a quotation; and `adapted`."""
     found = sentences_of(summary.text, SourceText(document) if support else None)
     for sentence in found["sentences"]:
         text = sentence["text"]
         own = next((each for each in summary.sentences if each.text in text or text in each.text), None)
         if own is not None:
             sentence |= {"origin": own.origin} | ({"reason": own.reason} if own.reason else {})
-    return found
+    return found | {"adapted": summary.adapted}
 
 
 def _lines(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:

@@ -137,6 +137,7 @@ class OneSummary(BaseModel):
     finished: bool
     kept: bool
     unchecked: dict[str, str] | None = None
+    adapted: bool | None = None
 
 
 class Failed(BaseModel):

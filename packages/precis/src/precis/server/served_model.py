@@ -95,9 +95,9 @@ class ServedModel:
         """Bytes of its weights; what decoding packs or caches comes on top."""
         owner = self.writer or self.chooser
         assert owner is not None
-        model = owner.chat.parts if isinstance(owner, Writer) else getattr(owner, "model", None)
-        tensors = [] if model is None else [*model.parameters(), *model.buffers()]
-        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        models = owner.models if isinstance(owner, Writer) else [getattr(owner, "model", None)]
+        found = [tensor for model in models if model for tensor in (*model.parameters(), *model.buffers())]
+        return sum(each.numel() * each.element_size() for each in {id(each): each for each in found}.values())
 
     def counter(self) -> TokenCounter:
         """Return a counter of its tokens."""

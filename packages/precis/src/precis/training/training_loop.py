@@ -90,16 +90,9 @@ def train(
         accelerator=accelerator,
     )
     run = Run(
-        model,
-        optimizer,
-        pieces=pieces,
-        updater=updater,
-        batches_per_epoch=batches.batches_per_epoch,
-        folder=Path(folder),
-        validate=validate,
-        callbacks=callbacks,
-        identity=identity or {},
-    )
+        model, optimizer, pieces=pieces, updater=updater, batches_per_epoch=batches.batches_per_epoch,
+        folder=Path(folder), validate=validate, callbacks=callbacks, identity=identity or {},
+    )  # fmt: skip
     with (
         interruptions() as interruption,
         compiled_layers(model, "none" if pieces else settings.compiler),

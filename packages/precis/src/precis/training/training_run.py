@@ -116,17 +116,10 @@ class Run:
         self._count_skips(totals)
         add_to_window(state.window, totals, learning_rate=learning_rate, seconds=seconds)
         info = StepInfo(
-            step=state.step,
-            total_steps=self._total_steps,
-            loss=totals.mean_loss,
-            learning_rate=learning_rate,
-            gradient_norm=totals.gradient_norm,
-            tokens=totals.tokens,
-            seconds=seconds,
-            compiling=compiling,
-            skipped=not totals.finite,
-            record=self._record_if_due(),
-        )
+            step=state.step, total_steps=self._total_steps, loss=totals.mean_loss, learning_rate=learning_rate,
+            gradient_norm=totals.gradient_norm, tokens=totals.tokens, seconds=seconds, compiling=compiling,
+            skipped=not totals.finite, record=self._record_if_due(),
+        )  # fmt: skip
         self._watchers.step(info)
         self._give_up_if_stuck()
 

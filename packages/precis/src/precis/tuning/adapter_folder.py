@@ -173,10 +173,10 @@ read_adapter = Adapter.read
 
 
 def read_adapter_tensors(file: Path) -> dict[str, Tensor]:
-    """Return an adapter's tensors.
+    """Return an adapter's tensors in float32.
 
     Raises:
-        UserError: if the file cannot be read, or a tensor is not float32 or not finite.
+        UserError: if the file cannot be read, or a tensor is of another type than float32 and float16, or not finite.
     """
     try:
         headers = read_header(file)
@@ -184,12 +184,12 @@ def read_adapter_tensors(file: Path) -> dict[str, Tensor]:
         reason = str(problem).removeprefix(f"{file}: ")
         raise UserError(f"{file} cannot be read ({reason}); copy the adapter again") from None
     for name, header in headers.items():
-        if header.dtype != "F32":
+        if header.dtype not in ("F32", "F16"):
             raise UserError(
-                f"{file}: {name!r} is {header.dtype}, but adapters are float32; copy the adapter again"
+                f"{file}: {name!r} is {header.dtype}, not float32 or float16; copy the adapter again"
             )
     try:
-        tensors = load_file(file)
+        tensors = {name: tensor.float() for name, tensor in load_file(file).items()}
     except (OSError, SafetensorError) as problem:
         raise UserError(f"{file} cannot be read ({problem}); copy the adapter again") from None
     for name, tensor in tensors.items():

@@ -306,15 +306,12 @@ class Method:
         return self.sparse.value_names | parts | ({"lower_share"} if self.lower_only else set())
 
 
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        "prefix": Method(), "uniblock": Method(blocked=True),
-        "hierblock": Method(blocked=True, lower_only=True), "truncsa": Method(sparse=TopP()),
-        "softsa": Method(sparse=Gumbel()), "htruncsa": Method(sparse=TopP(), lower_only=True),
-        "hsoftsa": Method(sparse=Gumbel(), lower_only=True),
-        "hierblock+softsa": Method(blocked=True, sparse=Gumbel(), lower_only=True),
-    }
-)  # fmt: skip
+METHODS: Mapping[str, Method] = MappingProxyType({
+    "prefix": Method(), "uniblock": Method(blocked=True), "hierblock": Method(blocked=True, lower_only=True),
+    "truncsa": Method(sparse=TopP()), "htruncsa": Method(sparse=TopP(), lower_only=True),
+    "softsa": Method(sparse=Gumbel()), "hsoftsa": Method(sparse=Gumbel(), lower_only=True),
+    "hierblock+softsa": Method(blocked=True, sparse=Gumbel(), lower_only=True),
+})  # fmt: skip
 """The paper's methods by their names on the command line."""
 
 READERS: Mapping[str, tuple[str, ...]] = MappingProxyType(

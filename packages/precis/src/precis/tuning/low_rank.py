@@ -8,11 +8,12 @@ is PEFT's, so other programs read it too, with our record of the base next to th
     adapter_model.safetensors  adapter_config.json    PEFT's files
     adapter.json                                      rank, alpha, and the record of the base
 
-Use needs no PEFT: the products are added to the base's weights.
+Use needs no PEFT: the products are added to the base's weights, or computed next to a base that stays in use.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Mapping
@@ -25,8 +26,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from precis.storage.model_files import ADAPTER_RECORD as RECORD
 from precis.tuning.adapter_folder import (
-    RECORD,
     BaseRecord,
     describe_base,
     in_float16,
@@ -142,6 +143,40 @@ def merge_low_rank(model: PreTrainedModel, folder: Path, *, base: BaseRecord | N
     Raises:
         UserError: if the files are damaged, or belong to another model.
     """
+    products, scale = _fitting(model, folder, base)
+    for layer, (a, b) in products.items():
+        weight = model.get_parameter(f"{layer}.weight")
+        product = b.to(weight.device) @ a.to(weight.device) * scale
+        weight += product.to(weight.dtype)
+
+
+def beside_base(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """Return a second model with a saved adapter. It shares the weights of its base, which stays as it is.
+
+    Neither model has a switch, so that threads may use both at once.
+
+    Raises:
+        UserError: if the files are damaged, or belong to another model.
+    """
+    products, scale = _fitting(model, folder, None)
+    made = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
+    for layer, (a, b) in products.items():
+        linear, weight = made.get_submodule(layer), model.get_parameter(f"{layer}.weight")
+        linear.register_buffer("low_rank_a", a.to(weight), persistent=False)
+        linear.register_buffer("low_rank_b", b.to(weight) * scale, persistent=False)
+        linear.register_forward_hook(_with_product)
+    return made
+
+
+def _with_product(linear: Any, given: tuple[Tensor], output: Tensor) -> Tensor:
+    """Return a layer's output with the product of its adapter added."""
+    return output + given[0] @ linear.low_rank_a.T @ linear.low_rank_b.T
+
+
+def _fitting(
+    model: PreTrainedModel, folder: Path, base: BaseRecord | None
+) -> tuple[dict[str, tuple[Tensor, Tensor]], float]:
+    """Return the matrices A and B of each layer of an adapter that fits the model, and alpha / r."""
     record = read_record(folder)
     try:
         settings, own = LowRank.from_dict(record[_KEY]), BaseRecord.from_dict(record["base"])
@@ -155,10 +190,7 @@ def merge_low_rank(model: PreTrainedModel, folder: Path, *, base: BaseRecord | N
         rows, columns = getattr(weights.get(f"{layer}.weight"), "shape", (0, 0))
         if a.shape != (settings.rank, columns) or b.shape != (rows, settings.rank):
             raise UserError(f"{folder / TENSORS}: {layer!r} does not fit the base; copy the adapter again")
-    for layer, (a, b) in products.items():
-        weight = weights[f"{layer}.weight"]
-        product = b.to(weight.device) @ a.to(weight.device) * (settings.alpha / settings.rank)
-        weight += product.to(weight.dtype)
+    return products, settings.alpha / settings.rank
 
 
 def _products(tensors: Mapping[str, Tensor], file: Path) -> dict[str, tuple[Tensor, Tensor]]:

@@ -149,10 +149,11 @@ def batch(
 
 def _on_every_machine(job: SummaryJob) -> SummaryJob:
     """Return the job with absolute paths, and only the options that were given: the same on every worker."""
-    from precis.generation.model_metadata import PACKAGES
+    from precis.generation.model_metadata import NO_ADAPTER, PACKAGES
 
     def absolute(place: str) -> str:
-        return place if place in PACKAGES or not Path(place).exists() else str(Path(place).absolute())
+        is_name = place in (*PACKAGES, NO_ADAPTER) or not Path(place).exists()
+        return place if is_name else str(Path(place).absolute())
 
     adapter = None if job.adapter is None else absolute(job.adapter)
     asked = {name: value for name, value in job.writing.items() if value is not None and value is not False}

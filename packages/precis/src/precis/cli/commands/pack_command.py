@@ -91,18 +91,9 @@ def pack(
     from precis_text.row import counted
 
     made = make_pack(
-        sources,
-        out,
-        tokenizer=tokenizer,
-        vocab_size=vocab_size or 8000,
-        column=document_column,
-        rows=rows,
-        workers=workers,
-        dev_share=dev_share,
-        skip_bad=skip_bad,
-        restart=restart,
-        notify=note,
-    )
+        sources, out, tokenizer=tokenizer, vocab_size=vocab_size or 8000, column=document_column, rows=rows,
+        workers=workers, dev_share=dev_share, skip_bad=skip_bad, restart=restart, notify=note,
+    )  # fmt: skip
     counts = made.counts
     if made.skipped:
         note(f"{counted(made.skipped_count, 'row')} skipped (first: {made.skipped[0]})")

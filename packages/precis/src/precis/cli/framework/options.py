@@ -143,7 +143,10 @@ InstructionToTrain = Annotated[
 ]
 Adapter = Annotated[
     str | None,
-    typer.Option("--adapter", help="An adapter for --model: a run folder of precis tune, or its adapter/."),
+    typer.Option(
+        "--adapter",
+        help="An adapter for --model: a run folder of precis tune, or its adapter/. none: no adapter.",
+    ),
 ]
 ModeOption = Annotated[
     ModeName | None,

@@ -19,6 +19,8 @@ from precis_text.support.addressed import CHAT_MARKS
 
 DEFAULT_LANGUAGE = "en"
 _FILE = "prompts.toml"
+_SHORT_WORDS = 40
+_SHORT_SENTENCES = {"paragraph": 1, "tldr": 2, "headline": 2}
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,19 @@ class Prompt:
         fenced = f"<document>\n{disarmed(document, control)}\n</document>"
         text = f"{' '.join(asked)} {words['fence']}\n\n{fenced}\n\n{' '.join(asked)}"
         return [Message("system", words["system"]), Message("user", text)]
+
+    @property
+    def is_short(self) -> bool:
+        """True if the model's adapter for short summaries is meant (docs/guide/writers.md has the rule for users).
+
+        The text is at most 40 words or one sentence; a headline, or a tldr of two sentences; in English, or in no
+        known language; without a question or an instruction. The adapter was trained on such summaries only.
+        """
+        if self.question or self.instruction or self.language not in (None, DEFAULT_LANGUAGE):
+            return False
+        cap, sentences = self.length.cap, _SHORT_SENTENCES.get(self.form, 0)
+        most = {Words: _SHORT_WORDS if sentences else 0, Sentences: sentences}
+        return cap is not None and cap.count <= most.get(type(cap), 0)
 
     @property
     def answer(self) -> str:

@@ -257,18 +257,8 @@ def wrapped(
         single=f"{cls} $A {sep}", pair=f"{cls} $A {sep} $B:1 {sep}:1", special_tokens=ids
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        bos_token=cls,
-        eos_token=sep,
-        cls_token=cls,
-        sep_token=sep,
-        pad_token=pad,
-        unk_token=unk,
-        mask_token=mask,
-        extra_special_tokens=[*sentinels],
-        split_special_tokens=True,
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
-        padding_side="right",
-        truncation_side="right",
-    )
+        tokenizer_object=backend, bos_token=cls, eos_token=sep, cls_token=cls, sep_token=sep, pad_token=pad,
+        unk_token=unk, mask_token=mask, extra_special_tokens=[*sentinels], split_special_tokens=True,
+        clean_up_tokenization_spaces=False, model_input_names=["input_ids", "attention_mask"],
+        padding_side="right", truncation_side="right",
+    )  # fmt: skip

@@ -23,6 +23,8 @@ from precis.generation.input_plan import assumed_limit, input_limit
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import ModelLocation
 from precis.generation.writers.chat import OnTokens, Reply
+from precis.storage.seal import check_sealed
+from precis.tuning.low_rank import beside_base
 from precis_text.errors import UserError
 
 _REPLY = "reply"
@@ -57,6 +59,11 @@ class CausalModel:
         """Load a folder, a GGUF file or a hub name; see `precis.generation.model_loader.load_model`."""
         loaded = load_model(model, device=device, dtype=dtype, kind=AutoModelForCausalLM)
         return cls(loaded.model, loaded.tokenizer, context=context or loaded.use.max_source)
+
+    def with_adapter(self, folder: Path) -> Self:
+        """Return this model with a low-rank adapter; see `precis.tuning.low_rank.beside_base`."""
+        check_sealed(folder)
+        return type(self)(beside_base(self.model, folder), self.tokenizer, context=self.context)
 
     @property
     def control(self) -> Sequence[str]:

@@ -45,8 +45,11 @@ def open_writer(
         )
     found = locate(model)
     chat: ChatModel
+    short = None
     if found.is_endpoint:
         chat = Endpoint.at(str(found.place), allow_remote=allow_remote, context=context)
     else:
         chat = CausalModel.from_pretrained(found, device=device, context=context)
-    return Writer(chat, choose=choose, check=check, language=language, instruction=found.use.instruction)
+        short = None if found.short is None else chat.with_adapter(found.short)
+    instruction = found.use.instruction
+    return Writer(chat, short=short, choose=choose, check=check, language=language, instruction=instruction)

@@ -57,6 +57,7 @@ class Writer:
 
     Args:
         chat: the model.
+        short: the same model with an adapter for short summaries, which writes where `Prompt.is_short`.
         choose: chooses the passages of a long document, and the quotations where nothing written stays.
         check: "strict" replaces sentences that the document does not support; "free" lets all stay.
         language: ISO 639-1 code of the summaries; if None, each document's own.
@@ -74,6 +75,7 @@ class Writer:
         self,
         chat: ChatModel,
         *,
+        short: ChatModel | None = None,
         choose: Choose = by_centrality,
         check: Check = "strict",
         language: str | None = None,
@@ -84,7 +86,12 @@ class Writer:
         self.chat, self.check, self.language, self.instruction = chat, check, language, instruction
         self.settings = GenerationSettings(max_tokens=_LONGEST)
         self.max_source, self.limit_is_assumed = chat.context, chat.context_is_assumed
-        self._choose = choose
+        self.short, self._choose = short, choose
+
+    @property
+    def models(self) -> list[Any]:
+        """The models in memory, which share weights; none for an endpoint."""
+        return [chat.parts for chat in (self.chat, self.short) if chat is not None]
 
     def summarize(
         self, documents: Sequence[str | Passages], **options: Unpack[StreamOptions]
@@ -182,13 +189,15 @@ class Writer:
             how=read.how,
             pieces=read.pieces,
             sentences=tuple(fitted),
+            adapted=turn.chat is self.short,
         )
 
     def _begun(self, text: str, tokens: int, asked: _Asked, length: Length) -> tuple[Readable, _Turn]:
         """Return a document with the units that may be read, and the prompts about it."""
         prompt = replace(asked.prompt, language=self._language(text), length=length)
         window = decoding_window(asked.settings, length, ratio=tokens_per_word(tokens, text), document=tokens)
-        turn = _Turn(self.chat, prompt, min(window.max_tokens, self.chat.context // 4), asked.on_progress)
+        chat = self.short if self.short is not None and prompt.is_short else self.chat
+        turn = _Turn(chat, prompt, min(window.max_tokens, chat.context // 4), asked.on_progress)
         return Readable(text, for_readers(text, extraction_units(text))), turn
 
     def prompt_for(self, document: str) -> DocumentPrompt:
@@ -244,7 +253,8 @@ class Writer:
 
     def _condensed(self, source: Readable, turn: _Turn) -> tuple[str, int]:
         """Return the summaries of pieces as one text that fits, and the number of pieces of the document."""
-        part = replace(turn, prompt=replace(turn.prompt, form="paragraph", length=ANY_LENGTH))
+        whole = replace(turn.prompt, form="paragraph", length=ANY_LENGTH)
+        part = replace(turn, chat=self.chat, prompt=whole)
         texts = first = source.pieces(part.fits)
         while True:
             joined = "\n".join(filter(None, (part.reply(text)[0] for text in texts)))

@@ -128,7 +128,7 @@ def _write(task: ModelTask, writer: PredictionWriter, answers: Connection) -> No
 def _said(result: Result) -> dict[str, Any]:
     """Return what the comparison needs of a result."""
     found = result.to_dict()
-    names = ("error", "finished", "kept", "read", "mode", "sentences")
+    names = ("error", "finished", "kept", "read", "mode", "sentences", "adapted")
     return {name: found[name] for name in names if name in found}
 
 

@@ -65,7 +65,7 @@ class Result:
             **named, "summary": summary.text, **error, "mode": summary.mode, **self._form(summary),
             **({"places": [[*place] for place in summary.places]} if summary.places else {}),
             **self._sources(summary),
-            **({"sentences": [each.to_dict() for each in summary.sentences]} if summary.sentences else {}),
+            **self._written(summary),
             "document_tokens": summary.document_tokens, "tokens_read": summary.tokens_read,
             "summary_tokens": summary.summary_tokens, "words": length_in_words(summary.text),
             "finished": summary.finished, "read": summary.how, "pieces": summary.pieces, "kept": summary.kept,
@@ -77,6 +77,11 @@ class Result:
         answered = {} if summary.answered else {"answered": False}
         lines = {"lines": [line.to_dict() for line in summary.lines]} if summary.lines else {}
         return ({} if summary.form == "paragraph" else {"type": summary.form}) | answered | lines
+
+    def _written(self, summary: Summary) -> dict[str, Any]:
+        """Return the sentences of a writer, and whether it used its adapter for short summaries."""
+        sentences = [each.to_dict() for each in summary.sentences]
+        return {"sentences": sentences, "adapted": summary.adapted} if sentences else {}
 
     def _sources(self, summary: Summary) -> dict[str, Any]:
         """Return the places of the chosen sentences, if the format has any, and the parts of the file not read."""
@@ -132,17 +137,9 @@ def summarize_documents(
     """
     settings = summarizer.settings if beams is None else replace(summarizer.settings, beams=beams)
     write = partial(
-        summarizer.stream,
-        settings=settings,
-        length=length,
-        form=form,
-        instruction=instruction,
-        long=long,
-        batch_size=batch_size,
-        skip_empty=True,
-        on_progress=on_progress,
-        on_partial=on_partial,
-    )
+        summarizer.stream, settings=settings, length=length, form=form, instruction=instruction, long=long,
+        batch_size=batch_size, skip_empty=True, on_progress=on_progress, on_partial=on_partial,
+    )  # fmt: skip
     return _results(documents, write, together=_WINDOW * batch_size, keep_going=keep_going)
 
 

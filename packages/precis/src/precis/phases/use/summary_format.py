@@ -55,10 +55,11 @@ def _left_out(summary: Summary, total: str) -> str:
 
 
 def _origins(summary: Summary) -> str:
-    """Return how many sentences of a writer's summary are written and quoted."""
+    """Return how many sentences of a writer's summary are written and quoted, and whether an adapter was used."""
     counts = Counter(each.origin for each in summary.sentences)
     told = [f"{counts[origin]} {origin}" for origin in ("written", "quoted") if counts[origin]]
-    return f", sentences: {' and '.join(told)}" if told else ""
+    adapted = ", with the adapter for short summaries" if summary.adapted else ""
+    return f", sentences: {' and '.join(told)}{adapted}" if told else ""
 
 
 def renderer(*, json_lines: bool, alone: bool) -> Render:

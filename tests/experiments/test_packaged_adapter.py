@@ -1,0 +1,73 @@
+"""The adapter of `--model writer` in its package, and the script that puts it there."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from experiments.scripts.packaged_adapter import PACKAGED, package
+from experiments.scripts.writer_pairs import NAMES
+from precis.generation.adapters import base_of
+from precis.generation.model_metadata import load_use
+from precis.storage.seal import check_seal, has_seal
+from precis.tuning.low_rank import TENSORS, beside_base
+from precis_experiments.open_sets import EXTENSIONS, SETS, is_open
+from tests.generation.writers.test_short_adapter import write_adapter
+from tests.tiny_models import llama
+
+_PACKAGE = PACKAGED.parents[2]
+_SHIPPED = pytest.mark.skipif(not PACKAGED.is_dir(), reason="the adapter is not in the package")
+
+
+def test_the_packaged_adapter_works_as_the_trained_one_at_half_the_size(tmp_path: Path) -> None:
+    trained = write_adapter(tmp_path / "trained", seed=2, half=False)
+    package(trained, tmp_path / "packaged")
+    model, ids = llama()[0], torch.arange(3, 20)[None]
+    exact, packed = (beside_base(model, tmp_path / name)(ids).logits for name in ("trained", "packaged"))
+    assert torch.allclose(exact, packed, atol=0.05)
+    assert not torch.allclose(model(ids).logits, packed, atol=0.5)
+    sizes = [
+        sum(t.nbytes for t in load_file(tmp_path / n / TENSORS).values()) for n in ("trained", "packaged")
+    ]
+    assert sizes[0] == 2 * sizes[1]
+    assert base_of(tmp_path / "packaged") == "writer"
+    assert str(tmp_path) not in "".join(p.read_text() for p in (tmp_path / "packaged").glob("*.json"))
+
+
+def test_every_set_that_the_adapter_is_trained_on_is_open_and_credited() -> None:
+    sets = [each for each in (*SETS, *EXTENSIONS) if each.name in NAMES]
+    assert len(sets) == len(NAMES)
+    assert all(is_open(licence) for each in sets for licence in each.licence.split(", "))
+    told = (_PACKAGE / "README.md").read_text() + (_PACKAGE / "NOTICE").read_text()
+    missing = [each.name for each in sets if not (each.name in told and each.credit in told)]
+    assert missing in ([], ["crs_reports"]), "crs_reports has no summary that is short enough"
+
+
+def test_the_wheel_of_the_package_holds_the_adapter_that_is_there() -> None:
+    project = tomllib.loads((_PACKAGE / "pyproject.toml").read_text())
+    name, setuptools = f"precis_model_writer.{PACKAGED.name}", project["tool"]["setuptools"]
+    is_there = PACKAGED.is_dir()
+    assert (name in setuptools["packages"]) is is_there
+    assert setuptools["package-data"].get(name) == (["*"] if is_there else None)
+    licence = "Apache-2.0 AND CC-BY-SA-4.0" if is_there else "Apache-2.0"
+    assert project["project"]["license"] == licence
+
+
+@_SHIPPED
+def test_the_shipped_adapter_is_whole_small_and_licensed() -> None:
+    assert has_seal(PACKAGED)
+    names = check_seal(PACKAGED, thorough=True)
+    assert {path.name for path in PACKAGED.iterdir()} == {*names, "seal.json"}
+    assert sum(path.stat().st_size for path in PACKAGED.iterdir()) < 10_000_000
+    assert load_use(PACKAGED).licence == "cc-by-sa-4.0"
+    record = json.loads((PACKAGED / "adapter.json").read_text())
+    assert record["low_rank"] == {"rank": 16, "alpha": 32.0}
+    tensors = load_file(PACKAGED / TENSORS)
+    assert {tensor.dtype for tensor in tensors.values()} == {torch.float16}
+    assert len(tensors) == 2 * 7 * 30
+    assert all(tensor.any() for tensor in tensors.values()), "an untrained matrix changes nothing"
