@@ -1,7 +1,7 @@
 """Parallel regions, wall and processor seconds of decoding, beside whatever else runs: `python -m benchmarks.regions`.
 
 Threads wait for each other at the end of a region. A library between torch and GNU's OpenMP counts the regions.
-Inside its one region our C++ step meets three times a layer more, by its own barrier (`barrier.h`). The models and
+Inside its one region our C++ step meets three times a layer more, by its own barrier (`meeting.h`). The models and
 searches are those of `benchmarks.compare.decode` at batch 1, with 2 threads by default. A step's number is the
 difference between 64 and 32 new tokens, divided by 32; it does not depend on what else the machine does. Then all
 decoders take turns with 64 tokens. "operators" is the fast loop without C++ kernels. Names with int8 have weights in

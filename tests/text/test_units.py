@@ -228,13 +228,13 @@ def test_a_turn_of_60_words_is_one_unit() -> None:
 @pytest.mark.parametrize(
     ("block", "is_heading"),
     [
-        (" ".join(["Word"] * 16), True),
-        (" ".join(["Word"] * 17), False),
+        (" ".join(["Word"] * 24), True),
+        (" ".join(["Word"] * 25), False),
         ("\n".join(["Some Words"] * 3), True),
         ("\n".join(["Some Words"] * 4), False),
     ],
 )
-def test_a_heading_has_at_most_16_words_a_line_and_three_lines(block: str, is_heading: bool) -> None:
+def test_a_heading_has_at_most_24_words_in_a_line_and_three_lines(block: str, is_heading: bool) -> None:
     found = extraction_units(f"{block}\n\nHe came home. She left.")
     assert {unit.heading for unit in found[:-2]} == {is_heading}
     assert not any(unit.heading for unit in found[-2:])
