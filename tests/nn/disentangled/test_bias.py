@@ -162,7 +162,11 @@ def test_all_rows_of_up_to_512_keys_are_shifted_and_others_gathered(start, stop,
     ways = []
     for name in ("_shifted", "_gathered"):
         way_of = getattr(route.DisentangledBias, name)
-        recorded = lambda *given, name=name, way_of=way_of: ways.append(name) or way_of(*given)  # noqa: E731
+
+        def recorded(*given, name=name, way_of=way_of):
+            ways.append(name)
+            return way_of(*given)
+
         monkeypatch.setattr(route.DisentangledBias, name, recorded)
     inputs = random_inputs(length, batch=1)
     make_bias(inputs).rows(start, stop, *inputs[:2])

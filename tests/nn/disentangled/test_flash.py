@@ -105,7 +105,11 @@ def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest
 
 def test_gaps_and_passes_without_gradients_take_the_padded_form(library, monkeypatch):
     ways = []
-    padded = lambda operands, valid: ways.append("padded") or operands.queries  # noqa: E731
+
+    def padded(operands, valid):
+        ways.append("padded")
+        return operands.queries
+
     monkeypatch.setattr(flash, "_attend_padded", padded)
     inputs = random_inputs(9)
     whole = torch.arange(9) < torch.tensor([[9], [4], [1]])

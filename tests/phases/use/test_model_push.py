@@ -59,6 +59,7 @@ def test_a_hub_that_cannot_be_reached_is_one_line(tmp_path: Path, monkeypatch: p
 
 def test_a_base_of_this_machine_and_an_unknown_licence_are_told(tmp_path: Path) -> None:
     export(tmp_path / "run" / "adapter", base=str(tmp_path / "base"), licence="")
+    (tmp_path / "run" / "adapter" / "adapter.json").write_text("{}")
     plan = plan_push(tmp_path / "run", "ann/first")
     assert "base.json" not in dict(plan.files)
     assert "names a folder of this machine" in plan.remarks[0]

@@ -104,13 +104,9 @@ def make_app(
             {"key": one.key, "name": one.name, "question": one.question} for one in study.protocol.criteria
         ]
         return {
-            "judge": judge,
-            "number": judges.index(judge),
-            "instructions": study.protocol.instructions,
-            "criteria": criteria,
-            "pages": len(study.layout.pages[judge]),
-            "next": store.next_page(judge),
-        }
+            "judge": judge, "number": judges.index(judge), "instructions": study.protocol.instructions,
+            "criteria": criteria, "pages": len(study.layout.pages[judge]), "next": store.next_page(judge),
+        }  # fmt: skip
 
     @app.get("/api/page/{number}")
     def page(request: Request, number: int) -> dict[str, Any]:
@@ -118,14 +114,10 @@ def make_app(
         document, left, right = study.shown(study.layout.pages[judge][number])
         said = store.verdicts.get((judge, number))
         return {
-            "page": number,
-            "document": document,
-            "left": left,
-            "right": right,
-            "truth": study.truth(study.layout.pages[judge][number]),
-            "choices": said.choices if said else {},
+            "page": number, "document": document, "left": left, "right": right,
+            "truth": study.truth(study.layout.pages[judge][number]), "choices": said.choices if said else {},
             "reasons": said.reasons if said else {},
-        }
+        }  # fmt: skip
 
     @app.get("/api/passages/{number}")
     def passages(request: Request, number: int) -> dict[str, Any]:

@@ -112,12 +112,9 @@ def new_study(
 
 def _write(study: JudgingStudy, folder: Path) -> None:
     head = {
-        "format": _FORMAT,
-        "protocol": study.protocol.to_dict(),
-        "design": study.design.to_dict(),
-        "systems": study.systems,
-        "equal": study.layout.equal,
-    }
+        "format": _FORMAT, "protocol": study.protocol.to_dict(), "design": study.design.to_dict(),
+        "systems": study.systems, "equal": study.layout.equal,
+    }  # fmt: skip
     (folder / "study.json").write_text(json.dumps(head, indent=1, ensure_ascii=False) + "\n", "utf-8")
     _write_lines(folder / "documents.jsonl", map(asdict, study.documents.values()))
     _write_lines(folder / "items.jsonl", map(asdict, study.layout.items))

@@ -31,12 +31,9 @@ MAX_BYTES = 64 * MIB
 _DEEPEST = 3  # levels of a model's folder that are checked
 _MOST_NAMES = 10_000  # in a model's folder
 _KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
+    (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
+)  # fmt: skip
 
 
 class JsonError(ValueError):

@@ -104,16 +104,13 @@ def _place(units: Sequence[TextUnit]) -> Table:
     told_before = np.cumsum(told) - told
     last_heading = np.maximum.accumulate(np.where(headings, before, -1))
     return {
-        "place": before / max(count - 1, 1),
-        "log_before": np.log1p(before),
-        "log_after": np.log1p(count - 1 - before),
-        "told_place": told_before / max(told.sum(), 1),
-        "log_told": np.log1p(told_before),
-        "heading_place": np.cumsum(headings) / max(headings.sum(), 1),
+        "place": before / max(count - 1, 1), "log_before": np.log1p(before),
+        "log_after": np.log1p(count - 1 - before), "told_place": told_before / max(told.sum(), 1),
+        "log_told": np.log1p(told_before), "heading_place": np.cumsum(headings) / max(headings.sum(), 1),
         "log_since_heading": np.log1p(before - last_heading - 1 + headings),
         "after_heading": _floats(np.r_[False, headings[:-1]]),
         "before_heading": _floats(np.r_[headings[1:], False]),
-    }
+    }  # fmt: skip
 
 
 def _document(units: Sequence[TextUnit], sizes: Floats) -> Table:
@@ -144,20 +141,15 @@ def _form(units: Sequence[TextUnit], sizes: Floats) -> Table:
         "mark": _floats(text.lstrip()[:1] in _MARKS for text in texts),
         "bracket": _floats("(" in text for text in texts),
         "quotation": _floats('"' in text or "“" in text for text in texts),
-        "colon": _floats(":" in text for text in texts),
-        "question": _floats(map(asks, units)),
+        "colon": _floats(":" in text for text in texts), "question": _floats(map(asks, units)),
         "refers_back": _floats(map(has_back_reference, texts)),
-        "inner_reference": _floats(map(has_inner_reference, texts)),
-        "half": _floats(halves(units)),
-        "unended": _floats(unended(units)),
-        "announces": _floats(map(announces, units)),
+        "inner_reference": _floats(map(has_inner_reference, texts)), "half": _floats(halves(units)),
+        "unended": _floats(unended(units)), "announces": _floats(map(announces, units)),
         "speaker": _floats(bool(unit.speaker) for unit in units),
         "speaker_share": _floats(spoken[unit.speaker] / total if unit.speaker else 0.0 for unit in units),
-        "log_content": np.log1p(_floats(contents(units))),
-        "broken_off": _floats(map(is_broken_off, units)),
-        "courtesy": _floats(map(is_courtesy, units)),
-        "decision": _floats(map(decides, units)),
-    }
+        "log_content": np.log1p(_floats(contents(units))), "broken_off": _floats(map(is_broken_off, units)),
+        "courtesy": _floats(map(is_courtesy, units)), "decision": _floats(map(decides, units)),
+    }  # fmt: skip
 
 
 def _words(units: Sequence[TextUnit], pause: Pause) -> Table:
@@ -215,21 +207,13 @@ def _compared(words: Sequence[Sequence[str]], units: Sequence[TextUnit]) -> Tabl
     root = _relative(summed(repeated) / np.sqrt(sizes))
     return {
         "centroid": summed(repeated) / sizes / max(float(repeated.max(initial=0)), _TINY),
-        "centroid_root": root,
-        "centroid_rank": _ranks(root),
-        "frequency": _relative(counted(frequency)),
-        "rarity": counted(np.log(count / np.maximum(terms.frequency, 1))),
-        "lex": _relative(lex),
-        "lex_share": lex * count,
-        "lex_rank": _ranks(lex),
-        "text": _relative(text),
-        "text_rank": _ranks(text),
-        "like_before": np.tril(others, -1).max(1),
-        "like_after": np.triu(others, 1).max(1),
-        "like_mean": others.mean(1),
-        "linked": (others > _LINKED).mean(1),
+        "centroid_root": root, "centroid_rank": _ranks(root), "frequency": _relative(counted(frequency)),
+        "rarity": counted(np.log(count / np.maximum(terms.frequency, 1))), "lex": _relative(lex),
+        "lex_share": lex * count, "lex_rank": _ranks(lex), "text": _relative(text), "text_rank": _ranks(text),
+        "like_before": np.tril(others, -1).max(1), "like_after": np.triu(others, 1).max(1),
+        "like_mean": others.mean(1), "linked": (others > _LINKED).mean(1),
         "like_first": alike[told[0]] if told else np.zeros(count),
-    }
+    }  # fmt: skip
 
 
 def _relative(values: Floats) -> Floats:

@@ -58,12 +58,8 @@ _OFFICE_NO_TEXT = frozenset((
 _OPEN_TEXT = re.compile(r"<[^<>]*>")
 _OPEN_INLINE = re.compile(r"</?text:(?:span|a|bookmark[\w-]*|soft-page-break|reference-mark[\w-]*)\b[^<>]*>")
 _SHEET_PARTS = (
-    "xl/worksheets/sheet",
-    "xl/comments",
-    "xl/threadedComments",
-    "xl/drawings/drawing",
-    "xl/charts/",
-)
+    "xl/worksheets/sheet", "xl/comments", "xl/threadedComments", "xl/drawings/drawing", "xl/charts/",
+)  # fmt: skip
 _SHEET = re.compile(rb"<(?:\w+:)?t(?: [^<>]*)?>([^<]*)<")
 _RTF = re.compile(
     r"\{\s*\\(?:\*\\(?!footnote)|fonttbl|colortbl|stylesheet|info|pict|header|footer|super|listtable|"
@@ -331,16 +327,8 @@ def _rtf_text(token: str) -> str:
 
 
 _WAYS: dict[str, Callable[[bytes], list[str]]] = {
-    "web_page": _of_page,
-    "mail": _of_mail,
-    "epub": _of_book,
-    "word_file": _of_office,
-    "presentation": _of_office,
-    "open_document": _of_open_document,
-    "spreadsheet": _of_sheets,
-    "delimited_table": lambda content: [_decoded(content)],
-    "notebook": _of_notebook,
-    "markdown": _of_markdown,
-    "latex": _of_latex,
-    "rich_text": _of_rich_text,
-}
+    "web_page": _of_page, "mail": _of_mail, "epub": _of_book, "word_file": _of_office,
+    "presentation": _of_office, "open_document": _of_open_document, "spreadsheet": _of_sheets,
+    "delimited_table": lambda content: [_decoded(content)], "notebook": _of_notebook,
+    "markdown": _of_markdown, "latex": _of_latex, "rich_text": _of_rich_text,
+}  # fmt: skip

@@ -31,12 +31,9 @@ _REFERENCES = re.compile(r"\\begin\s*\{thebibliography\}.*?(?:\\end\s*\{thebibli
 _INCLUDED = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,200})\}")
 _ENCODING = re.compile(rb"\\usepackage\s*\[([\w-]{1,20})\]\s*\{inputenc\}")
 _NAMES = {
-    "latin1": "iso-8859-1",
-    "latin9": "iso-8859-15",
-    "ansinew": "windows-1252",
-    "utf8x": "utf-8",
+    "latin1": "iso-8859-1", "latin9": "iso-8859-15", "ansinew": "windows-1252", "utf8x": "utf-8",
     "applemac": "macintosh",
-}
+}  # fmt: skip
 _HEADINGS = (
     "title", "part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph",
 )  # fmt: skip
@@ -131,14 +128,10 @@ def _converter() -> LatexNodes2Text:
         **dict.fromkeys((*_HEADINGS, *_LABELS, "author", "caption", "thanks", "footnote"), "*[[{"),
         **dict.fromkeys(("setcounter", "setlength", "markboth", "color"), "{{"),
         **dict.fromkeys(("newcommand", "renewcommand", "providecommand"), "*{[[{"),
-        **dict.fromkeys(("addcontentsline",), "{{{"),
-        **dict.fromkeys(("DeclareMathOperator",), "*{{"),
-        **dict.fromkeys(("textsuperscript", "texttt"), "{"),
-        "hypertarget": "{{",
-        "href": "{{",
-        "texorpdfstring": "{{",
-        "item": "[",
-    }
+        **dict.fromkeys(("addcontentsline",), "{{{"), **dict.fromkeys(("DeclareMathOperator",), "*{{"),
+        **dict.fromkeys(("textsuperscript", "texttt"), "{"), "hypertarget": "{{", "href": "{{",
+        "texorpdfstring": "{{", "item": "[",
+    }  # fmt: skip
     parser.add_context_category(
         "precis",
         prepend=True,

@@ -20,12 +20,8 @@ from precis_text.documents.html_text import CUT
 
 _WORDS = tomllib.loads((Path(__file__).parent / "mail_words.toml").read_text(encoding="utf-8"))
 QUOTED, SIGNATURE, PROGRAM, DISCLAIMER, FRAME = (
-    "quoted",
-    "signature",
-    "line of the mail program",
-    "disclaimer",
-    "frame of the newsletter",
-)
+    "quoted", "signature", "line of the mail program", "disclaimer", "frame of the newsletter",
+)  # fmt: skip
 _MOST_SAYS = 3  # lines of "On ... wrote:"
 _MOST_SIGNED = 12  # lines behind a "--" that lacks its space
 _MOST_FRAME = 60  # words
@@ -45,19 +41,16 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 _PATTERNS = {
-    "from": rf"[*\s]*{_any('from')}\*?\s?[:：]",
-    "sent": rf"[*\s]*{_any('sent')}\*?\s?[:：]",
+    "from": rf"[*\s]*{_any('from')}\*?\s?[:：]", "sent": rf"[*\s]*{_any('sent')}\*?\s?[:：]",
     "forwarded": rf"\s*-{{2,}}\s?{_any('forwarded')}\s?-{{2,}}\s*|\s*{_any('forwarded')}\s?[:：]?\s*",
     "says": rf"(?:(?<![a-z]){_any('wrote')}.{{0,80}}|\d.{{0,200}}@.{{0,120}}|@.{{0,160}}\d.{{0,80}})[:：]\s*$",
     "begins": rf"[\s\"“]*(?:{_any('begins')}\b|\d|.{{0,60}}<[^<>\s]+@)",
-    "sent_with": rf"\s*{_any('sent_with')}\s*",
-    "newsletter": _any("newsletter"),
-    "stub": _any("stub"),
+    "sent_with": rf"\s*{_any('sent_with')}\s*", "newsletter": _any("newsletter"), "stub": _any("stub"),
     "replies": rf"\A\s*(?:(?:{_any('reply')}|{_any('forward')})\s*(?:\[\d+\]|\(\d+\))?\s*[:：]\s*)+",
     "reply": rf"\A\s*{_any('reply')}\s*(?:\[\d+\]|\(\d+\))?\s*[:：]",
     "forward": rf"\A\s*{_any('forward')}\s*[:：]",
     **{f"disclaimer {n}": each for n, each in enumerate(_WORDS["disclaimer"])},
-}
+}  # fmt: skip
 
 
 def plain_subject(subject: str) -> str:

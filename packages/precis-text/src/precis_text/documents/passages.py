@@ -118,13 +118,9 @@ class Passages:
         places = [place.to_dict() for place in self.places]
         share = asdict(self.share) if self.share else None
         return {
-            "text": self.text,
-            "starts": [*self.starts],
-            "places": places,
-            "notes": [*self.notes],
-            "title": self.title,
-            "share": share,
-        }
+            "text": self.text, "starts": [*self.starts], "places": places, "notes": [*self.notes],
+            "title": self.title, "share": share,
+        }  # fmt: skip
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Passages:

@@ -12,12 +12,9 @@ from precis_text.documents.embedded import read_embedded
 from precis_text.documents.passages import Writer
 
 _LEFT_OUT = {
-    "header": "page headers and footers",
-    "footer": "page headers and footers",
-    "comments": "comments",
-    "chart": "charts",
-    "chartEx": "charts",
-}
+    "header": "page headers and footers", "footer": "page headers and footers", "comments": "comments",
+    "chart": "charts", "chartEx": "charts",
+}  # fmt: skip
 _NO_TEXT = frozenset(("f", "formatCode", "instrText", "posOffset", "align", "attrName", "tableStyleId"))
 _OBJECTS = ("package", "oleObject")
 _CHUNK = "an embedded file is not read"

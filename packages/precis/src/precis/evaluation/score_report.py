@@ -35,12 +35,10 @@ _SHAPE = {
     "repetition": "repeated 3-grams %", "coverage": "coverage", "density": "density", "compression": "compression",
 }  # fmt: skip
 _FAITHFUL = {
-    "marked": "with a mark %",
-    "other_language": "other language %",
-    FROM_DOCUMENT: "log p(summary | document)",
-    FROM_REFERENCE: "log p(summary | reference)",
+    "marked": "with a mark %", "other_language": "other language %",
+    FROM_DOCUMENT: "log p(summary | document)", FROM_REFERENCE: "log p(summary | reference)",
     OF_REFERENCE: "log p(reference | summary)",
-}
+}  # fmt: skip
 _KINDS = {"model": "model", "baseline": "baseline", "bound": "bound (reads references)"}
 _STYLES = {"model": "bold", "baseline": "", "bound": "dim"}
 _TEST = "same examples; p: paired bootstrap, two-sided, not corrected for the number of comparisons"

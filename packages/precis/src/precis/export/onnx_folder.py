@@ -69,12 +69,8 @@ def _search(loaded: LoadedModel) -> dict[str, Any]:
         )
     start = config.decoder_start_token_id
     return {
-        **asdict(settings),
-        "longest_target": output_limit(loaded.model.config),
-        "start": config.bos_token_id if start is None else start,
-        "end_marks": listed(config.eos_token_id),
-        "forced_first": config.forced_bos_token_id,
-        "forced_last": listed(config.forced_eos_token_id),
-        "never": listed(config.suppress_tokens),
-        "never_first": listed(config.begin_suppress_tokens),
-    }
+        **asdict(settings), "longest_target": output_limit(loaded.model.config),
+        "start": config.bos_token_id if start is None else start, "end_marks": listed(config.eos_token_id),
+        "forced_first": config.forced_bos_token_id, "forced_last": listed(config.forced_eos_token_id),
+        "never": listed(config.suppress_tokens), "never_first": listed(config.begin_suppress_tokens),
+    }  # fmt: skip

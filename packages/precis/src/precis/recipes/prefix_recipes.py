@@ -198,11 +198,8 @@ def _units_named(text: str) -> UnitKind | None:
 
 
 _KINDS: Mapping[type, Callable[[str], Any]] = {
-    AllLayers: layers_named,
-    Direct: _keys_named,
-    NoPrefix: _prefix_named,
-    Sentences: _units_named,
-}
+    AllLayers: layers_named, Direct: _keys_named, NoPrefix: _prefix_named, Sentences: _units_named,
+}  # fmt: skip
 PLAN_SETTINGS = tuple(each.name for each in fields(TunePlan) if each.name != "method")
 """The settings of a `TunePlan`; any other name in `precis tune --set` is a setting of the run."""
 

@@ -232,12 +232,9 @@ def _add(sums: Sums, loss: Loss) -> None:
 def add_to_window(window: dict[str, float], totals: Totals, *, learning_rate: float, seconds: float) -> None:
     """Add one step to the sums of `window`. A skipped step is counted and adds no loss."""
     sums = {
-        "steps": 1.0,
-        "tokens": float(totals.tokens),
-        "seconds": seconds,
-        "learning_rate": learning_rate,
+        "steps": 1.0, "tokens": float(totals.tokens), "seconds": seconds, "learning_rate": learning_rate,
         "skipped": 0.0 if totals.finite else 1.0,
-    }
+    }  # fmt: skip
     if totals.finite:
         sums |= {"loss": totals.loss, "targets": totals.targets, "gradient_norm": totals.gradient_norm}
         sums |= {f"parts/{name}": value for name, value in totals.parts.items()}

@@ -130,13 +130,9 @@ def _common_facts(tokenizer: PreTrainedTokenizerBase, folder: Path) -> dict[str,
             "another model's with --from"
         )
     return {
-        "format": FORMAT,
-        "precis": __version__,
-        "tokenizer": digest_of(tokenizer),
-        "entries": len(tokenizer),
-        "cls": tokenizer.cls_token_id,
-        "sep": tokenizer.sep_token_id,
-    }
+        "format": FORMAT, "precis": __version__, "tokenizer": digest_of(tokenizer), "entries": len(tokenizer),
+        "cls": tokenizer.cls_token_id, "sep": tokenizer.sep_token_id,
+    }  # fmt: skip
 
 
 def _distinct(texts: Iterable[str], counts: Counts) -> Iterator[tuple[str, bytes]]:
@@ -226,12 +222,9 @@ class PartWriter:
         """Write `pack.json`: these facts, and the contents of the part."""
         arrays = {name: file.facts() for name, file in self._files.items()}
         record = {
-            **facts,
-            "documents": self.documents,
-            "tokens": self.tokens,
-            "digest": self._digest.hexdigest()[:16],
-            "arrays": arrays,
-        }
+            **facts, "documents": self.documents, "tokens": self.tokens,
+            "digest": self._digest.hexdigest()[:16], "arrays": arrays,
+        }  # fmt: skip
         write_file(self.folder / PACK_FILE, json.dumps(record, indent=2) + "\n")
 
 

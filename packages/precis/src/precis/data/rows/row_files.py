@@ -294,10 +294,7 @@ class _Values(Mapping[str, Any]):
 
 _PARQUET = ".parquet"
 _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
-    ".jsonl": _read_jsonl,
-    ".json": _read_jsonl,
-    ".csv": partial(_read_separated, separator=","),
-    ".tsv": partial(_read_separated, separator="\t"),
-    **dict.fromkeys(SIDES, read_parallel),
+    ".jsonl": _read_jsonl, ".json": _read_jsonl, ".csv": partial(_read_separated, separator=","),
+    ".tsv": partial(_read_separated, separator="\t"), **dict.fromkeys(SIDES, read_parallel),
     _PARQUET: _read_parquet,
-}
+}  # fmt: skip
