@@ -26,6 +26,7 @@ def homes() -> dict[str, str]:
     return {name: module for name, module in found.items() if name != "__version__"}
 
 
+_LIKE_COMMANDS = {"evaluate", "finetune", "ground", "pretrain", "read_pairs", "train_extractor", "tune"}
 announce()
 bound_waiting()
 
@@ -35,7 +36,15 @@ def __getattr__(name: str) -> Any:
         return [*homes()]
     if name.startswith("_") or name not in homes():
         raise AttributeError(f"module 'precis' does not have the attribute {name!r}")
-    return getattr(import_module(homes()[name]), name)
+    return _public(name)
+
+
+@cache
+def _public(name: str) -> Any:
+    from precis.messages import in_python
+
+    found = getattr(import_module(homes()[name]), name)
+    return in_python(found) if name in _LIKE_COMMANDS else found
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,12 @@
-"""The callback types for messages and progress, and silence for the progress bars of libraries."""
+"""The callback types for messages and progress, errors in Python's names, and silence for libraries' progress bars."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+from precis_text.errors import UserError
 
 Notify = Callable[[str], None]
 """Called with one sentence, or one line, at a time."""
@@ -11,6 +16,41 @@ OnProgress = Callable[[int, int, int], None]
 
 OnPartial = Callable[[int, str], None]
 """Called with the index of the input or document, and its summary so far."""
+
+
+_COMMAND_OR_OPTION = re.compile(r"precis [a-z]+(?: [^;`]*)?|(?<![\w-])--([a-z][a-z-]*)")
+_OTHER_NAMES = {"lr": "learning_rate", "set": "settings"}
+
+
+def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a public function whose `UserError` names its arguments: `document_column` for `--document-column`.
+
+    Whole commands ("precis tune --data pairs") stay as they are. A generator's errors are renamed, too.
+    """
+
+    def named(found: re.Match[str]) -> str:
+        option = found[1]
+        return found[0] if option is None else _OTHER_NAMES.get(option, option).replace("-", "_")
+
+    @contextmanager
+    def renamed() -> Iterator[None]:
+        try:
+            yield
+        except UserError as error:
+            error.args = (_COMMAND_OR_OPTION.sub(named, str(error)), *error.args[1:])
+            raise
+
+    def followed(items: Iterator[Any]) -> Iterator[Any]:
+        with renamed():
+            yield from items
+
+    @wraps(function)
+    def renaming(*values: Any, **options: Any) -> Any:
+        with renamed():
+            result = function(*values, **options)
+        return followed(result) if isinstance(result, Iterator) else result
+
+    return renaming
 
 
 def silent(sentence: str) -> None:
