@@ -64,6 +64,10 @@ def test_a_folder_with_spaces_is_quoted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "my run's"
+    monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    for name in ("a.pt", "texts/a.txt", "pairs.jsonl"):
+        Path(name).write_text('{"document": "Rain fell.", "summary": "Rain."}\n')
     module, _, name = function.rpartition(".")
     phases = importlib.import_module(f"precis.phases.{module}")
     monkeypatch.setattr(phases, name, lambda *_, **__: SimpleNamespace(folder=out, **facts))

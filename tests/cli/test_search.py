@@ -80,7 +80,7 @@ def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_p
         (["--examples", "-1"], "use 1 or more"),
         (["--sampling-seed", "1"], "add --examples"),
         (["--trials", "3"], "--trials is for a search"),
-        (["--trials", "0"], "--trials is for a search"),
+        (["--trials", "0"], "--trials 0: must be at least 1"),
         (["--space", "beams=1"], "--space is for a search"),
         (["--curve", "30", "--search"], "give one of them"),
         (["--curve", "many"], "--curve many: give numbers of pairs, such as --curve 30,100,300"),

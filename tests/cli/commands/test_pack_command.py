@@ -39,8 +39,8 @@ def test_the_last_lines_say_what_was_packed_and_what_comes_next(
     lines = outcome.out.splitlines()
     assert lines[0] == f"documents: {corpus.num_documents}, {corpus.num_tokens:,} tokens"
     assert lines[1] == f"held out:  {corpus.dev.num_documents}, {corpus.dev.num_tokens:,} tokens"
-    assert lines[2] == "dropped:   1 duplicates, 1 empty, 0 bad"
-    assert lines[3].endswith(" tokens per second, 1 processes")
+    assert lines[2] == "dropped:   1 duplicate, 1 empty, 0 bad"
+    assert lines[3].endswith(" tokens per second, 1 process")
     assert lines[4] == f"tokenizer: {tmp_path / 'p' / 'tokenizer'}, 700 entries"
     assert lines[5:] == [f"next: precis pretrain --corpus {tmp_path / 'p'} --out runs/pretrain"]
     again = precis(*command)

@@ -101,7 +101,9 @@ def pack(
         note(f"{out}: already contains these files, packed with these settings; nothing to do")
     print(f"documents: {counts.documents:,}, {counts.tokens:,} tokens")
     print(f"held out:  {counts.held_out:,}, {counts.held_out_tokens:,} tokens")
-    print(f"dropped:   {counts.duplicates:,} duplicates, {made.empty:,} empty, {made.skipped_count:,} bad")
+    print(
+        f"dropped:   {counted(counts.duplicates, 'duplicate')}, {made.empty:,} empty, {made.skipped_count:,} bad"
+    )
     print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {counted(made.workers, 'process')}")
     print(f"tokenizer: {made.folder / 'tokenizer'}, {made.entries:,} entries")
     if made.dev_blocks:

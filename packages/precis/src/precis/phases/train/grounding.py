@@ -316,12 +316,12 @@ def _tell_sets(
     read: Sequence[InstructedPairs], leave_out: Sequence[str], use: ModelUse, notify: Notify
 ) -> None:
     for each in read:
-        of = f" of {each.available:,}" if each.available > len(each.drawn) else ""
+        of = f"{len(each.drawn):,} of " if each.available > len(each.drawn) else ""
         times = f", {len(each.train):,} with repeats" if len(each.train) > len(each.drawn) else ""
         skipped = sum(reader.report.skipped_count for reader in each.readers)
         tail = f", {skipped:,} skipped" if skipped else ""
         notify(
-            f"{each.set.name}: {counted(len(each.drawn), 'pair')}{of}{times} from {each.set.sources.train}{tail}; "
+            f"{each.set.name}: {of}{counted(each.available, 'pair')}{times} from {each.set.sources.train}{tail}; "
             f"{len(each.dev):,} to validate; instructions for: {each.set.mixture or each.set.kind}"
         )
     notify(f"trained on: {', '.join(use.grounded_on)}; a score on one of these is not zero-shot")
