@@ -23,10 +23,7 @@ _OTHER_NAMES = {"lr": "learning_rate", "set": "settings"}
 
 
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a public function whose `UserError` names its arguments: `document_column` for `--document-column`.
-
-    Whole commands ("precis tune --data pairs") stay as they are. A generator's errors are renamed, too.
-    """
+    """Return a function whose `UserError` has `document_column` for `--document-column`, except in whole commands."""
 
     def named(found: re.Match[str]) -> str:
         option = found[1]
