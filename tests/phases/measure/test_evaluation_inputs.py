@@ -41,10 +41,10 @@ def test_python_writes_the_scores_of_the_command(pairs: Path, tmp_path: Path) ->
     ("models", "options", "message"),
     [
         ((), {}, "give something to score"),
-        ((), {"adapter": "a", "predictions": ["x"]}, "--adapter a needs its base model"),
-        (["m", "n"], {"adapter": "a"}, "needs exactly one --model, but 2 are given"),
-        (["m"], {"decoding": "task"}, "--decoding task: name the task with --task"),
-        (["m"], {"limit": 0}, "--limit 0: use 1 or more"),
+        ((), {"adapter": "a", "predictions": ["x"]}, "adapter a needs its base model"),
+        (["m", "n"], {"adapter": "a"}, "needs exactly one model, but 2 are given"),
+        (["m"], {"decoding": "task"}, "decoding task: name the task with task"),
+        (["m"], {"limit": 0}, "limit 0: use 1 or more"),
     ],
 )
 def test_contradictions_are_refused(

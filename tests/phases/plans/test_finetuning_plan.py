@@ -70,15 +70,18 @@ def test_a_search_has_the_space_that_the_settings_leave(pairs: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampling_seed": 1}, "--sampling-seed selects the pairs for --examples; add --examples"),
-        ({"sampling_seed": -1, "examples": 3}, "--sampling-seed -1: use 0 to"),
-        ({"trials": 3}, "--trials is for a search; add --search"),
-        ({"space": ["beams=1"]}, "--space is for a search; add --search"),
-        ({"recipe": "pretrained"}, "--recipe pretrained is for an existing model"),
+        ({"sampling_seed": 1}, "sampling_seed selects the pairs for examples; add examples"),
+        ({"sampling_seed": -1, "examples": 3}, "sampling_seed -1: use 0 to"),
+        ({"trials": 3}, "trials is for a search; add search"),
+        ({"space": ["beams=1"]}, "space is for a search; add search"),
+        ({"recipe": "pretrained"}, "recipe pretrained is for an existing model"),
         ({"examples": 0, "model": "m"}, "precis evaluate --model m --data nowhere --out o/evaluation"),
-        ({"steps": 3, "settings": ["train.epochs=1"]}, "--steps and --set train.epochs=1 exclude each other"),
-        ({"learning_rate": 1.0, "settings": ["train.learning_rate=1"]}, "--lr and --set"),
-        ({"seed": -1}, "--seed -1: use 0 to 4294967295"),
+        (
+            {"steps": 3, "settings": ["train.epochs=1"]},
+            "steps and settings train.epochs=1 exclude each other",
+        ),
+        ({"learning_rate": 1.0, "settings": ["train.learning_rate=1"]}, "learning_rate and settings"),
+        ({"seed": -1}, "seed -1: use 0 to 4294967295"),
     ],
 )
 def test_contradictions_are_refused_before_the_pairs_are_looked_for(

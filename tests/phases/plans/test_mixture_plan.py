@@ -14,7 +14,7 @@ from tests.tiny_models import save
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasks": ""}, "no set to train on; name tasks with --tasks"),
+        ({"tasks": ""}, "no set to train on; name tasks with tasks"),
         ({"tasks": "samsun"}, "did you mean 'samsum'"),
         ({"tasks": "samsum, samsum"}, "'samsum' is given twice"),
     ],

@@ -24,11 +24,11 @@ def test_corpora_have_weights(corpora: Any, weights: dict[str, float]) -> None:
 @pytest.mark.parametrize(
     ("corpora", "message"),
     [
-        (["packs/a=0"], "--corpus packs/a=0: write FOLDER or FOLDER=WEIGHT with a weight above 0"),
-        (["packs/a=heavy"], "--corpus packs/a=heavy: write FOLDER"),
-        ({"packs/a": float("nan")}, "--corpus packs/a=nan: write FOLDER"),
-        (["packs/a", "packs/a=2"], "--corpus packs/a: named twice"),
-        ([], "name a corpus: --corpus with a folder created by `precis data pack`"),
+        (["packs/a=0"], "corpus packs/a=0: write FOLDER or FOLDER=WEIGHT with a weight above 0"),
+        (["packs/a=heavy"], "corpus packs/a=heavy: write FOLDER"),
+        ({"packs/a": float("nan")}, "corpus packs/a=nan: write FOLDER"),
+        (["packs/a", "packs/a=2"], "corpus packs/a: named twice"),
+        ([], "name a corpus: corpus with a folder created by `precis data pack`"),
     ],
 )
 def test_corpora_without_sense_are_refused(corpora: Any, message: str) -> None:

@@ -29,8 +29,11 @@ def test_a_share_becomes_a_number_of_pairs_and_settings_go_to_prefix_or_run(tmp_
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"settings": ["prefix.keys=direct"]}, "the default rate of 5e-5 is far too small; add --lr"),
-        ({"units_column": "units"}, "--units-column units is for --set units=marked"),
+        (
+            {"settings": ["prefix.keys=direct"]},
+            "the default rate of 5e-5 is far too small; add learning_rate",
+        ),
+        ({"units_column": "units"}, "units_column units is for settings units=marked"),
         ({"method": "nothing"}, "nothing"),
     ],
 )
@@ -44,8 +47,8 @@ def test_contradictions_are_refused_before_the_pairs_are_looked_for(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"examples": 3, "share": 0.5}, "--examples 3 and --share 0.5 exclude each other"),
-        ({"sampling_seed": 3}, "--sampling-seed selects the pairs for --examples or --share"),
+        ({"examples": 3, "share": 0.5}, "examples 3 and share 0.5 exclude each other"),
+        ({"sampling_seed": 3}, "sampling_seed selects the pairs for examples or share"),
     ],
 )
 def test_draws_that_exclude_each_other_are_refused(

@@ -115,7 +115,7 @@ def test_the_best_adapter_is_exported_and_names_its_base(pairs: Path, tmp_path: 
     again = precis.tune(base, pairs, search=True, **asked, **BRIEF)
     assert [trial.number for trial in again.trials] == [trial.number for trial in done.trials]
     assert before == {path: path.stat().st_mtime_ns for path in (out / "trials").rglob("metrics.jsonl")}
-    with pytest.raises(UserError, match="contains a search; add --search"):
+    with pytest.raises(UserError, match="contains a search; add search"):
         precis.tune(base, pairs, out=out, method="uniblock", **BRIEF)
 
 
@@ -130,5 +130,5 @@ def test_a_point_that_no_prefix_can_have_is_refused_before_the_first_trial(
 
 
 def test_options_of_a_search_need_it(pairs: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--trials is for a search; add --search"):
+    with pytest.raises(UserError, match="trials is for a search; add search"):
         precis.tune("base", pairs, out=tmp_path / "out", trials=2)

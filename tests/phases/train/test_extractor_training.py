@@ -118,7 +118,7 @@ def test_pairs_with_columns_of_their_own_are_read_by_their_names(model: Path, tm
 
 
 def test_a_column_without_a_file_of_pairs_is_refused(model: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--tasks names none; omit them: a task has its own columns"):
+    with pytest.raises(UserError, match="tasks names none; omit them: a task has its own columns"):
         precis.train_extractor(model, "samsum", out=tmp_path / "run", document_column="body")
 
 

@@ -133,7 +133,7 @@ def test_seeds_beside_a_model_change_no_name_of_a_row(pairs: Path, two: SeedRuns
     report = precis.evaluate([other, two.folder, tmp_path / "again"], pairs, split="test", **asked)
     assert [row.name for row in report.systems] == ["other greedy", "two beam 4", "again beam 4"]
     assert [run.name for run in report.systems[2].runs] == ["again/seed-0 beam 4", "again/seed-1 beam 4"]
-    with pytest.raises(UserError, match=r"--model .*seed-1 is given twice"):
+    with pytest.raises(UserError, match=r"model .*seed-1 is given twice"):
         precis.evaluate([two.folder, two.folder / "seed-1"], pairs, **asked)
 
 
@@ -189,7 +189,7 @@ def test_a_prefix_and_a_grounded_model_have_seeds_too(
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"seeds": 0}, "--seeds 0: use 1 or more"), ({"seeds": 2, "seed": 2**32 - 1}, "--seed 4294967296: use")],
+    [({"seeds": 0}, "seeds 0: use 1 or more"), ({"seeds": 2, "seed": 2**32 - 1}, "seed 4294967296: use")],
 )
 def test_seeds_that_do_not_exist_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message):
@@ -200,16 +200,14 @@ def test_seeds_that_do_not_exist_are_refused(options: dict[str, Any], message: s
 def test_a_folder_holds_one_run_or_runs_with_several_seeds(
     pairs: Path, two: SeedRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(
-        UserError, match=r"contains runs with several seeds; add --seeds, or use another --out"
-    ):
+    with pytest.raises(UserError, match=r"contains runs with several seeds; add seeds, or use another out"):
         precis.finetune(pairs, out=two.folder, **BRIEF)
     with pytest.raises(UserError, match="contains a run or a search; use another --out"):
         train_seeds(precis.finetune, pairs, seeds=2, out=two.folder / "seed-0", **BRIEF)
     with pytest.raises(UserError, match=r"holds runs with several seeds, .* name one run, such as .*seed-0"):
         precis.Summarizer.from_pretrained(two.folder)
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(UserError, match="--seeds runs in one process"):
+    with pytest.raises(UserError, match="seeds runs in one process"):
         train_seeds(precis.finetune, pairs, seeds=2, out=tmp_path / "out", **BRIEF)
 
 
