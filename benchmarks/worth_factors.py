@@ -47,8 +47,8 @@ OFF: dict[str, tuple[Any, str, object]] = {
     "says a decision": (unit_worth, "_DECISION", 1.0),
     "next to a chosen one of the same turn": (selection, "_IN_TURN", 1.0),
     "repeats three tenths of its word pairs": (selection, "_SAME", 1.0),
-    "pauses are left out": (Pauses, "left_out", lambda _, text: text),
-    "references are left out": (Citations, "left_out", lambda _, text: text),
+    "pauses are left out": (Pauses, "left_out", lambda _, text, **__: text),
+    "references are left out": (Citations, "left_out", lambda _, text, **__: text),
 }
 """What is switched off, and how: an attribute of a module or class, and its value."""
 
