@@ -27,7 +27,7 @@ _EXPLETIVE = re.compile(
     r"|believed|thought|unknown|with|time)\b"
 )
 """A sentence that starts with it points to what comes after: "It is important that", "It is with mixed emotions"."""
-_STARTS = tuple(f"{' '.join(phrase.split())} " for phrase in _TABLE["phrases"].split("|"))
+_STARTS = tuple(f"{phrase.strip()} " for phrase in _TABLE["phrases"].split("|"))
 _LONGEST = 6  # words that decide how a sentence starts
 _INNER = re.compile(
     r"\b(?:this|these|those|such(?! as\b| (?:an?|that)\b)|both of (?:these|those|the)|the (?:former|latter|above|same))"
@@ -35,7 +35,7 @@ _INNER = re.compile(
     re.IGNORECASE,
 )
 _SECTION = re.compile(
-    r"\b(?:this|the (?:previous|preceding|next|following|last)) (?:sub)?(?:section|chapter|appendix|subsection)\b"
+    r"\b(?:this|the (?:previous|preceding|next|following|last)) (?:(?:sub)?section|chapter|appendix)\b"
     r"|\b(?:sections?|chapters?|appendix|figs?\.|figures?|tables?|eqs?\.|equations?) (?:\d|[A-Z]\b)",
     re.IGNORECASE,
 )

@@ -16,7 +16,6 @@ _NUMBERS = r"\[(?:\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*|note\s\d{1,3}|[a-z]|citation
 _FIGURE = r"(?:fig(?:ure)?s?|tab(?:le)?s?|eqs?|equations?|appendix|abbildung|abb|tabelle|tableau|tabla|figura|рис|табл)"
 _BEFORE = r"(?:see\s|cf\.\s|siehe\s|voir\s|ver\s)?(?:supp\w*\.?\s|extended\sdata\s)?"
 _LABELLED = rf"(?:{_FIGURE}\.?\s?[a-z]?\d|(?:s?\d{{1,3}}[a-z]?\s(?:and\s)?)+{_FIGURE}(?=[\s,;.)]))"
-_PART = r"(?:above|below|(?:the\s)?(?:methods|materials|section|appendix|supp\w+))"
 _HERE = r"(?:above|below|(?:the\s)?(?:methods|materials|section|appendix|supp\w+))"
 _SEE = rf"\((?:see|cf\.)\s(?:also\s)?{_HERE}\b[^()]{{0,50}}\)"
 _FIGURES = rf"\({_BEFORE}{_LABELLED}[^()=<>≤≥]{{0,60}}\)"
