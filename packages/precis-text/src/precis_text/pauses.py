@@ -28,7 +28,7 @@ _BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the sam
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
 _PART = re.compile(
     rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]"
-)  # the same, behind a word that no letter follows
+)  # the same, where no name such as "plan b" may be
 _PHRASE = (2, 3)  # words that a speaker says twice
 _MARKS = ".,!?…-–"
 _ENDS = (".", "!", "?", "…", ":")
@@ -106,10 +106,8 @@ def _once(words: Sequence[str], language: str | None) -> list[str]:
         if before.lower() == core and core in doubled and _BETWEEN_TWO.fullmatch(last):
             kept.pop()
             continue
-        is_free = (
-            not before.strip(_MARKS) or before.lower() in doubled
-        )  # "plan b before" has the name of a plan
-        if last and core.startswith(last) and (_BEGINNING if not is_free else _PART).fullmatch(last):
+        broken = _PART if not before.strip(_MARKS) or before.lower() in doubled else _BEGINNING
+        if last and core.startswith(last) and broken.fullmatch(last):
             kept.pop()
         kept.append(word)
         for size in _PHRASE:
