@@ -4,8 +4,8 @@
 
 Each takes a whole folder, changes it by a seeded draw, and reads it as the commands do. It is named if the reader
 refuses it in one line or says what is wrong. A checkpoint that is named and passed over counts too, if the older one
-is taken. Some damages put the right sums beside wrong files ("resealed"): weights in fp16, int64 or bool, NaN among
-them, an optimizer without a state.
+is taken. Some damages put the right sums beside wrong files ("resealed"): weights in int64, bool or a half precision that
+is not read there, NaN among them, an optimizer without a state.
 """
 
 import argparse
@@ -127,10 +127,12 @@ def _kinds(scratch: Path) -> list[Kind]:
         added,
     )
     resealed = tuple(_resealed(change) for change in weights)
+    # an adapter may be float16, as the included one is
+    of_adapter = (_resealed(as_type(torch.bfloat16)), *resealed[1:])
     signed = tuple(_in_newest(_resealed(change)) for change in (*weights, no_optimizer, no_model))
     return [
         Kind("model", model, (*plain, extra, lose_decoding, older_seal(model), *resealed), _read_model),
-        Kind("adapter", adapter, (*plain, extra, *resealed), lambda folder: _read_adapter(base, folder)),
+        Kind("adapter", adapter, (*plain, extra, *of_adapter), lambda folder: _read_adapter(base, folder)),
         Kind(
             "pack", scratch / "pack", (flip, flip, cut, lose, empty, swap, flip_bit_of("tokens")), _read_pack
         ),
