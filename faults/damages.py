@@ -4,8 +4,8 @@
 
 Each takes a whole folder, changes it by a seeded draw, and reads it as the commands do. It is named if the reader
 refuses it in one line or says what is wrong. A checkpoint that is named and passed over counts too, if the older one
-is taken. Some damages put the right sums beside wrong files ("resealed"): weights in int64, bool or a half precision that
-is not read there, NaN among them, an optimizer without a state.
+is taken. Some damages put the right sums beside wrong files ("resealed"): weights in a type that is not read there, NaN
+among them, an optimizer without a state.
 """
 
 import argparse
