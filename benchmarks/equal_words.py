@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,8 @@ from precis.extract.extractor import Extractor
 from precis.generation.summarizer import Summary
 from precis_experiments.open_sets import EXTENSIONS, SETS, OpenSet, pairs_of
 from precis_text.errors import UserError
-from precis_text.length import first_words
 from precis_text.units import TextUnit, extraction_units
-from precis_text.words import length_in_words, unicode_words
+from precis_text.words import length_in_words, unicode_words, word_ends
 
 ONLY_MEASURED = tuple(
     replace(SETS[0], name=name, place=name, licence="not open")
@@ -69,6 +69,11 @@ def statements(document: str) -> list[TextUnit]:
     return [unit for unit in units if not unit.heading] or units
 
 
+def cut_at(text: str, words: int) -> str:
+    """Return the first words of a text; `precis_text.length.first_words`, which cuts ours, ends at no function word."""
+    return text[: next(islice(word_ends(text), words - 1, None), len(text))]
+
+
 def fitting(units: Sequence[TextUnit], order: Sequence[int], words: int) -> str:
     """Return the units that fit, in the document's order; the beginning of the first one if it is too long."""
     chosen: list[int] = []
@@ -78,7 +83,7 @@ def fitting(units: Sequence[TextUnit], order: Sequence[int], words: int) -> str:
             chosen.append(place)
             left -= size
     if not chosen:
-        return first_words(units[order[0]].text, words)
+        return cut_at(units[order[0]].text, words)
     return "\n".join(units[place].text for place in sorted(chosen))
 
 
@@ -87,7 +92,7 @@ def lead(document: str, words: int) -> str:
     units = statements(document)
     sizes = np.cumsum([length_in_words(unit.text) for unit in units])
     fits = max(1, int((sizes <= words).sum()))
-    return first_words("\n".join(unit.text for unit in units[:fits]), words)
+    return cut_at("\n".join(unit.text for unit in units[:fits]), words)
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ def of_lede(document: str, words: int) -> str:
         text = str(lede.summarize(document, characters).summary)
         if length_in_words(text) <= words:
             return text
-    return first_words(text, words)
+    return cut_at(text, words)
 
 
 def systems() -> dict[str, System]:
