@@ -70,6 +70,31 @@ def test_marks_of_quoted_mail_go_where_lines_were_joined() -> None:
     assert Citations.of(mail).left_out(mail) == "Is it late? Yes. No, a summary of the day. So it is. Bye."
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            'Name: "Ann Lee" Email: "a@b.org" To: <c@d.org> Subject: "Keys" Can I get a key?',
+            "Can I get a key?",
+        ),
+        ('</s>From: "Ann Lee" <a@b.org> Subject: "Re: Keys" Yes, you can.', "Yes, you can."),
+        ("To: a@b.org, c@d.org Date: Monday Here are the keys.", "Here are the keys."),
+        ("> We have no keys left.", "We have no keys left."),
+        ("<1999.12@b.org> > We have no keys left.", "We have no keys left."),
+        ("*New keys for the quay.", "New keys for the quay."),
+        ("Keys for the quay._", "Keys for the quay."),
+        ("Date: Monday is the last day.", "Date: Monday is the last day."),
+        ("From: here To: there", "From: here To: there"),
+        ("> 5 keys are missing.", "> 5 keys are missing."),
+        ("*New* keys, *old* locks.", "*New* keys, *old* locks."),
+        ("* A key of the quay.", "* A key of the quay."),
+        ("The file is called key_", "The file is called key_"),
+    ],
+)
+def test_the_head_of_a_mail_and_lone_marks_go(text: str, shown: str) -> None:
+    assert Citations.of(text).left_out(text) == shown
+
+
 def test_units_are_without_references_and_keep_their_places() -> None:
     document = "The wall moved by eleven centimetres [3]. The quay is safe (Fig. 2)."
     units = extraction_units(document)

@@ -1,6 +1,7 @@
 """Text without its references to sources and figures, which lead nowhere in a summary: "[12, 13]", "(Fig. 3a)".
 
-Without "As discussed above," at its start, marks of quoted mail ("> >") and brackets around nothing, too.
+Without "As discussed above," or the head of a mail at its start, marks of quoted mail ("> >"), brackets around nothing
+and a lone mark of emphasis, too.
 
 A reference in brackets goes with the space before it. One that the sentence needs stays: "see [12]", "in (Gray, 1978)".
 Names with years, and numbers behind a word without a space, count as references only in a document with several of
@@ -35,6 +36,12 @@ _EMPTY = r"\(\s?\)(?=[.,;])|\((?:see|cf\.|e\.g\.,?)\s?\)(?=[\s.,;])"
 _NOTHING = rf"\s(?:(?:\[\s\]|\(\s\)|[\[\]])(?=\s)|{_EMPTY})"
 _QUOTED_TWICE = r"(?:\s|^)>(?:\s?>)+(?:\s|(?=[\w-]))"
 _QUOTED = rf"{_QUOTED_TWICE}|(?:\s|^)>(?=[^\W\d])"  # mail whose lines were joined
+_FIELDS = r"(?:name|e-?mail|from|to|cc|bcc|date|sent|subject|reply-to)"
+_FIELD = rf'{_FIELDS}:\s(?:"[^"]*"(?:\s?<[^<>]*>)?\s|\S+(?:,\s\S+)*\s)'
+_OPENING = re.compile(
+    rf"^(?:(?:<\S+@\S+>\s)?>\s?(?=[^\W\d])|(?:</s>\s?)?(?:{_FIELD}){{2,}}(?=\S))", re.IGNORECASE
+)
+_EMPHASIS = re.compile(r"^[*_](?=[^\W_])|(?<=[^\W_][.!?])[*_]$")
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 _NEEDS = re.compile(
     r"\b(?:in|see|by|from|of|refs?|references?|with|to|and|or|than|on|for|cf|as|eq|siehe|nach|von|aus|mit|laut|und|dans"
@@ -75,5 +82,7 @@ class Citations:
                 return " " if ">" in found.group() else ""
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
-        shown = _POINTER.sub(lambda found: found[1].upper(), self.pattern.sub(kept, text)).strip()
+        shown = _OPENING.sub("", self.pattern.sub(kept, text).strip())
+        shown = _POINTER.sub(lambda found: found[1].upper(), shown)
+        shown = _EMPHASIS.sub("", shown) if shown.count("*") + shown.count("_") == 1 else shown
         return shown if any(map(str.isalnum, shown)) else text

@@ -13,7 +13,7 @@ from precis_text.cohesion import announces, goes_on, halves, is_part
 from precis_text.exchanges import is_courtesy, questions_of_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
-from precis_text.unit_worth import worths
+from precis_text.unit_worth import worths, worths_alone_and_after
 from precis_text.units import ENDED, TextUnit, named_text, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
@@ -83,9 +83,11 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     costs = _costs(read, sizes, length.cap)
     limit = words if length.cap is None else length.cap.count
     worth = worths(read.units, scores, sizes, questions, longer=sum(costs) / limit)
+    alone, after = worths_alone_and_after(worth, read.units)
+    worth = [after[place] if place in questions else value for place, value in enumerate(alone)]
     costs = _with_questions(costs, questions)
     courtesies = (place for place, unit in enumerate(read.units) if is_courtesy(unit))
-    waiting = _Waiting(read.units, worth, out={*questions.values(), *courtesies})
+    waiting = _Waiting(read.units, worth, after, out={*questions.values(), *courtesies})
     best = waiting.best
     sizes = _with_questions(sizes, questions)
     extract = _Extract(read.units, sizes, costs)
@@ -192,9 +194,15 @@ class _Waiting:
     """
 
     def __init__(
-        self, units: Sequence[TextUnit], worth: Sequence[float], *, out: Collection[int] = ()
+        self,
+        units: Sequence[TextUnit],
+        worth: Sequence[float],
+        after: Sequence[float],
+        *,
+        out: Collection[int] = (),
     ) -> None:
-        self._worth, self._speakers = worth, [unit.speaker for unit in units]
+        self._worth, self._after = worth, after
+        self._speakers = [unit.speaker for unit in units]
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
         small = halves(units)
         is_out = [
@@ -221,7 +229,7 @@ class _Waiting:
         self._heap: list[tuple[float, tuple[int, ...]]] = [(-worth[place], (place,)) for place in free]
         self.best = min(self._heap)[1][0]
         self._heap += [
-            (-_PAIRED * worth[place], (place - 1, place))
+            (-_PAIRED * after[place], (place - 1, place))
             for place, needed in enumerate(self._needs)
             if needed == place - 1 and (needed in self._alone or self._needs[needed] == needed)
         ]
@@ -246,16 +254,19 @@ class _Waiting:
     def choose(self, group: Sequence[int]) -> None:
         """Record that units were chosen, and release their neighbours that depend on them.
 
-        A neighbour that the same speaker says waits with a higher worth: a turn says more than its pieces.
+        The next unit has its worth after the chosen one. A neighbour of the same speaker waits with a higher worth: a
+        turn says more than its pieces.
         """
         for place in group:
-            for neighbour in (place - 1, place + 1):
+            for neighbour, worth in ((place - 1, self._worth), (place + 1, self._after)):
                 if not 0 <= neighbour < len(self._needs):
                     continue
                 if self._needs[neighbour] == place:
-                    heappush(self._heap, (-self._worth[neighbour], (neighbour,)))
-                elif neighbour in self._alone and self._speakers[neighbour] == self._speakers[place] != "":
-                    heappush(self._heap, (-_IN_TURN * self._worth[neighbour], (neighbour,)))
+                    heappush(self._heap, (-worth[neighbour], (neighbour,)))
+                elif neighbour in self._alone:
+                    in_turn = self._speakers[neighbour] == self._speakers[place] != ""
+                    factor = _IN_TURN if in_turn else 1.0
+                    heappush(self._heap, (-factor * worth[neighbour], (neighbour,)))
 
 
 def _needed(
