@@ -75,7 +75,7 @@ def errors(
     if html is not None and html.exists():
         raise UserError(f"{html}: already exists; remove it, or name another file with --html")
     view = read_error_view(run, system=system, measure=measure)
-    from precis.evaluation.error_page import counted_kinds, error_page
+    from precis.evaluation.offline_pages import counted_kinds, error_page
 
     print(f"{view.system}: {counted_kinds(view)}")
     if wanted == "unsupported" and not view.is_checked:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.evaluation.comparison import ComparedSummary, Comparison
-from precis.evaluation.comparison_page import comparison_page
+from precis.evaluation.offline_pages import comparison_page
 from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
 from precis.generation.model_location import locate
 from precis.messages import Notify, silent
