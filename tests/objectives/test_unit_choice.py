@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from precis.objectives.unit_choice import UnitChoice
+from precis.objectives.classification import UnitChoice
 
 
 @dataclass

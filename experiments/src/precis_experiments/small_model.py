@@ -19,7 +19,7 @@ from pathlib import Path
 
 from precis.data.synthetic.corpus import make_pairs
 from precis.extract.scorer_files import load_scorer, save_scorer
-from precis.generation.int8_weights import write_compact
+from precis.generation.compressed_weights import write_compact
 from precis.generation.model_loader import load_model
 from precis.messages import Notify, silent
 from precis.phases.data.corpus_packing import make_pack

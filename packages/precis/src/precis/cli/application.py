@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
@@ -24,8 +25,11 @@ from precis.cli.commands.summarize_command import summarize
 from precis.cli.commands.tokenizer_command import tokenizer
 from precis.cli.commands.tune_command import tune
 from precis.cli.framework.command_class import Commands
-from precis.cli.framework.plugins import add_plugins
 from precis.version import __version__
+from precis_text.errors import UserError
+
+# Our own distributions, so that their commands can say what to install where they are missing
+_OURS = {"judge": "precis-judge", "reproduce": "precis-experiments"}
 
 app = Commands(
     name="precis",
@@ -64,12 +68,42 @@ def _options(
     """Summarize documents on your own machine; train, adapt and evaluate the models that do it."""
 
 
+def _add_plugins(app: Commands) -> None:
+    """Add the commands of other distributions, the entry points of the group `precis.commands`.
+
+    A `typer.Typer` becomes a group of commands, a `described` function one command.
+    """
+    found = {point.name: point for point in entry_points(group="precis.commands")}
+    for name, point in sorted(found.items()):
+        command = point.load()
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=command.rich_help_panel)
+        else:
+            app.add(command)
+    for name, distribution in _OURS.items():
+        if name not in found:
+            _add_missing(app, name, distribution)
+
+
+def _add_missing(app: Commands, name: str, distribution: str) -> None:
+    """Add a hidden command that names the distribution to install."""
+
+    @app.command(
+        name, hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+    )
+    def missing(context: typer.Context) -> None:
+        del context
+        raise UserError(
+            f"precis {name} is part of {distribution}, which is not installed; install {distribution}"
+        )
+
+
 app.add(summarize, batch, serve, compare, evaluate, finetune, tune, ground, pretrain, extractor, tokenizer)
 app.add_typer(data_command.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe_command.app, name="probe", rich_help_panel="Use a model")
 app.add(convert, push, errors)
 app.add_typer(export_command.app, name="export", rich_help_panel="Use a model")
-add_plugins(app)
+_add_plugins(app)
 
 
 @cache

@@ -21,8 +21,8 @@ from precis.extract.unit_tokens import ReadUnits, UnitTokenizer, UnitTokens
 from precis.generation.input_plan import fusion_limit, reading
 from precis.generation.memory_check import refuse_too_much
 from precis.generation.summary import How
-from precis.malloc import trim_heap
 from precis.messages import OnProgress
+from precis.process import trim_heap
 from precis_text.selection import TOGETHER, inputs_of
 
 _LARGE = 2048  # positions of a pass that needs much memory

@@ -1,4 +1,9 @@
-"""Training of a classifier: cross-entropy for classes, squared error for numbers, as in transformers."""
+"""Losses of classifiers: of whole texts, and of the units of a document, which a unit scorer chooses from.
+
+Texts have cross-entropy for classes and squared error for numbers, as in transformers. The target units are those that
+a greedy search finds best for the reference (`precis.evaluation.baselines`), as in SummaRuNNer (Nallapati et al. 2017,
+section 3) and BertSum (Liu & Lapata 2019, section 3.1).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from precis.objectives.losses import Loss, smoothed_cross_entropy
 from precis_text.config import Settings
@@ -48,3 +55,53 @@ class Classification(Settings):
         kept = batch.labels.isfinite()
         errors = torch.where(kept, logits[:, 0].float() - batch.labels, 0.0)
         return Loss(total=errors.square().sum(), num_targets=kept.sum(), num_tokens=tokens)
+
+
+@runtime_checkable
+class UnitBatch(Protocol):
+    """The tensors of a batch of documents; see `precis.data.batches.unit_batches.UnitBatch`."""
+
+    @property
+    def vectors(self) -> Float[Tensor, "b u dd"]: ...
+    @property
+    def facts(self) -> Float[Tensor, "b u f"]: ...
+    @property
+    def valid(self) -> Bool[Tensor, "b u"]: ...
+    @property
+    def wanted(self) -> Float[Tensor, "b u"]: ...
+    @property
+    def log_words(self) -> Float[Tensor, " b"]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitChoice(Settings):
+    """Cross-entropy of each unit, and the squared error of the log of the summary's word count.
+
+    A document's sum over its units is divided by the root of their number: a long document counts more than a short
+    one, but not in proportion.
+
+    Attributes:
+        length_weight: weight of the squared error.
+    """
+
+    length_weight: float = 0.2
+
+    def __call__(self, model: nn.Module, batch: UnitBatch) -> Loss:
+        """Return the loss summed over documents, with the parts ``choice``, ``length`` and ``first``: the share of
+        documents whose top-scoring unit is a target unit.
+        """
+        logits, log_words = model(batch.vectors, batch.facts, batch.valid)
+        each = binary_cross_entropy_with_logits(logits, batch.wanted, reduction="none") * batch.valid
+        choice = (each.sum(1) / batch.valid.sum(1).clamp(min=1).sqrt()).sum()
+        length = (log_words - batch.log_words).square().sum()
+        best = logits.masked_fill(~batch.valid, float("-inf")).argmax(1, keepdim=True)
+        return Loss(
+            total=choice + self.length_weight * length,
+            num_targets=len(logits),
+            parts={
+                "choice": choice.detach(),
+                "length": length.detach(),
+                "first": batch.wanted.gather(1, best).sum().detach(),
+            },
+            num_tokens=batch.valid.sum(),
+        )

@@ -11,7 +11,7 @@ from typing import Any
 from accelerate.utils import broadcast_object_list
 from torch import nn, optim
 
-from precis.malloc import trim_heap
+from precis.process import trim_heap
 from precis.storage.locks import locked
 from precis.storage.seal import DamagedError
 from precis.training.callbacks import (

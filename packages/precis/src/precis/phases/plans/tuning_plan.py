@@ -19,7 +19,9 @@ from precis.phases.train.prefix_tuning import tune_as
 from precis.phases.train.training_session import RunOptions
 from precis.phases.train.writer_training import train_writer
 from precis.recipes.prefix_recipes import (
+    LORA,
     TunePlan,
+    resolve_low_rank,
     resolve_prefix,
     resolve_tuning,
     split_assignments,
@@ -27,7 +29,6 @@ from precis.recipes.prefix_recipes import (
 )
 from precis.recipes.run_options import PairTrainingOptions, option_changes, refuse_unknown
 from precis.recipes.run_plan import RunPlan
-from precis.recipes.writer_recipe import LORA, resolve_low_rank
 from precis.training import Callback, Trained
 from precis.tuning.low_rank import LowRank
 from precis_text.errors import UserError
