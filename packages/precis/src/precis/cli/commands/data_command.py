@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.framework.command_class import Commands
+from precis.cli.framework.command_class import Commands, examples
 from precis.cli.framework.options import (
     DocumentColumn,
     SkipBad,
@@ -78,12 +78,11 @@ Restart = Annotated[bool, typer.Option("--restart", help="Replace an existing pa
 
 @app.command(
     "pack",
-    epilog=(
-        "Examples:\n\n"
-        "precis data pack books/ --out packs/books\n\n"
-        "precis data pack news.jsonl --document-column body --tokenizer packs/books/tokenizer --out packs/news\n\n"
-        "precis data pack hub:allenai/c4:en --rows 1000000 --out packs/c4\n\n"
-        "precis data pack captions.jsonl --document-column de+en --tokenizer tokenizers/both --out packs/de-en"
+    epilog=examples(
+        "precis data pack books/ --out packs/books",
+        "precis data pack news.jsonl --document-column body --tokenizer packs/books/tokenizer --out packs/news",
+        "precis data pack hub:allenai/c4:en --rows 1000000 --out packs/c4",
+        "precis data pack captions.jsonl --document-column de+en --tokenizer tokenizers/both --out packs/de-en",
     ),
 )
 def pack(

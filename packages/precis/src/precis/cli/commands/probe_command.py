@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli.framework.command_class import Commands
+from precis.cli.framework.command_class import Commands, examples
 from precis.cli.framework.option_groups import OptionGroup
 from precis.cli.framework.options import (
     Adapter,
@@ -221,12 +221,14 @@ def spectrum(
 
 @app.command(
     "curves",
-    epilog=(
-        "Examples:\n\n"
-        "precis probe curves runs/layer-* runs/all --by layer --metric rougeL --out figure3\n\n"
-        "precis probe curves low-resource.csv --by share --out figure8\n\n"
-        "A list has the columns line, x, task and scores (a scores.json or its folder), or the scores themselves: "
-        "rougeL, rougeL_low, rougeL_high. Runs of one line and x are averaged; an empty x draws a horizontal baseline."
+    epilog=examples(
+        "precis probe curves runs/layer-* runs/all --by layer --metric rougeL --out figure3",
+        "precis probe curves low-resource.csv --by share --out figure8",
+        (
+            "A list has the columns line, x, task and scores (a scores.json or its folder), or the scores themselves: "
+            "rougeL, rougeL_low, rougeL_high. Runs of one line and x are averaged; "
+            "an empty x draws a horizontal baseline."
+        ),
     ),
 )
 def curves(
@@ -265,13 +267,14 @@ def curves(
 
 @app.command(
     "metrics",
-    epilog=(
-        "Examples:\n\n"
-        "precis probe metrics scored.jsonl\n\n"
-        "precis probe metrics human_judgment.jsonl --reference-system N --likelihood facebook/bart-large-cnn\n\n"
-        "precis probe metrics frank/data --out frank-metrics\n\n"
-        "Rows have id (of the document), system, output, document, reference or references, and score or several "
-        "numeric columns. The public files of SummEval, FRANK and DialSummEval work unchanged."
+    epilog=examples(
+        "precis probe metrics scored.jsonl",
+        "precis probe metrics human_judgment.jsonl --reference-system N --likelihood facebook/bart-large-cnn",
+        "precis probe metrics frank/data --out frank-metrics",
+        (
+            "Rows have id (of the document), system, output, document, reference or references, and score or "
+            "several numeric columns. The public files of SummEval, FRANK and DialSummEval work unchanged."
+        ),
     ),
 )
 def metrics(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.framework.command_class import described
+from precis.cli.framework.command_class import described, examples
 from precis.cli.framework.option_groups import OptionGroup
 from precis.cli.framework.options import (
     Adapter,
@@ -307,16 +307,15 @@ class MakingOptions(OptionGroup):
 @described(
     "summarize",
     rich_help_panel="Use a model",
-    epilog=(
-        "Examples:\n\n"
-        "precis summarize report.txt\n\n"
-        "precis summarize report.txt --words 60 --model runs/first\n\n"
-        "precis summarize meeting.vtt --type minutes\n\n"
-        'precis summarize report.pdf --about "Who pays for the boats?"\n\n'
-        "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
-        'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
-        "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
-        "Summaries go to standard output, and the number of tokens read goes to standard error."
+    epilog=examples(
+        "precis summarize report.txt",
+        "precis summarize report.txt --words 60 --model runs/first",
+        "precis summarize meeting.vtt --type minutes",
+        'precis summarize report.pdf --about "Who pays for the boats?"',
+        "cat mail.txt | precis summarize --model runs/first --sentences 1",
+        'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"',
+        "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going",
+        "Summaries go to standard output, and the number of tokens read goes to standard error.",
     ),
 )
 def summarize(

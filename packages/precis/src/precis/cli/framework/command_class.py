@@ -19,7 +19,7 @@ from precis.cli.framework.usage_errors import shortened
 from precis.recipes.run_options import settings_of
 from precis_text.errors import UserError
 
-__all__ = ["CheckedCommand", "Commands", "described", "words_of"]
+__all__ = ["CheckedCommand", "Commands", "described", "examples", "words_of"]
 
 # An empty text is a valid choice here: no instruction, no initial words.
 _MAY_BE_EMPTY = ("instruction", "initial_text")
@@ -108,6 +108,11 @@ def described(name: str, **options: Any) -> Callable[[Function], Function]:
         return function
 
     return keep
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a help page: examples, and other lines, each a paragraph."""
+    return "\n\n".join(("Examples:", *lines))
 
 
 class _Group(HelpPage, TyperGroup):

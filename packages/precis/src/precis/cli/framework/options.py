@@ -332,7 +332,7 @@ class ColumnOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(OptionGroup):
-    """The settings for training on pairs that are also options; `training_options` reads them from the context."""
+    """The settings for training on pairs that are also options; `options_of` reads them from the context."""
 
     config: Config = None
     settings: SettingsList = None
@@ -373,12 +373,9 @@ class PrefixTrainingSettings(TrainingSettings):
     precision: TuningPrecision = None
 
 
-def training_options(context: typer.Context) -> dict[str, Any]:
-    """Return the options of a training command that `precis.recipes.run_options` knows, by their names there."""
-    from precis.recipes.run_options import BlockTrainingOptions, PairTrainingOptions
-
-    names = PairTrainingOptions.__annotations__.keys() | BlockTrainingOptions.__annotations__.keys()
-    found = {name: value for name, value in context.params.items() if name in names}
+def options_of(context: typer.Context, known: type) -> dict[str, Any]:
+    """Return the options of a command that a Python function knows, by their names in its `TypedDict` of options."""
+    found = {name: value for name, value in context.params.items() if name in known.__annotations__}
     return {name: value.value if isinstance(value, StrEnum) else value for name, value in found.items()}
 
 
