@@ -149,11 +149,7 @@ def _words(text: str) -> list[str]:
 
 @cache
 def _wordnet() -> Any:
-    """Return nltk's reader, or None if its data are missing.
-
-    Raises:
-        UserError: the data are incomplete.
-    """
+    """Return nltk's reader, or None if its data are missing; raise `UserError` if the data are incomplete."""
     from nltk.corpus import wordnet
 
     try:

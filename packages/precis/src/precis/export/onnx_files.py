@@ -38,11 +38,7 @@ Graph = Any  # onnx.ModelProto, which is untyped
 
 
 def need_onnx() -> None:
-    """Check that the packages of the extra are installed.
-
-    Raises:
-        UserError: if one is missing.
-    """
+    """Raise `UserError` if a package of the extra is not installed."""
     try:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
@@ -160,11 +156,7 @@ def longer_than(name: str, length: int) -> Graph:
 
 
 def save(model: Graph, path: Path) -> None:
-    """Write a model as one file.
-
-    Raises:
-        UserError: if it is too large for one ONNX file.
-    """
+    """Write a model as one file; raise `UserError` if it is too large for one ONNX file."""
     import onnx
 
     if model.ByteSize() >= _LIMIT:

@@ -59,11 +59,7 @@ class EncoderExtractor(Extractor):
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> Self:
-        """Use a loaded model with a scorer.
-
-        Raises:
-            UserError: if it was not trained for extraction.
-        """
+        """Use a loaded model with a scorer; raise `UserError` if it was not trained for extraction."""
         if loaded.folder is None:
             raise UserError(
                 f"{loaded.source}: only models in a folder can choose sentences; use --mode abstract"

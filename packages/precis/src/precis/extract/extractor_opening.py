@@ -34,11 +34,7 @@ def open_extractor(
 
 
 def extractor_of(loaded: LoadedModel) -> Extractor:
-    """Use a loaded model trained for extraction.
-
-    Raises:
-        UserError: if it was not trained for extraction.
-    """
+    """Use a loaded model trained for extraction; raise `UserError` if it was not trained for extraction."""
     from precis.extract.encoder_extractor import EncoderExtractor
 
     if loaded.folder is not None and has_ranker(loaded.folder):

@@ -251,11 +251,7 @@ def is_default(folder: Path | None) -> bool:
 
 
 def default_model() -> Path:
-    """Return the folder of the model that comes with precis.
-
-    Raises:
-        UserError: if its package is not installed.
-    """
+    """Return the folder of the model that comes with precis; raise `UserError` if its package is not installed."""
     if (found := _default_folder()) is None:
         raise UserError(
             "the default model is not installed; name another one with --model, or run "

@@ -68,11 +68,7 @@ NOTHING = Summary(text="", document_tokens=0, tokens_read=0, summary_tokens=0)
 
 
 def several(documents: Sequence[T]) -> Sequence[T]:
-    """Return the documents of a `summarize` method.
-
-    Raises:
-        UserError: if they are one string.
-    """
+    """Return the documents of a `summarize` method; raise `UserError` if they are one string."""
     if isinstance(documents, str):
         raise UserError("summarize takes a list of documents; for a single one write [document]")
     return documents

@@ -1,4 +1,4 @@
-"""Losses of classifiers: of whole texts, and of the units of a document, which a unit scorer chooses from.
+"""Losses of classifiers of whole texts, and of scorers of a document's units.
 
 Texts have cross-entropy for classes and squared error for numbers, as in transformers. The target units are those that
 a greedy search finds best for the reference (`precis.evaluation.baselines`), as in SummaRuNNer (Nallapati et al. 2017,

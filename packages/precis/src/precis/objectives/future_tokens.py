@@ -51,11 +51,7 @@ class Alphas(Settings):
             raise UserError(f"values={self.values}: give weights of 0 or more, the first above 0")
 
     def of(self, streams: int) -> list[float]:
-        """Return the weights of the given number of streams.
-
-        Raises:
-            UserError: if the number of weights differs.
-        """
+        """Return the weights of the given number of streams; raise `UserError` if the number of weights differs."""
         if len(self.values) != streams:
             raise UserError(
                 f"values={self.values}: the model predicts {streams} tokens at a place; give {streams} weights"

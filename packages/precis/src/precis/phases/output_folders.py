@@ -65,11 +65,7 @@ def writing_to(out: str | Path, *, doing: str, is_ours: Callable[[Path], bool] =
 
 
 def existing_folder(place: str | Path) -> Path:
-    """Return the folder `place`.
-
-    Raises:
-        UserError: it is a file, or missing.
-    """
+    """Return the folder `place`; raise `UserError` if it is a file, or missing."""
     folder = Path(place)
     if not folder.is_dir():
         missing = f"no such folder{meant(folder)}"

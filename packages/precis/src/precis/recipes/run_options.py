@@ -86,11 +86,7 @@ HIGHEST_SEED = 2**32 - 1  # the largest that all libraries accept
 
 
 def check_seed(option: str, value: int | None) -> None:
-    """Refuse a seed that some generator does not accept.
-
-    Raises:
-        UserError: it is negative or too large.
-    """
+    """Raise `UserError` if a seed is negative or too large for some generator."""
     if value is not None and not 0 <= value <= HIGHEST_SEED:
         raise UserError(f"{option} {value}: use 0 to {HIGHEST_SEED}")
 

@@ -45,11 +45,7 @@ class InputItem(BaseModel):
     content: StrictStr | Annotated[list[ContentPart], Field(fail_fast=True)] | None = None
 
     def read(self, param: str) -> str:
-        """Return the message's text.
-
-        Raises:
-            ApiError: if a part is not text.
-        """
+        """Return the message's text; raise `ApiError` if a part is not text."""
         if self.content is None:
             problem = f"the {self.role} message lacks content"
             raise ApiError(400, "no_document", problem, param=param)

@@ -141,11 +141,7 @@ class ServedModel:
 
 
 def mode_of(modes: Sequence[Mode], wanted: Mode | None) -> Mode:
-    """Return the mode for a request.
-
-    Raises:
-        UserError: if the model was not trained for the requested mode.
-    """
+    """Return the mode for a request; raise `UserError` if the model was not trained for the requested mode."""
     if wanted is None:
         return modes[0]
     if wanted not in modes:

@@ -135,11 +135,7 @@ class Service:
                 yield job.written
 
     async def result(self, job: QueuedDocument) -> Summary:
-        """Wait for a summary.
-
-        Raises:
-            ApiError: if it failed or is late.
-        """
+        """Wait for a summary; raise `ApiError` if it failed or is late."""
         try:
             left = max(0.0, job.deadline - time.monotonic()) + 1
             summary = await asyncio.wait_for(asyncio.shield(job.done), left)
@@ -168,11 +164,7 @@ class ClientLeftError(Exception):
 
 
 async def unless_left(request: Request, work: Any) -> Any:
-    """Return the result of `work`, or cancel it when the client leaves.
-
-    Raises:
-        ClientLeftError: if the client left.
-    """
+    """Return the result of `work`; cancel it, and raise `ClientLeftError`, when the client leaves."""
     task = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(request))
     try:

@@ -89,11 +89,7 @@ def find_adapter(source: str | Path) -> Path | None:
 
 
 def adapter_in(source: str | Path) -> Path:
-    """Return the adapter's folder, as `find_adapter` finds it.
-
-    Raises:
-        UserError: there is none.
-    """
+    """Return the adapter's folder, as `find_adapter` finds it; raise `UserError` if there is none."""
     if (found := find_adapter(source)) is None:
         raise UserError(f"{source}: no adapter here; give a run folder of `precis tune`, or its adapter/")
     return found

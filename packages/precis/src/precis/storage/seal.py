@@ -278,11 +278,7 @@ def sealed_names(folder: Path) -> set[str]:
 
 
 def sealed_digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file, as recorded in the seal.
-
-    Raises:
-        DamagedError: if the seal is missing or damaged.
-    """
+    """Return the recorded SHA-256 of each file; raise `DamagedError` if the seal is missing or damaged."""
     return {name: entry["sha256"] for name, entry in _entries(folder).items()}
 
 
@@ -297,11 +293,7 @@ def seal_text(files: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the entries of a seal by file name.
-
-    Raises:
-        DamagedError: if the seal is missing or damaged.
-    """
+    """Return the entries of a seal by file name; raise `DamagedError` if the seal is missing or damaged."""
     try:
         if not is_there(folder / SEAL):
             raise DamagedError(f"{SEAL} is missing")

@@ -199,11 +199,7 @@ def read_adapter_tensors(file: Path) -> dict[str, Tensor]:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Return the content of an adapter's record.
-
-    Raises:
-        UserError: if it is missing, damaged or of another version.
-    """
+    """Return the content of an adapter's record; raise `UserError` if it is missing, damaged or of another version."""
     file = folder / RECORD
     try:
         record = parse_json(read_bounded(file, limit=MAX_BYTES))

@@ -274,11 +274,7 @@ def record_of(model: PreTrainedModel) -> BaseRecord:
 
 
 def reattach(model: PreTrainedModel, prefixes: Prefixes) -> Attachment:
-    """Attach prefixes again to the base that they were detached from.
-
-    Raises:
-        UserError: if it has another prefix.
-    """
+    """Attach prefixes again to the base that they were detached from; raise `UserError` if it has another prefix."""
     return Attachment(_without_prefix(model), prefixes)
 
 

@@ -199,11 +199,7 @@ def finetune(
 
 
 def _check_curve(curve: str | None, *, search: bool) -> list[int]:
-    """Return the numbers of `--curve`.
-
-    Raises:
-        UserError: it has others, or the options do not go together.
-    """
+    """Return the numbers of `--curve`; raise `UserError` if it has others, or the options do not go together."""
     if curve is not None and search:
         raise UserError("--curve and --search are two kinds of runs; give one of them")
     try:

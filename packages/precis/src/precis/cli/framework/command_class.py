@@ -37,11 +37,7 @@ class CheckedCommand(HelpPage, TyperCommand):
         super().__init__(name, params=arranged(name or "", params or []), **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, then check.
-
-        Raises:
-            UserError: a value is certainly a mistake.
-        """
+        """Parse, then check; raise `UserError` if a value is certainly a mistake."""
         if not ctx.resilient_parsing:
             args = self._with_config(ctx, args)
         typed = list(args)  # parsing empties the list

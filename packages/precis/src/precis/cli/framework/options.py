@@ -258,11 +258,7 @@ MaxTarget = Annotated[
 
 
 def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | None:
-    """Return the seed, if all generators accept it.
-
-    Raises:
-        UserError: it is negative or too large.
-    """
+    """Return the seed; raise `UserError` if it is negative or too large."""
     check_seed(parameter.opts[0], value)
     return value
 

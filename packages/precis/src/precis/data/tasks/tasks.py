@@ -141,11 +141,7 @@ class Mixture:
 
 
 def _build_mixture(_name: str, table: dict[str, Any], _tables: Mapping[str, Any]) -> Mixture:
-    """Build a mixture from its table in the file.
-
-    Raises:
-        UserError: a set is not a task.
-    """
+    """Build a mixture from its table in the file; raise `UserError` if a set is not a task."""
     for name in table["sets"]:
         if name not in TASKS:
             raise UserError(f"unknown task {name!r}{nearest(name, TASKS)}")
@@ -157,11 +153,7 @@ MIXTURES: Mapping[str, Mixture] = Records("mixtures.toml", _build_mixture)
 
 
 def task(name: str) -> Task:
-    """Look up a task by name.
-
-    Raises:
-        UserError: the task is unknown; the message names the nearest.
-    """
+    """Look up a task by name; raise `UserError` if the task is unknown; the message names the nearest."""
     if name not in TASKS:
         raise UserError(f"unknown task {name!r}{nearest(name, TASKS)}")
     return TASKS[name]

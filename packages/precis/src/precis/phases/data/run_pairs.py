@@ -378,11 +378,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
-    """Draw `count` pairs without replacement; they stay in their old order.
-
-    Raises:
-        UserError: there are fewer.
-    """
+    """Draw `count` pairs without replacement, in their old order; raise `UserError` if there are fewer."""
     everything = list(pairs)
     if not 1 <= count <= len(everything):
         raise UserError(

@@ -149,11 +149,7 @@ def _read(
 
 
 def _with_reference(document: Document, column: str | None) -> Pair:
-    """Return a document with the references of its row.
-
-    Raises:
-        UserError: one is not a text.
-    """
+    """Return a document with the references of its row; raise `UserError` if one is not a text."""
     columns = Columns() if column is None else Columns(summary=column)
     values = {**document.row, columns.document: document.text}
     try:

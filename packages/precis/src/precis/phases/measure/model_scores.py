@@ -493,11 +493,7 @@ def _preset(decoding: Preset, task_name: str | None) -> GenerationSettings:
 
 
 def _bert_score(options: EvaluationOptions, notify: Notify) -> BertScore | None:
-    """Load the encoder of `bertscore`.
-
-    Raises:
-        UserError: it cannot be loaded, or a layer is named without it.
-    """
+    """Load the encoder of `bertscore`; raise `UserError` if it cannot be loaded, or a layer is named without it."""
     folder, layer = options.get("bertscore"), options.get("bertscore_layer")
     if folder is None and layer is not None:
         raise UserError(f"--bertscore-layer {layer}: name the folder of an encoder with --bertscore")

@@ -252,11 +252,7 @@ def _identity(
 def _weights(
     corpora: Mapping[str, float] | Sequence[str], opened: Sequence[PackedText], mixture: BySize | None
 ) -> list[float]:
-    """Return each corpus's weight in the mixture.
-
-    Raises:
-        UserError: both weights and a mixture are given.
-    """
+    """Return each corpus's weight in the mixture; raise `UserError` if both weights and a mixture are given."""
     given = [*corpora.values()] if isinstance(corpora, Mapping) else [1.0 for _ in corpora]
     if mixture is None:
         return given

@@ -81,11 +81,7 @@ class TrainableModel:
 
 
 def load_trainable(start: str | ModelLocation) -> TrainableModel:
-    """Load a model to train further.
-
-    Raises:
-        UserError: it cannot be loaded, or is not a whole model.
-    """
+    """Load a model to train further; raise `UserError` if it cannot be loaded, or is not a whole model."""
     loaded = load_model(start, device="cpu")
     if attached(loaded.model) is not None:
         raise UserError(f"{loaded.source}: is an adapter; start from a whole model, such as its base")
