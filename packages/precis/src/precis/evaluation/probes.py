@@ -166,11 +166,7 @@ def cumulative(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def pooled(spectra: Sequence[Spectrum]) -> Spectrum:
-    """Combine several layers into one: the mean over all their matrices.
-
-    Args:
-        spectra: spectra of prefixes of equal length, at least one.
-    """
+    """Combine the spectra of several layers' prefixes, all of one length: the mean over all their matrices."""
     matrices = sum(spectrum.matrices for spectrum in spectra)
 
     def mean(of: str) -> NDArray[np.float64]:

@@ -69,11 +69,7 @@ class Extractor(ABC):
     def read(
         self, documents: Sequence[UnitTokens], on_progress: OnProgress | None = None
     ) -> Sequence[ReadUnits]:
-        """Read documents as the scorer needs them.
-
-        Args:
-            on_progress: called with the number of inputs read and their total.
-        """
+        """Read documents as the scorer needs them; `on_progress` gets the number of inputs read and their total."""
 
     @abstractmethod
     def how(self, read: ReadUnits) -> How:

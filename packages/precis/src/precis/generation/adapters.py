@@ -89,11 +89,7 @@ def _known_base(name: str, folder: Path) -> str:
 
 
 def place_of_base(base: str, adapter: Path) -> BasePlace:
-    """Return the content of an adapter's `base.json`.
-
-    Args:
-        adapter: the adapter's final folder.
-    """
+    """Return the content of the `base.json` of an adapter whose final folder is `adapter`."""
     path = Path(base).expanduser()
     if base in PACKAGES or not path.exists():
         return BasePlace(model=base)

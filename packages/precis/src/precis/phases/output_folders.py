@@ -74,10 +74,6 @@ def existing_folder(place: str | Path) -> Path:
 
 
 def existing_file(place: str | Path, what: str = "") -> None:
-    """Raise `UserError` if a file is missing.
-
-    Args:
-        what: advice, such as "give a file of predictions".
-    """
+    """Raise `UserError` if a file is missing, with advice such as "give a file of predictions"."""
     if stat_or_none(Path(place)) is None:
         raise UserError(f"{place}: no such file{what and '; '}{what}{meant(place)}")

@@ -51,11 +51,7 @@ class PairTrainingOptions(TrainingOptions, total=False):
 
 
 class BlockTrainingOptions(TrainingOptions, total=False):
-    """The settings of a training on packed text.
-
-    Attributes:
-        block_length: tokens in a block.
-    """
+    """The settings of a training on packed text: `block_length`, the tokens in a block, and those of every training."""
 
     block_length: int | None
 

@@ -44,11 +44,7 @@ class _Parser(MultiPartParser):
 
 
 class FileReader:
-    """A reader of one file at a time.
-
-    Args:
-        limits: bound the number of files and the seconds to read one.
-    """
+    """A reader of one file at a time; `limits` bound the number of files and the seconds to read one."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -116,11 +116,7 @@ def folded(tuning: Tuning) -> Tuning:
 @final
 @dataclass(frozen=True)
 class Adapter:
-    """A trained prefix without its base.
-
-    Attributes:
-        name: the name for error messages.
-    """
+    """A trained prefix without its base; error messages call it `name`."""
 
     tuning: Tuning
     base: BaseRecord

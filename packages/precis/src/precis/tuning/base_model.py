@@ -54,11 +54,7 @@ Attentions = Mapping[Site, tuple[Attention, ...]]
 
 
 class BaseModel(ABC):
-    """An encoder-decoder that can take prefixes.
-
-    Attributes:
-        attentions: the attentions of each site, from the lowest layer.
-    """
+    """An encoder-decoder that can take prefixes; `attentions` are those of each site, from the lowest layer."""
 
     argument: ClassVar[str]
 

@@ -36,11 +36,7 @@ def leave_unfinished(*, is_main: bool, restart: bool) -> NoReturn:
 
 
 def finish(done: Trained, *, restart: bool, commands: Sequence[str]) -> None:
-    """End a training command: print the closing summary of its run, or how to resume an interrupted one.
-
-    Args:
-        commands: suggestions for the next commands, the most useful first.
-    """
+    """End a training: print its closing summary and the most useful next `commands`, or how to resume it."""
     made = done.model or done.adapter
     if made is None:
         leave_unfinished(is_main=done.is_main, restart=restart)
@@ -52,11 +48,7 @@ def finish(done: Trained, *, restart: bool, commands: Sequence[str]) -> None:
 
 
 def finish_search(done: Searched, *, restart: bool, commands: Sequence[str]) -> None:
-    """End a search: print its tables and the closing summary, or how to resume an interrupted one.
-
-    Args:
-        commands: suggestions for the next commands, the most useful first.
-    """
+    """End a search: print its tables, its closing summary and the next `commands`, or how to resume it."""
     from precis.phases.train.training_session import closing_lines
 
     for table in done.tables():
@@ -68,11 +60,7 @@ def finish_search(done: Searched, *, restart: bool, commands: Sequence[str]) -> 
 
 
 def finish_seeds(done: SeedRuns, *, restart: bool, commands: Sequence[str]) -> None:
-    """End a training with several seeds: print the table of its runs, or how to resume an interrupted one.
-
-    Args:
-        commands: suggestions for the next commands, the most useful first.
-    """
+    """End a training with several seeds: print the table of its runs and the next `commands`, or how to resume it."""
     from precis.phases.train.training_session import closing_lines
 
     if done.interrupted:

@@ -33,11 +33,7 @@ _LONGEST = 1000  # characters of a line; a value of a million characters would h
 
 
 def explain(error: BaseException, *, debug_option: str, words: Sequence[str] = ()) -> int:
-    """Print one line about an error, and return the exit code.
-
-    Args:
-        words: the command line, for hints at what was meant.
-    """
+    """Print one line about an error, with a hint from the `words` of the command line, and return the exit code."""
     import typer
 
     if isinstance(error, SystemExit):

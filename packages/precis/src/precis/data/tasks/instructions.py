@@ -74,11 +74,7 @@ class Records(Mapping[str, Record]):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """An instruction.
-
-    Attributes:
-        sentences: least and most sentences that it requests from a summary; if None, it fits any.
-    """
+    """An instruction, with the least and most `sentences` that it requests; None if it fits any summary."""
 
     text: str
     sentences: tuple[int, int] | None = None

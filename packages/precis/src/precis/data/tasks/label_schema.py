@@ -20,11 +20,7 @@ from precis_text.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """The answers of a task.
-
-    Attributes:
-        labels: words of the classes in order; empty if an answer is a number.
-    """
+    """The answers of a task: words of the classes in order (`labels`), none if an answer is a number."""
 
     labels: tuple[str, ...]
     texts: GlueTask

@@ -99,11 +99,7 @@ def with_fusion(trainable: TrainableModel, fusion: Fusion) -> TrainableModel:
 
 
 def fused(model: PreTrainedModel, fusion: Fusion, *, name: str | None) -> PreTrainedModel:
-    """Return a Z-Code++, or one with its generator, that reads as `fusion` says; see `with_fusion`.
-
-    Args:
-        name: the model's name, for an error.
-    """
+    """Return a Z-Code++, `name` in an error, or one with its generator, that reads as `fusion` says (`with_fusion`)."""
     if not isinstance(model.config, ZCodePPConfig):
         raise UserError(
             f"{name}: is a {model.config.model_type}; model.chunk_length and model.global_layers are for "
