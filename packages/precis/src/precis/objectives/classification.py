@@ -8,27 +8,15 @@ section 3) and BertSum (Liu & Lapata 2019, section 3.1).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from precis.data.batches.labelled_texts import LabelledBatch
+from precis.data.batches.unit_batches import UnitBatch
 from precis.objectives.losses import Loss, smoothed_cross_entropy
 from precis_text.config import Settings
-
-
-@runtime_checkable
-class LabelBatch(Protocol):
-    """The tensors of a batch of labelled texts: see `precis.data.batches.labelled_texts.LabelledBatch`."""
-
-    @property
-    def input_ids(self) -> Tensor: ...
-    @property
-    def attention_mask(self) -> Tensor: ...
-    @property
-    def labels(self) -> Tensor: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +31,7 @@ class Classification(Settings):
 
     label_smoothing: float = 0.0
 
-    def __call__(self, model: nn.Module, batch: LabelBatch) -> Loss:
+    def __call__(self, model: nn.Module, batch: LabelledBatch) -> Loss:
         """Return the loss summed over texts; for classes with the parts ``nll`` and ``accuracy``."""
         logits: Tensor = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
         tokens = batch.attention_mask.sum()
@@ -55,22 +43,6 @@ class Classification(Settings):
         kept = batch.labels.isfinite()
         errors = torch.where(kept, logits[:, 0].float() - batch.labels, 0.0)
         return Loss(total=errors.square().sum(), num_targets=kept.sum(), num_tokens=tokens)
-
-
-@runtime_checkable
-class UnitBatch(Protocol):
-    """The tensors of a batch of documents; see `precis.data.batches.unit_batches.UnitBatch`."""
-
-    @property
-    def vectors(self) -> Float[Tensor, "b u dd"]: ...
-    @property
-    def facts(self) -> Float[Tensor, "b u f"]: ...
-    @property
-    def valid(self) -> Bool[Tensor, "b u"]: ...
-    @property
-    def wanted(self) -> Float[Tensor, "b u"]: ...
-    @property
-    def log_words(self) -> Float[Tensor, " b"]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
