@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.evaluation.answer_metrics import MeanScore
 from precis.evaluation.rouge import check_scored
-from precis.evaluation.squad_metrics import MeanScore
 from precis.version import __version__
 from precis_text.errors import UserError
 

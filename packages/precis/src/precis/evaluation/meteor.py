@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
+from precis.evaluation.answer_metrics import MeanScore
 from precis.evaluation.rouge import RememberingStemmer, check_parallel, check_scored
-from precis.evaluation.squad_metrics import MeanScore
 from precis.version import __version__
 from precis_text.config import Settings
 from precis_text.errors import RunError, UserError

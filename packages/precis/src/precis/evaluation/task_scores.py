@@ -13,12 +13,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from precis.data.pairs.pair import Pair
-from precis.evaluation.label_metrics import accuracy, f1_of, matthews, pearson, spearman
+from precis.evaluation.answer_metrics import (
+    accuracy,
+    answer_f1,
+    exact_match,
+    f1_of,
+    matthews,
+    pearson,
+    spearman,
+)
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.rouge import ROUGE_TYPES, Rouge
 from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
 from precis.evaluation.scoring import Scorer
-from precis.evaluation.squad_metrics import answer_f1, exact_match
 from precis_text.config import Settings, nearest
 from precis_text.errors import UserError
 
