@@ -11,7 +11,6 @@ import typer
 
 from precis.cli.framework.command_class import described, examples, words_of
 from precis.cli.framework.config_file import Config
-from precis.cli.framework.option_groups import OptionGroup
 from precis.cli.framework.options import (
     ColumnOptions,
     Epochs,
@@ -28,6 +27,7 @@ from precis.cli.framework.options import (
     begin,
     options_of,
 )
+from precis.cli.framework.panels import OptionGroup
 
 ModelToGround = Annotated[
     str,
@@ -110,8 +110,8 @@ def ground(
     from precis.cli.framework.console import finish, finish_seeds, note
     from precis.data.tasks.instructions import GENERAL
     from precis.data.tasks.tasks import instruction_of_first
+    from precis.generation.early_checks import refuse_missing
     from precis.generation.model_metadata import load_use
-    from precis.generation.model_names import refuse_missing
     from precis.phases.data.training_sets import check_sets
 
     refuse_missing(model)
@@ -213,7 +213,7 @@ def extractor(
     contains the unchanged model and the trained network.
     """
     from precis.cli.framework.console import finish, note
-    from precis.generation.model_names import refuse_missing
+    from precis.generation.early_checks import refuse_missing
     from precis.phases.data.run_pairs import ColumnNames
     from precis.phases.data.training_sets import check_sets
 

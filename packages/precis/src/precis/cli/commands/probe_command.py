@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.framework.command_class import Commands, examples
-from precis.cli.framework.option_groups import OptionGroup
 from precis.cli.framework.options import (
     Adapter,
     CheckerFolder,
@@ -25,6 +24,7 @@ from precis.cli.framework.options import (
     UnitsColumn,
     begin,
 )
+from precis.cli.framework.panels import OptionGroup
 from precis.phases.output_folders import claim_folder
 from precis_text.errors import UserError
 from precis_text.row import counted

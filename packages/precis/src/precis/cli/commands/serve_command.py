@@ -15,8 +15,8 @@ from precis.cli.commands.summarize_command import Beams, Device
 from precis.cli.framework.command_class import described, examples
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.environment_options import CommandOfService
-from precis.cli.framework.option_groups import OptionGroup
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
+from precis.cli.framework.panels import OptionGroup
 from precis.cli.framework.signals import EndedBySignal
 from precis_text.errors import UserError, install_line
 
@@ -303,7 +303,7 @@ def _pool(
 
 def _refuse_missing(models: list[str]) -> None:
     """Raise `UserError` if one of the models does not exist."""
-    from precis.generation.model_names import refuse_missing
+    from precis.generation.early_checks import refuse_missing
 
     for model in models:
         refuse_missing(model)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.cli.framework.command_class import described, examples
-from precis.cli.framework.option_groups import OptionGroup
+from precis.cli.framework.console import Screen
 from precis.cli.framework.options import (
     Adapter,
     DocumentColumn,
@@ -24,7 +24,7 @@ from precis.cli.framework.options import (
     model_to_use,
     named_as_options,
 )
-from precis.cli.framework.terminal_output import Screen
+from precis.cli.framework.panels import OptionGroup
 from precis_text.bounded_io import MIB, stat_or_none
 from precis_text.errors import RunError
 
@@ -247,9 +247,12 @@ class MakingOptions(OptionGroup):
             UserError: a length, the beam width, the device or the name of the model is invalid, or the model included
                 with precis cannot use an option.
         """
-        from precis.generation.early_checks import refuse_unknown_device, refuse_writing_options
+        from precis.generation.early_checks import (
+            refuse_missing,
+            refuse_unknown_device,
+            refuse_writing_options,
+        )
         from precis.generation.model_location import locate
-        from precis.generation.model_names import refuse_missing
         from precis_text.decoding_settings import GenerationSettings
         from precis_text.length import make_length
 

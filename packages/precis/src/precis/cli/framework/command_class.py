@@ -12,10 +12,9 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from precis.cli.framework.config_file import with_config
-from precis.cli.framework.option_groups import expanded
-from precis.cli.framework.panels import HelpPage, arranged
+from precis.cli.framework.error_messages import shortened
+from precis.cli.framework.panels import HelpPage, arranged, expanded
 from precis.cli.framework.signals import EndedBySignal
-from precis.cli.framework.usage_errors import shortened
 from precis.recipes.run_options import settings_of
 from precis_text.errors import UserError
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from precis.cli.framework.config_file import Config
-from precis.cli.framework.option_groups import OptionGroup
+from precis.cli.framework.panels import OptionGroup
 from precis.recipes.run_options import check_seed
 from precis_text.config import nearest
 from precis_text.decoding_settings import GenerationSettings

@@ -25,8 +25,7 @@ from precis.evaluation.meteor import MeteorTool
 from precis.evaluation.predictions import OtherPairsError, PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import score
-from precis.extract.extractor_opening import open_extractor
-from precis.extract.passage_choice import passage_choice
+from precis.extract.extractor_opening import open_extractor, passage_choice
 from precis.generation.classifier import Classifier
 from precis.generation.model_location import ModelLocation, default_model, locate, runs_with_seeds
 from precis.generation.model_metadata import DEFAULT, Mode

@@ -21,7 +21,7 @@ from precis.data.batches.token_arrays import Ragged, TokenizedPairs, pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.text.prompts import disarmed, prompts_digest
 from precis.data.text.segments import UnitSegmenter
-from precis.extract.passage_choice import passage_choice
+from precis.extract.extractor_opening import passage_choice
 from precis.generation.adapters import place_of_base, write_base
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
