@@ -135,11 +135,7 @@ class MeanSpectrum:
         self._matrices = self._empty = 0
 
     def add(self, weights: Float[Tensor, "b h i p+j"], *, queries: Int[Tensor, " b"]) -> None:
-        """Add a batch; `queries` is as in `MeanAttention.add`.
-
-        Raises:
-            ValueError: a row has more tokens than its matrix.
-        """
+        """Add a batch, see `MeanAttention.add`; raise `ValueError` if a row has more tokens than its matrix."""
         _check(weights, queries, torch.full_like(queries, self._prefix))
         for matrix, asking in zip(weights, queries.tolist(), strict=True):
             values = singular_values(matrix[:, :asking, : self._prefix])

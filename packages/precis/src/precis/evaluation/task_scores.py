@@ -47,11 +47,7 @@ def rouge_types(metrics: Sequence[str]) -> tuple[str, ...]:
 
 
 def task_scorers(metrics: Sequence[str]) -> dict[str, Scorer]:
-    """Return the scorers of a task's metrics by the name in the report, without ROUGE.
-
-    Raises:
-        UserError: a metric is unknown.
-    """
+    """Return the scorers of a task's metrics except ROUGE, by name; raise `UserError` if a metric is unknown."""
     scorers: dict[str, Scorer] = {}
     for name in metrics:
         if name.startswith("rouge"):
@@ -84,11 +80,7 @@ class Majority(Settings):
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> Majority:
-        """Find the most frequent label; the alphabetically first one wins a tie.
-
-        Raises:
-            UserError: the list of pairs is empty.
-        """
+        """Find the most frequent label, the alphabetically first in a tie; raise `UserError` without pairs."""
         if not pairs:
             raise UserError("zero pairs to count labels in; give at least one")
         counts = Counter(pair.all_references[0] for pair in pairs)

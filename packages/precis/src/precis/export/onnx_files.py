@@ -48,11 +48,7 @@ def need_onnx() -> None:
 
 @torch.no_grad()
 def traced(program: Program, what: str) -> Graph:
-    """Trace a program and return it as an ONNX model with the program's names.
-
-    Raises:
-        UserError: if the model has an operation that cannot be exported.
-    """
+    """Trace a program to an ONNX model with its names; raise `UserError` if an operation cannot be exported."""
     try:
         with _quiet():
             exported = torch.export.export(
@@ -254,11 +250,7 @@ def source_limits(loaded: LoadedModel) -> tuple[int, int]:
 
 
 def settings_for(loaded: LoadedModel) -> dict[str, Any]:
-    """Return the content of `onnx.json`.
-
-    Raises:
-        UserError: if the checkpoint needs a search rule that the runtime does not have.
-    """
+    """Return the content of `onnx.json`; raise `UserError` if the checkpoint needs a rule that the runtime lacks."""
     tokenizer, whole, longest = loaded.tokenizer, *source_limits(loaded)
     before, after = around(tokenizer)
     found: dict[str, Any] = {

@@ -241,11 +241,7 @@ def _size(passages: Passages) -> int:
 
 
 def _own_texts(documents: Iterable[str | Passages]) -> Iterator[Passages]:
-    """Yield the main text of each document, without marks.
-
-    Raises:
-        UserError: if a document is neither a string nor passages.
-    """
+    """Yield each document's main text without marks; raise `UserError` if one is neither a string nor passages."""
     for number, document in enumerate(documents, start=1):
         text = text_of(document)
         if not isinstance(text, str):

@@ -43,11 +43,7 @@ class BasePlace(Settings):
 
 
 def base_of(folder: Path) -> str:
-    """Return the model that an adapter was trained on.
-
-    Raises:
-        UserError: if the adapter does not name it, or the model no longer exists.
-    """
+    """Return the model that an adapter was trained on; raise `UserError` if it is not named, or gone."""
     file = folder / BASE_FILE
     if not file.is_file():
         raise UserError(

@@ -45,11 +45,7 @@ _BYTES = {"q4_1": 20, "q8_0": 34}  # of a block
 
 
 def read_blocks(folder: Path) -> dict[str, Tensor]:
-    """Return the weights by name, in fp32.
-
-    Raises:
-        UserError: if the file cannot be read, or a tensor does not consist of whole blocks of its format.
-    """
+    """Return the weights by name, in fp32; raise `UserError` if the file is damaged, or a block is not whole."""
     path = folder / BLOCKS
     formats = _formats(path)
     _check(path, formats)
@@ -132,11 +128,7 @@ def write_compact(model: PreTrainedModel, folder: Path) -> None:
 
 
 def read_compact(folder: Path) -> dict[str, Tensor]:
-    """Return the weights by name, in fp32.
-
-    Raises:
-        UserError: if the file cannot be read, or a matrix lacks a scale for each row.
-    """
+    """Return the weights by name, in fp32; raise `UserError` if the file is damaged or a row lacks a scale."""
     path = folder / COMPACT
     try:
         packed = load_file(path)
@@ -152,11 +144,7 @@ def read_compact(folder: Path) -> dict[str, Tensor]:
 
 
 def compact_headers(folder: Path) -> Mapping[str, TensorHeader]:
-    """Return the tensors with their dtype after loading, fp32.
-
-    Raises:
-        UserError: if the file is damaged, or a matrix lacks a scale for each row.
-    """
+    """Return the tensors' headers as loaded, in fp32; raise `UserError` if the file is damaged or lacks a scale."""
     path = folder / COMPACT
     found = read_header(path)
     for name, tensor in found.items():

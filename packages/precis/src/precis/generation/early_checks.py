@@ -39,11 +39,7 @@ def unknown_device(name: str) -> UserError:
 
 
 def refuse_writing_options(options: Mapping[str, Any]) -> None:
-    """Refuse options of a model that writes, for one that selects sentences.
-
-    Raises:
-        UserError: an option is neither None nor False.
-    """
+    """Raise `UserError` for an option of models that write, neither None nor False, if a model selects sentences."""
     for name, value in options.items():
         if value is not None and value is not False:
             option = f"--{name.replace('_', '-')}"

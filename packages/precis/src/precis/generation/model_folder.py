@@ -177,11 +177,7 @@ def check_finite(model: PreTrainedModel, source: str) -> None:
 
 
 def check_left_over(found: ModelFolder, names: list[str], source: str) -> None:
-    """Warn of weights that the model does not use.
-
-    Raises:
-        UserError: if precis wrote the folder, which then must not contain any.
-    """
+    """Warn of weights that the model does not use; raise `UserError` if precis wrote the folder."""
     if not names:
         return
     what = f"{len(names)} weights are unused, {names[0]!r} first"

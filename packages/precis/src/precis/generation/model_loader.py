@@ -75,11 +75,7 @@ class LoadedModel:
 
 
 def named_device(name: str) -> torch.device:
-    """Return the device of one of torch's names: "cpu", "cuda", "cuda:1".
-
-    Raises:
-        UserError: if this machine does not have the device.
-    """
+    """Return the device "cpu", "cuda", "cuda:1" ...; raise `UserError` if this machine lacks it."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
@@ -204,11 +200,7 @@ def _decoding(values: dict[str, Any], folder: Path) -> GenerationConfig:
 
 
 def _limit_decoding(model: PreTrainedModel, place: Path | str) -> None:
-    """Keep the decoding settings that precis supports, and name the others.
-
-    Raises:
-        UserError: if a number is out of range; the message names the file.
-    """
+    """Keep the decoding settings that precis supports and name the others; raise `UserError` for one out of range."""
     file = place / GENERATION_CONFIG_NAME if isinstance(place, Path) else place
     try:
         ignored = limit_decoding(model)

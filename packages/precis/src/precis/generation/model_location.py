@@ -265,11 +265,7 @@ def _default_folder() -> Path | None:
 
 
 def _packaged(name: str) -> Path:
-    """Return the folder of a package's model.
-
-    Raises:
-        UserError: if the package is not installed, or its weights are not converted yet.
-    """
+    """Return the folder of a package's model; raise `UserError` if it is not installed or not converted yet."""
     if (found := _folder_of(name)) is None or not (found / CONFIG).is_file():
         raise UserError(
             f"{name}: this model is not installed; run `make install {name.upper()}=1` in a clone of precis"
@@ -290,11 +286,7 @@ def _short_adapter(name: str) -> Path | None:
 
 
 def _place_of(source: str) -> Path | str:
-    """Return the folder that holds the model, or the hub name.
-
-    Raises:
-        UserError: if the path is missing, is a file, or is a folder without a model.
-    """
+    """Return the model's folder or hub name; raise `UserError` for a missing path, a file, or a folder without one."""
     if source == DEFAULT:
         return default_model()
     if source in PACKAGES:

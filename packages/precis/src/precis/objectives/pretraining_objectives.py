@@ -67,11 +67,7 @@ class PreTrainingObjective(Settings, ABC):
         """Raise `UserError` if a corruption setting that the batches would ignore is set."""
 
     def model(self, config: ZCodePPConfig | ProphetNetConfig, *, block_length: int) -> PreTrainedModel:
-        """Build a new model to train on blocks of `block_length` tokens.
-
-        Raises:
-            UserError: if its shape is impossible.
-        """
+        """Build a new model for blocks of `block_length` tokens; raise `UserError` if its shape is impossible."""
         return self.trains(config)
 
     def around(self, plain: PreTrainedModel, *, block_length: int) -> PreTrainedModel:

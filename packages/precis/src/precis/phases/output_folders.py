@@ -13,11 +13,7 @@ from precis_text.errors import UserError
 
 
 def folder_to_be(out: str | Path) -> Path:
-    """Return the folder `out`, which need not exist; refuse a path that cannot become a folder.
-
-    Raises:
-        UserError: it is a file, or inside one.
-    """
+    """Return the folder `out`, which need not exist; raise `UserError` if it is a file, or inside one."""
     folder = Path(out)
     first = next((place for place in (folder, *folder.parents) if place.exists()), None)
     if first is not None and not first.is_dir():

@@ -149,11 +149,7 @@ class TunePlan(Settings):
             )
 
     def tuning(self, train: TokenizedPairs, tokenizer: PreTrainedTokenizerBase) -> Tuning:
-        """Return the attachment to a base that reads these pairs.
-
-        Raises:
-            UserError: an unknown method or impossible settings.
-        """
+        """Return the attachment to a base that reads these pairs; raise `UserError` for impossible settings."""
         length = self.target_length
         if length is None:
             length = max(1, round(float(np.mean(train.targets.lengths))))

@@ -43,11 +43,7 @@ class Service:
     counting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     def model(self, name: str | None) -> str:
-        """Return the name of the model that a request names; if None, the first.
-
-        Raises:
-            ApiError: if this server does not have it.
-        """
+        """Return the model that a request names, the first for None; raise `ApiError` if this server lacks it."""
         names = self.models.names
         if name is not None and name not in names:
             problem = f"unknown model; this server has {', '.join(map(repr, names))}"
@@ -65,11 +61,7 @@ class Service:
         beams: int | None = None,
         **lengths: Unpack[LengthOptions],
     ) -> Ask:
-        """Return the options of a request as a value.
-
-        Raises:
-            ApiError: if the model is unknown, or an option is invalid.
-        """
+        """Return a request's options as a value; raise `ApiError` if the model is unknown or an option invalid."""
         named = self.model(model)
         try:
             length, form = make_length(**lengths), make_form(type=type, about=about)

@@ -111,11 +111,7 @@ def plain_settings(values: Mapping[str, Any], place: str | Path) -> dict[str, An
 
 
 def check_decoding(values: Mapping[str, Any], place: str | Path) -> None:
-    """Refuse a `generation_config.json` that names code or files.
-
-    Raises:
-        UserError: if it does; the message starts with `place`.
-    """
+    """Raise `UserError`, which starts with `place`, if a `generation_config.json` names code or files."""
     for name in values:
         if (name in _CODE or name in _ELSEWHERE) and values[name] not in (None, False, {}, ""):
             raise UserError(

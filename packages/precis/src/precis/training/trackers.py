@@ -147,11 +147,7 @@ _KNOWN: dict[str, type[Tracker]] = {kind.name: kind for kind in (WeightsAndBiase
 
 
 def trackers_asked_for() -> list[Callback]:
-    """Return the trackers that PRECIS_TRACK names, such as `wandb` or `wandb,mlflow`.
-
-    Raises:
-        UserError: it names an unknown one.
-    """
+    """Return the trackers that PRECIS_TRACK names, as `wandb,mlflow`; raise `UserError` if one is unknown."""
     names = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
     for name in names:
         if name not in _KNOWN:

@@ -179,11 +179,7 @@ class TransformersModel(BaseModel):
 
 
 def find_base(model: PreTrainedModel) -> BaseModel:
-    """Find the attentions of a model that prefixes attach to.
-
-    Raises:
-        UserError: if the model is not an encoder-decoder, or its attention is out of reach.
-    """
+    """Find the attentions that prefixes attach to; raise `UserError` for other models, or attention out of reach."""
     name = type(model).__name__
     stacks = [module for module in model.modules() if isinstance(module, TakesPrefix)]
     encoders = [stack for stack in stacks if not stack.cross_attentions()]

@@ -160,11 +160,7 @@ def _on_every_machine(job: SummaryJob) -> SummaryJob:
 
 
 def _tell(verdict: Verification, place: Path) -> None:
-    """Report the verification.
-
-    Raises:
-        RunError: a document lacks a summary or has several, or a summary lacks a document.
-    """
+    """Report the verification; raise `RunError` if a document does not have exactly one summary, or the reverse."""
     from precis.cli.framework.console import note
 
     if verdict.same:

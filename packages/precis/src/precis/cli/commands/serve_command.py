@@ -310,11 +310,7 @@ def _refuse_missing(models: list[str]) -> None:
 
 
 def _names(models: list[str], given: list[str]) -> list[str]:
-    """Return the names of the models in requests.
-
-    Raises:
-        UserError: there are not as many names as models, a name is given twice, or two models are the same.
-    """
+    """Return the models' names in requests; raise `UserError` if too few or too many, or one occurs twice."""
     if not given and len(models) == 1:
         return ["default"]
     if not given:

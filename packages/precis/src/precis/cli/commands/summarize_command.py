@@ -285,11 +285,7 @@ class MakingOptions(OptionGroup):
         }  # fmt: skip
 
     def summary_job(self, device: str | None, *, draft: bool = False) -> SummaryJob:
-        """Return the summarization job, without loading anything.
-
-        Raises:
-            UserError: a length, the question or the beam width is invalid.
-        """
+        """Return the job, without loading anything; raise `UserError` for a wrong length, question or beam width."""
         length = self.check(device, draft=draft)
         from precis.phases.use.summary_job import SummaryJob
         from precis_text.forms.form_choice import make_form

@@ -93,11 +93,7 @@ class Kind:
 
 
 def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Kind:
-    """Build a kind from its table in the file.
-
-    Raises:
-        UserError: the table lacks one of the two lists, or a wording is neither a text nor a text with its bounds.
-    """
+    """Build a kind from its table; raise `UserError` if one of the two lists is missing, or a wording is wrong."""
     parts = {name: wordings for name, wordings in table.items() if name != "also"}
     if set(parts) != {"training", "held_out"}:
         raise UserError(f"has {', '.join(table)} instead of training and held_out")

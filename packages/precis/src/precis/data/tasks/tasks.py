@@ -76,11 +76,7 @@ class Task(Settings):
 
 
 def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
-    """Build a task from its table in the file.
-
-    Raises:
-        UserError: a field is unknown, missing or of the wrong type, or its value is unknown.
-    """
+    """Build a task from its table; raise `UserError` if a field or its value is unknown, missing or of a wrong type."""
     record = {**_with_fields_of_others(table, tables), "name": name}
     for columns in ("columns", "hub_columns"):
         record[columns] = _named_columns(record.get(columns, {}))

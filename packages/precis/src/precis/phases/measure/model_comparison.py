@@ -108,11 +108,7 @@ def compare(
 
 
 def _done(task: ModelTask) -> int:
-    """Return the summaries of a task that are there.
-
-    Raises:
-        UserError: they were made with other options or of other documents.
-    """
+    """Return the summaries of a task that are there; raise `UserError` if their options or documents differ."""
     with PredictionWriter(task.file, task.pairs, made_by=task.made_by) as writer:
         return writer.done
 

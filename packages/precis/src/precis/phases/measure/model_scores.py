@@ -273,11 +273,7 @@ def _ways_to_write(
 
 
 def _ways_to_choose(model: ModelLocation, name: str, decodings: Sequence[Decoding]) -> Iterator[_Way]:
-    """Yield the table row of a model that chooses sentences.
-
-    Raises:
-        UserError: an adapter or a way of decoding is named.
-    """
+    """Yield the row of a model that chooses sentences; raise `UserError` if an adapter or a decoding is named."""
     if model.adapter is not None or any(decoding != Decoding() for decoding in decodings):
         raise UserError(
             f"{model.source}: chooses sentences and does not decode; omit --adapter, --beams, --length-penalty, "
@@ -291,11 +287,7 @@ def _ways_to_choose(model: ModelLocation, name: str, decodings: Sequence[Decodin
 def _check_labelling(
     model: ModelLocation, task: str | None, decodings: Sequence[Decoding], *, asked_else: bool
 ) -> None:
-    """Refuse options that a classifier does not support, and a task with other labels.
-
-    Raises:
-        UserError: there is one of the two.
-    """
+    """Raise `UserError` for options that a classifier does not support, or for a task with other labels."""
     if asked_else or any(decoding != Decoding() for decoding in decodings):
         raise UserError(
             f"{model.source}: is a classifier and does not decode; omit --adapter, --mode, --instruction, --long, "

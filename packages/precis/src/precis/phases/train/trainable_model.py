@@ -138,11 +138,7 @@ def read_long_documents(plan: RunPlan, trainable: TrainableModel, notify: Notify
 
 
 def new_trainable(run: RunPlan, tokenizer: PreTrainedTokenizerBase) -> TrainableModel:
-    """Make a model of the recipe's shape, with weights drawn from the run's seed.
-
-    Raises:
-        UserError: the shape is impossible.
-    """
+    """Make a model of the recipe's shape from the run's seed; raise `UserError` if the shape is impossible."""
     torch.manual_seed(run.train.seed)
     model = model_of(new_config(run.shape, tokenizer))
     return TrainableModel(model, as_it_writes(model, tokenizer))

@@ -109,11 +109,7 @@ class Session:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Lock the folder against other runs while the body runs.
-
-        Raises:
-            UserError: another process is training in it.
-        """
+        """Lock the folder while the body runs; raise `UserError` if another process is training in it."""
         with writing_to(self.folder, doing="training in") if self.is_main else nullcontext():
             yield
 

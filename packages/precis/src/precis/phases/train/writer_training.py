@@ -88,11 +88,7 @@ def train_writer(run: RunPlan, request: PairRequest, *, low_rank: LowRank | None
 
 
 def load_causal(start: str) -> TrainableModel:
-    """Load a causal language model to train further, with a tokenizer that can pad.
-
-    Raises:
-        UserError: it cannot be loaded, or is not a whole model.
-    """
+    """Load a whole causal language model to train, with a tokenizer that can pad; raise `UserError` if that fails."""
     location = locate(start)
     if location.adapter is not None:
         raise UserError(f"{start}: is an adapter; start from a whole model, such as its base")
