@@ -32,6 +32,7 @@ from precis.generation.model_loader import load_model
 from precis.phases.data.pair_checks import write_synthetic
 from precis.phases.data.run_pairs import PairSources, find_sources
 from precis.phases.train.finetuning import finetune
+from precis.phases.train.pair_training import PairRequest
 from precis.recipes.planning import resolve_run
 from precis.storage.atomic import write_file
 from precis_text.decoding_settings import GenerationSettings
@@ -117,7 +118,7 @@ def _trained(
         "generated_rows": 20,
     }
     run = resolve_run(name, task_name=options.task, changes=changes)
-    done = finetune(run, sources=sources, out=folder, notify=print)
+    done = finetune(run, PairRequest(sources=sources, out=folder, notify=print))
     assert done.model is not None
     return folder
 

@@ -31,10 +31,11 @@ from faults.report import Tally, header, verdict
 from precis.data.packs.pack_writer import pack
 from precis.data.synthetic.corpus import make_pairs
 from precis.phases.data.run_pairs import find_sources
-from precis.phases.search.grid_search import search
+from precis.phases.search.grid_search import FineTunedModel, search
 from precis.phases.search.search_space import resolve_space
 from precis.phases.train.finetuning import TOKENIZER_FOLDER, finetune
 from precis.phases.train.grounding import ground
+from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
 from precis.phases.train.pretraining import PRETRAINING_FOLDER, pretrain, resolve_pretraining
 from precis.phases.train.training_session import MODEL_FOLDER
@@ -153,7 +154,9 @@ def stock(folder: Path, *, seed: int) -> None:
         ]
         (folder / "pairs" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = resolve_run("zcodepp-micro", changes={**_SHAPE, **_PAIRS, **_train(2)})
-    finetune(run, sources=find_sources(data=str(folder / "pairs")), out=folder / "base", callbacks=[])
+    finetune(
+        run, PairRequest(sources=find_sources(data=str(folder / "pairs")), out=folder / "base", callbacks=[])
+    )
     texts = [pair.document for pair in make_pairs(40, seed=seed + 2)]
     pack(texts, folder / "base" / TOKENIZER_FOLDER, folder / "pack", dev_share=0.2)
 
@@ -175,10 +178,12 @@ def phase(name: str, place: Path, fault: Fault, witness: Witness) -> Callable[[P
     watch: dict[str, Any] = {"callbacks": [witness]}
     match name:
         case "finetune":
-            return lambda out: finetune(run, sources=sources, out=out, start=model, **watch)
+            return lambda out: finetune(run, PairRequest(sources=sources, out=out, start=model, **watch))
         case "few-shot":
             few = with_changes(few_shot(run, 8), {**_train(fault.steps), **fault.rate})
-            return lambda out: finetune(few, sources=sources, out=out, start=model, examples=8, **watch)
+            return lambda out: finetune(
+                few, PairRequest(sources=sources, out=out, start=model, examples=8, **watch)
+            )
         case "ground":
             grounded = resolve_grounding("zcodepp-micro", start=model, changes=changes)
             tasks = [str(place / "pairs")]
@@ -186,7 +191,7 @@ def phase(name: str, place: Path, fault: Fault, witness: Witness) -> Callable[[P
         case "tune":
             plan = TunePlan(method="prefix", prefix=Prefix(length=2), target_length=8)
             tuned = resolve_tuning(None, changes=changes)
-            return lambda out: tune(plan, tuned, base=model, sources=sources, out=out, **watch)
+            return lambda out: tune(plan, tuned, PairRequest(start=model, sources=sources, out=out, **watch))
         case "pretrain":
             blocks = {"batch_size": 4, "block_length": 64, "validation_blocks": 4}
             small = {**_SHAPE, **blocks, "objective.generator_layers": 1, **_train(fault.steps), **fault.rate}
@@ -197,7 +202,10 @@ def phase(name: str, place: Path, fault: Fault, witness: Witness) -> Callable[[P
             alone = [*ranges, "beams=1", "length_penalty=none", "no_repeat_ngram=none"]
             space = resolve_space(run, ranges=alone)
             return lambda out: search(
-                run, space=space, sources=sources, out=out, start=model, callbacks=lambda: [witness]
+                FineTunedModel(run=run),
+                PairRequest(sources=sources, out=out, start=model),
+                space=space,
+                callbacks=lambda: [witness],
             )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from precis.malloc import trim_heap
+from precis.process import trim_heap
 
 
 def resident() -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from precis import Summarizer
-from precis.export.onnx_folder import LONGEST, source_limits
+from precis.export.onnx_files import LONGEST, source_limits
 from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import default_model

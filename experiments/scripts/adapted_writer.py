@@ -30,8 +30,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import read_pairs
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
-from precis.extract.extractor_opening import open_extractor
-from precis.extract.passage_choice import passage_choice
+from precis.extract.extractor_opening import open_extractor, passage_choice
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import NO_ADAPTER
 from precis.generation.writers.opening import open_writer

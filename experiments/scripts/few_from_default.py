@@ -32,6 +32,7 @@ from precis.generation.model_location import default_model
 from precis.generation.summarizer import Summarizer
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune
+from precis.phases.train.pair_training import PairRequest
 from precis.recipes.catalogue import recipe
 from precis.recipes.overrides import with_changes
 from precis.recipes.run_plan import RunPlan
@@ -84,12 +85,14 @@ def scored(cell: Cell, data: Path, out: Path, test: Sequence[Pair]) -> Scores:
     if not file.is_file():
         done = finetune(
             cell.start.plan(cell.pairs, cell.draw),
-            sources=find_sources(data=str(data), skip_bad=True),
-            start=cell.start.model,
-            examples=cell.pairs,
-            sampling_seed=cell.draw,
-            out=cell.folder(out) / "run",
-            notify=lambda text: print(f"  {text}", flush=True),
+            PairRequest(
+                sources=find_sources(data=str(data), skip_bad=True),
+                start=cell.start.model,
+                examples=cell.pairs,
+                sampling_seed=cell.draw,
+                out=cell.folder(out) / "run",
+                notify=lambda text: print(f"  {text}", flush=True),
+            ),
         )
         assert done.model is not None, "interrupted: start the same command again"
         documents = [pair.document for pair in test]

@@ -27,6 +27,7 @@ from precis.generation.summarizer import Summarizer
 from precis.phases.data.pair_checks import write_synthetic
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune
+from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.starting_point import begin_as_recipe_says
 from precis.recipes.catalogue import FROM_DEFAULT, recipe
 from precis.training.callbacks import JsonLines, read_metrics
@@ -58,11 +59,13 @@ def trained(name: str, data: Path, out: Path, *, seed: int) -> Found:
     run = replace(run, train=replace(run.train, seed=seed))
     done = finetune(
         run,
-        start=begin_as_recipe_says(name).model,
-        sources=find_sources(data=str(data)),
-        out=out,
-        notify=lambda text: print(f"  {text}", flush=True),
-        callbacks=[JsonLines()],
+        PairRequest(
+            start=begin_as_recipe_says(name).model,
+            sources=find_sources(data=str(data)),
+            out=out,
+            notify=lambda text: print(f"  {text}", flush=True),
+            callbacks=[JsonLines()],
+        ),
     )
     assert done.model is not None
     measured = {r["step"]: r["nll"] for r in read_metrics(out / "metrics.jsonl") if r["kind"] == "validation"}

@@ -18,6 +18,7 @@ import torch
 
 from precis.cli.framework.library_logging import quieten_transformers
 from precis.phases.data.run_pairs import find_sources
+from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
 from precis.recipes.planning import resolve_run
 from precis.recipes.prefix_recipes import TunePlan
@@ -64,7 +65,11 @@ def losses(kind: str, rate: float, seed: int, options: argparse.Namespace) -> by
     run = resolve_run("zcodepp-micro", task_name="e2e", changes=changes, select="loss")
     sources = find_sources(task_name="e2e", data=str(options.data))
     plan = TunePlan(method="prefix", prefix=prefix, **made)
-    tune(plan, run, base=str(options.base), sources=sources, out=out, instruction="", notify=print)
+    tune(
+        plan,
+        run,
+        PairRequest(start=str(options.base), sources=sources, out=out, instruction="", notify=print),
+    )
     return by_seed.losses_of(out)
 
 

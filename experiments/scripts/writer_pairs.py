@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from precis.extract.passage_choice import passage_choice
+from precis.extract.extractor_opening import passage_choice
 from precis.generation.writers.reading import Readable
 from precis_experiments.open_sets import EXTENSIONS, SETS, pairs_of
 from precis_text.units import extraction_units

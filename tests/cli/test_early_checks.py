@@ -263,10 +263,9 @@ def names_in(values: object) -> Iterator[str]:
 def test_the_early_check_knows_the_settings_of_every_recipe_and_method() -> None:
     from precis.cli.framework.options import RECIPE_NAMES, setting_names
     from precis.recipes.catalogue import PRETRAINING, recipe
-    from precis.recipes.prefix_recipes import resolve_prefix
+    from precis.recipes.prefix_recipes import resolve_low_rank, resolve_prefix
     from precis.recipes.pretraining_runs import pretraining_run
-    from precis.recipes.scorer_recipe import ExtractPlan
-    from precis.recipes.writer_recipe import resolve_low_rank
+    from precis.recipes.run_plan import ExtractPlan
     from precis.tuning import METHODS
 
     low_rank, run = resolve_low_rank(None, changes={}, assignments=(), select=None)

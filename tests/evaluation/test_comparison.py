@@ -6,7 +6,7 @@ import pytest
 
 from precis.data.pairs.pair import Pair
 from precis.evaluation.comparison import ComparedSummary, Comparison
-from precis.evaluation.comparison_page import comparison_page
+from precis.evaluation.offline_pages import comparison_page
 from precis_text.length import Words
 
 BOATS = "Ann sold 3 boats to Bob in March. It rained <all> day. Bob paid 900 pounds for the boats."

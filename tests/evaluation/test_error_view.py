@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from precis.evaluation.error_page import counted_kinds, error_page
 from precis.evaluation.error_view import read_error_view
+from precis.evaluation.offline_pages import counted_kinds, error_page
 from precis_text.errors import UserError
 
 Precis = Callable[..., Any]

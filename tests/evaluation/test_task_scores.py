@@ -18,12 +18,19 @@ from scipy import stats
 from sklearn import metrics
 
 from precis.data.pairs.pair import Pair
-from precis.evaluation.label_metrics import accuracy, f1_of, matthews, pearson, spearman
+from precis.evaluation.answer_metrics import (
+    accuracy,
+    answer_f1,
+    exact_match,
+    f1_of,
+    matthews,
+    pearson,
+    spearman,
+)
 from precis.evaluation.meteor import Meteor
 from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
 from precis.evaluation.scoring import Scorer, score
 from precis.evaluation.significance import Bootstrap
-from precis.evaluation.squad_metrics import answer_f1, exact_match
 from precis.evaluation.task_scores import Majority, has_labels, label_measure, rouge_types
 from precis_text.errors import UserError
 

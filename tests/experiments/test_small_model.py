@@ -10,7 +10,7 @@ import pytest
 from precis.extract.extractor_opening import open_extractor
 from precis.generation.summarizer import Summarizer
 from precis.recipes.overrides import with_changes
-from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape
+from precis.recipes.run_plan import ExtractPlan, ScorerShape
 from precis.training import TrainSettings
 from precis.training.schedule import StableThenDecay
 from precis_experiments import small_model as module

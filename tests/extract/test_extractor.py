@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from precis.extract import scorer_files
 from precis.extract.encoder_extractor import EncoderExtractor
 from precis.extract.extractor import AHEAD, Extractor
 from precis.extract.extractor_opening import open_extractor
-from precis.extract.scorer_files import WEIGHTS_FILE, load_scorer, save_scorer
 from precis.extract.unit_encoder import EncodedUnits, UnitReader
 from precis.extract.unit_tokens import ReadUnits
 from precis.generation.model_loader import load_model
-from precis.models.unit_scorer import UnitScorer, UnitScorerShape
+from precis.models import unit_scorer
+from precis.models.unit_scorer import WEIGHTS_FILE, UnitScorer, UnitScorerShape, load_scorer, save_scorer
 from precis_text.central_choice import central_scores, scores_in_language
 from precis_text.errors import UserError
 from precis_text.length import make_length
@@ -410,9 +409,9 @@ def test_a_scorer_of_the_largest_size_is_read_and_a_larger_one_is_not(
 ) -> None:
     save_scorer(UnitScorer(UnitScorerShape(states=16, width=16, heads=2)), tmp_path)
     size = (tmp_path / WEIGHTS_FILE).stat().st_size
-    monkeypatch.setattr(scorer_files, "_MOST_BYTES", size)
+    monkeypatch.setattr(unit_scorer, "_MOST_BYTES", size)
     load_scorer(tmp_path, states=16)
-    monkeypatch.setattr(scorer_files, "_MOST_BYTES", size - 1)
+    monkeypatch.setattr(unit_scorer, "_MOST_BYTES", size - 1)
     with pytest.raises(UserError, match="larger than"):
         load_scorer(tmp_path, states=16)
 

@@ -1,7 +1,7 @@
 """The passages that a writer reads: of the default model where it is installed and knows the language."""
 
-from precis.extract import passage_choice as module
-from precis.extract.passage_choice import passage_choice
+from precis.extract import extractor_opening as module
+from precis.extract.extractor_opening import passage_choice
 from precis.generation.writers.reading import by_centrality
 
 ENGLISH = (

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from precis.generation.block_weights import BLOCKS, block_headers, read_blocks
+from precis.generation.compressed_weights import BLOCKS, block_headers, read_blocks
 from precis_text.errors import UserError
 
 

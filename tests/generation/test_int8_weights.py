@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from precis.generation.int8_weights import COMPACT, read_compact, write_compact
+from precis.generation.compressed_weights import COMPACT, read_compact, write_compact
 from precis.generation.model_loader import load_model
 from precis.storage.seal import SEAL, write_folder
 from precis_text.errors import UserError

@@ -10,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from precis.data.batches.pretraining_batches import PreTrainingBatch
 from precis.models.zcodepp.replaced_token_detection import PreTrainingOutput, ZCodePPForPreTraining
 from precis.objectives.losses import InTurn, Loss, Objective
 from precis.objectives.replaced_tokens import ReplacedTokensAndSpans, replaced_token_loss
 from precis.training import TrainSettings, train
 from precis_text.errors import DivergedError
-from tests.models.zcodepp.test_replaced_token_detection import DELTA, TABLE, Blocks, blocks, model, moved
+from tests.models.zcodepp.test_replaced_token_detection import DELTA, TABLE, blocks, model, moved
 
 OBJECTIVE = ReplacedTokensAndSpans()
 
@@ -23,7 +24,7 @@ OBJECTIVE = ReplacedTokensAndSpans()
 class Source:
     batches_per_epoch = 4
 
-    def batch(self, step: int) -> Blocks:
+    def batch(self, step: int) -> PreTrainingBatch:
         return blocks(seed=step)
 
 
@@ -62,8 +63,10 @@ def test_rows_of_a_batch_add_up_so_that_micro_batches_leave_no_mark() -> None:
     assert sums[0] == pytest.approx(sums[1] + sums[2], rel=1e-6)  # losses are fp32
 
 
-def _rows(batch: Blocks, rows: slice) -> Blocks:
-    return Blocks(**{name: None if value is None else value[rows] for name, value in vars(batch).items()})
+def _rows(batch: PreTrainingBatch, rows: slice) -> PreTrainingBatch:
+    return PreTrainingBatch(
+        **{name: None if value is None else value[rows] for name, value in vars(batch).items()}
+    )
 
 
 def test_eq3_every_token_is_judged_to_be_original_or_replaced() -> None:
@@ -132,12 +135,12 @@ def test_a_first_turn_that_is_not_finite_ends_the_step(tmp_path: Path) -> None:
     whole = model()
     turns: list[str] = []
 
-    def generate(owner: nn.Module, batch: Blocks, _: Any) -> Loss:
+    def generate(owner: nn.Module, batch: PreTrainingBatch, _: Any) -> Loss:
         turns.append("generate")
         assert isinstance(owner, ZCodePPForPreTraining)
         return Loss(total=owner.generator.table.weight.sum() * math.nan, num_targets=1)
 
-    def discriminate(owner: nn.Module, batch: Blocks, _: Any) -> Loss:
+    def discriminate(owner: nn.Module, batch: PreTrainingBatch, _: Any) -> Loss:
         turns.append("discriminate")
         return Loss(total=sum(p.sum() for p in owner.parameters()), num_targets=1)  # type: ignore[arg-type]
 

@@ -1,21 +1,17 @@
 """The loss of the scorer of units."""
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from precis.objectives.unit_choice import UnitChoice
+from precis.data.batches.unit_batches import UnitBatch
+from precis.objectives.classification import UnitChoice
 
 
-@dataclass
-class Batch:
-    wanted: Tensor
-    valid: Tensor
-    log_words: Tensor
-    vectors: Tensor | None = None
-    facts: Tensor | None = None
+def a_batch(wanted: Tensor, valid: Tensor, log_words: Tensor) -> UnitBatch:
+    vectors, facts = torch.zeros(*wanted.shape, 2), torch.zeros(*wanted.shape, 1)
+    return UnitBatch(vectors, facts, valid, wanted, log_words)
 
 
 class Says(nn.Module):
@@ -30,7 +26,7 @@ class Says(nn.Module):
 
 
 def test_the_loss_is_summed_over_documents_and_divided_by_the_root_of_their_units() -> None:
-    batch = Batch(
+    batch = a_batch(
         wanted=torch.tensor([[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]),
         valid=torch.tensor([[True] * 4, [True, False, False, False]]),
         log_words=torch.tensor([2.0, 3.0]),
@@ -42,7 +38,7 @@ def test_the_loss_is_summed_over_documents_and_divided_by_the_root_of_their_unit
 
 
 def test_first_counts_documents_whose_best_unit_is_wanted_and_padding_is_none() -> None:
-    batch = Batch(
+    batch = a_batch(
         wanted=torch.tensor([[0.0, 1.0], [0.0, 1.0]]),
         valid=torch.tensor([[True, True], [True, False]]),
         log_words=torch.zeros(2),

@@ -16,6 +16,7 @@ from precis.data.synthetic.corpus import make_pairs
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.grounding import ground
+from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
 from precis.phases.train.pretraining import PRETRAINING_FOLDER, pretrain, resolve_pretraining
 from precis.phases.train.training_session import MODEL_FOLDER
@@ -82,9 +83,11 @@ def phases(stock: Path) -> dict[str, Phase]:
     few = few_shot(on_pairs, 8)
     few = replace(few, train=replace(few.train, steps=4, warmup_steps=1, validate_every=2))
     return {
-        "finetune": lambda out: finetune(on_pairs, sources=sources, out=out, start=model, callbacks=[]),
+        "finetune": lambda out: finetune(
+            on_pairs, PairRequest(sources=sources, out=out, start=model, callbacks=[])
+        ),
         "few-shot": lambda out: finetune(
-            few, sources=sources, out=out, start=model, examples=8, callbacks=[]
+            few, PairRequest(sources=sources, out=out, start=model, examples=8, callbacks=[])
         ),
         "ground": lambda out: ground(
             resolve_grounding("zcodepp-micro", start=model, changes=BRIEF),
@@ -96,10 +99,7 @@ def phases(stock: Path) -> dict[str, Phase]:
         "tune": lambda out: tune(
             TunePlan(method="prefix", prefix=Prefix(length=2), target_length=8),
             resolve_tuning(None, changes=BRIEF),
-            base=model,
-            sources=sources,
-            out=out,
-            callbacks=[],
+            PairRequest(start=model, sources=sources, out=out, callbacks=[]),
         ),
         "pretrain": lambda out: pretrain(
             resolve_pretraining("zcodepp-micro", changes=PACKED),

@@ -21,7 +21,7 @@ from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.data.pair_checks import write_synthetic
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune
-from precis.phases.train.pair_training import pair_objective
+from precis.phases.train.pair_training import PairRequest, pair_objective
 from precis.phases.train.pretraining import pretrain, resolve_pretraining
 from precis.phases.train.trainable_model import load_trainable, new_config, new_trainable
 from precis.recipes.catalogue import RECIPES, model_of, recipe, shaped_config
@@ -80,10 +80,12 @@ def test_pre_trained_on_spans_it_is_taken_up_and_fine_tuned(tmp_path: Path, pack
     write_synthetic(tmp_path / "pairs", {"train": 12, "dev": 4}, seed=0)
     tuned = finetune(
         resolve_run("prophetnet-micro", changes={**TRAINING, "batch_tokens": 600, "generated_rows": 2}),
-        sources=find_sources(data=str(tmp_path / "pairs")),
-        out=tmp_path / "tuned",
-        start=str(again.folder),
-        callbacks=[],
+        PairRequest(
+            sources=find_sources(data=str(tmp_path / "pairs")),
+            out=tmp_path / "tuned",
+            start=str(again.folder),
+            callbacks=[],
+        ),
     )
     assert tuned.model is not None
     model = ProphetNetForConditionalGeneration.from_pretrained(tuned.model)

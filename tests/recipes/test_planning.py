@@ -10,6 +10,7 @@ from precis.data.pairs.pair import Pair
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train import training_pairs as module
 from precis.phases.train.finetuning import finetune
+from precis.phases.train.pair_training import PairRequest
 from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.planning import few_shot, in_words, resolve_run, zero_shot
 from precis_text.errors import UserError
@@ -73,7 +74,10 @@ def test_the_run_ends_when_validation_no_longer_improves(data: str, tmp_path: Pa
     still = ("train.learning_rate=1e-30", "train.warmup_steps=0")
     run = resolve_run(None, examples=4, pretrained=True, assignments=(*TINY, *still))
     done = finetune(
-        run, sources=find_sources(data=data), out=tmp_path / "run", start=model, examples=4, callbacks=[]
+        run,
+        PairRequest(
+            sources=find_sources(data=data), out=tmp_path / "run", start=model, examples=4, callbacks=[]
+        ),
     )
     assert (done.result.stopped_early, done.result.best_step, done.result.step) == (
         True,
@@ -100,12 +104,14 @@ def test_the_sampling_seed_alone_says_which_pairs(
         brief = (*TINY, "train.steps=2", "train.warmup_steps=1", f"train.seed={seed}")
         finetune(
             resolve_run(None, examples=8, pretrained=True, assignments=brief),
-            sources=find_sources(data=data, dev=data),
-            out=out,
-            start=model,
-            examples=8,
-            sampling_seed=sampling_seed,
-            callbacks=[],
+            PairRequest(
+                sources=find_sources(data=data, dev=data),
+                out=out,
+                start=model,
+                examples=8,
+                sampling_seed=sampling_seed,
+                callbacks=[],
+            ),
         )
         weights.append((out / "model" / "model.safetensors").read_bytes())
     assert drawn[0] == drawn[1] != drawn[2]

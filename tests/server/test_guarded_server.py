@@ -13,9 +13,8 @@ import pytest
 
 from precis.messages import silent
 from precis.server.connections import ConnectionLimits
-from precis.server.guarded_server import GuardedServer
+from precis.server.guarded_server import GuardedServer, tell_supervisor
 from precis.server.listener import is_loopback, listen, url_of
-from precis.server.supervisor import tell_supervisor
 from precis_text.errors import UserError
 
 

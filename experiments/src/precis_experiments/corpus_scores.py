@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from precis.evaluation.answer_metrics import MeanScore
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.score_report import Corpus
 from precis.evaluation.significance import Bootstrap, Interval
-from precis.evaluation.squad_metrics import MeanScore
 from precis.evaluation.task_scores import rouge_types, task_scorers
 from precis_experiments.experiment import Key, Runs
 from precis_experiments.resumable_steps import Result

@@ -28,7 +28,7 @@ from precis.phases.data.corpus_packing import make_pack
 from precis.phases.data.run_pairs import PairSources, find_part, find_sources
 from precis.phases.measure.evaluation_inputs import read_test_pairs
 from precis.phases.train.finetuning import finetune
-from precis.phases.train.pair_training import PairOptions
+from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
 from precis.phases.train.pretraining import pretrain
 from precis.phases.train.validation_scores import evenly_spaced
@@ -187,20 +187,18 @@ class Runner:
         Raises:
             Interrupted: training received a signal to stop.
         """
-        asked: PairOptions = {
-            "out": place / "run",
-            "sources": self.sources(task_name, dev_rows, place),
-            "instruction": instruction,
-            "examples": examples,
-            "sampling_seed": sampling_seed,
-            "answer": answer,
-            "notify": self.notify,
-        }
-        if plan is not None:
-            result = tune(plan, run, base=str(start), **asked).result
-        else:
-            begin = None if start is None else str(start)
-            result = finetune(run, start=begin, tokenizer=tokenizer, **asked).result
+        request = PairRequest(
+            out=place / "run",
+            sources=self.sources(task_name, dev_rows, place),
+            start=None if start is None else str(start),
+            tokenizer=tokenizer,
+            instruction=instruction,
+            examples=examples,
+            sampling_seed=sampling_seed,
+            answer=answer,
+            notify=self.notify,
+        )
+        result = (finetune(run, request) if plan is None else tune(plan, run, request)).result
         if result.interrupted:
             raise Interrupted
         return result

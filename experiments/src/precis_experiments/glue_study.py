@@ -21,6 +21,7 @@ from precis.generation.classifier import Classifier
 from precis.generation.model_loader import load_model
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune
+from precis.phases.train.pair_training import PairRequest
 from precis.recipes.planning import Answer, resolve_run
 from precis.storage.atomic import write_file
 from precis_experiments.corpus_scores import corpus_cells, corpus_gain, corpus_gains, score_texts
@@ -89,11 +90,13 @@ def _cell(
     base = starting_model(scale, start, place / "start", seed=seed)
     done = finetune(
         resolve_run(scale.recipe, pretrained=True, task_name=name, changes=changes, answer=way),
-        sources=find_sources(task_name=name, data=str(runner.data), skip_bad=True),
-        out=place / "run",
-        answer=way,
-        notify=runner.notify,
-        start=str(base),
+        PairRequest(
+            sources=find_sources(task_name=name, data=str(runner.data), skip_bad=True),
+            out=place / "run",
+            answer=way,
+            notify=runner.notify,
+            start=str(base),
+        ),
     )
     if done.result.interrupted:
         raise Interrupted

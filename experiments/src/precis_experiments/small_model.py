@@ -18,10 +18,10 @@ from itertools import islice
 from pathlib import Path
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.extract.scorer_files import load_scorer, save_scorer
-from precis.generation.int8_weights import write_compact
+from precis.generation.compressed_weights import write_compact
 from precis.generation.model_loader import load_model
 from precis.messages import Notify, silent
+from precis.models.unit_scorer import load_scorer, save_scorer
 from precis.phases.data.corpus_packing import make_pack
 from precis.phases.output_folders import writing_to
 from precis.phases.train.extractor_training import train_extractor
@@ -31,8 +31,7 @@ from precis.recipes.catalogue import recipe
 from precis.recipes.overrides import with_changes
 from precis.recipes.planning import grounding
 from precis.recipes.pretraining_runs import PreTrainRun
-from precis.recipes.run_plan import RunPlan
-from precis.recipes.scorer_recipe import ExtractPlan
+from precis.recipes.run_plan import ExtractPlan, RunPlan
 from precis.storage.seal import write_folder
 from precis.training import Trained
 from precis.training.schedule import StableThenDecay

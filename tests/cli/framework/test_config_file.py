@@ -13,7 +13,7 @@ from precis.phases.run_folder import RUN_FILE, assignments, run_file
 from precis.recipes.catalogue import PRETRAINING, RECIPES, recipe
 from precis.recipes.overrides import with_overrides
 from precis.recipes.pretraining_runs import pretraining_run
-from precis.recipes.scorer_recipe import ExtractPlan
+from precis.recipes.run_plan import ExtractPlan
 from precis_text.config import Settings
 from tests.outcomes import Run
 from tests.tiny_models import SMALL_RUN

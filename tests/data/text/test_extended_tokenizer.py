@@ -6,9 +6,9 @@ from typing import cast
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from precis.data.text.extended_tokenizer import adopt_tokenizer
 from precis.data.text.unigram_tokenizer import SENTINELS, sentinel
 from precis.phases.train.pretraining import words_of
+from precis.phases.train.tokenizer_training import adopt_tokenizer
 from precis_text.errors import UserError
 from tests.tiny_models import bert_tokenizer, our_tokenizer, tiny
 

@@ -1,12 +1,11 @@
 """Claims about generator, discriminator and the table they share."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 
-from precis.data.batches.length_buckets import Moves
+from precis.data.batches.pretraining_batches import PreTrainingBatch
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPPreTrainingConfig
 from precis.models.zcodepp.replaced_token_detection import ZCodePPForPreTraining, sample
 from precis.objectives.losses import Loss
@@ -20,30 +19,18 @@ from precis.objectives.replaced_tokens import (
 VOCABULARY, ROWS, LENGTH, PLACES = 60, 3, 16, 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Blocks(Moves):
-    original_ids: Tensor
-    masked_ids: Tensor
-    places: Tensor
-    draws: Tensor
-    input_ids: Tensor
-    attention_mask: Tensor | None = None
-    source_lengths: tuple[int, ...] | None = None
-    decoder_input_ids: Tensor
-    span_labels: Tensor
-
-
-def blocks(*, seed: int = 0, rows: int = ROWS) -> Blocks:
+def blocks(*, seed: int = 0, rows: int = ROWS) -> PreTrainingBatch:
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(5, VOCABULARY, (rows, LENGTH), generator=generator)
     places = torch.rand(rows, LENGTH, generator=generator).argsort(-1)[:, :PLACES].sort(-1).values
     labels = torch.randint(5, VOCABULARY, (rows, 6), generator=generator)
-    return Blocks(
+    return PreTrainingBatch(
         original_ids=ids,
         masked_ids=ids.scatter(1, places, 4),
         places=places,
         draws=torch.rand(rows, PLACES, generator=generator),
         input_ids=torch.randint(5, VOCABULARY, (rows, 12), generator=generator),
+        attention_mask=None,
         decoder_input_ids=torch.cat([torch.ones(rows, 1, dtype=torch.long), labels[:, :-1]], 1),
         span_labels=labels,
     )

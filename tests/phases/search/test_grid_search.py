@@ -15,10 +15,11 @@ from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.search import grid_search as module
-from precis.phases.search.grid_search import Searched, is_search, search
+from precis.phases.search.grid_search import FineTunedModel, Searched, is_search, search
 from precis.phases.search.grid_study import GridStudy
 from precis.phases.search.search_space import SearchSpace, with_ranges
 from precis.phases.train import finetuning as finetuning
+from precis.phases.train.pair_training import PairRequest
 from precis.recipes.planning import resolve_run
 from precis.training.callbacks import StartInfo, StepInfo
 from precis_text.errors import RunError, UserError
@@ -80,13 +81,12 @@ def run_it(
 ) -> Searched:
     settings = {text.partition("=")[0]: text for text in (*BRIEF, "train.steps=2", *more)}
     run = resolve_run("pretrained", assignments=settings.values())
+    of_search = {name: options.pop(name) for name in ("trials", "callbacks") if name in options}
     return search(
-        run,
+        FineTunedModel(run=run),
+        PairRequest(sources=find_sources(data=str(data)), out=out, start=model, **options),
         space=with_ranges(SearchSpace(), ranges),
-        sources=find_sources(data=str(data)),
-        out=out,
-        start=model,
-        **{"callbacks": lambda: [], **options},
+        **{"callbacks": lambda: [], **of_search},
     )
 
 
@@ -230,7 +230,7 @@ def test_another_failure_ends_the_search_and_its_trial_stays_open(
         raise RunError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "finetune_as", finetune)
+        patch.setattr(module, "finetune", finetune)
         with pytest.raises(RunError, match="the disk is full"):
             run_it(model, data, tmp_path / "out", (*NOTHING, *NO_DECODING))
     done = run_it(model, data, tmp_path / "out", (*NOTHING, *NO_DECODING))

@@ -18,6 +18,7 @@ from precis.phases.measure.model_scores import Decoding, evaluate_models, make_r
 from precis.phases.measure.task_metrics import scores_for
 from precis.phases.train.classifier_training import with_head
 from precis.phases.train.finetuning import finetune
+from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.trainable_model import TrainableModel
 from precis.recipes.planning import resolve_run
 from precis.training import Trained
@@ -57,7 +58,7 @@ def train(data: Path, out: Path, task: str = "rte", *, steps: int = 4, **options
     }
     run = resolve_run("zcodepp-micro", task_name=task, changes=changes, answer="head")
     sources = find_sources(task_name=task, data=str(data))
-    return finetune(run, sources=sources, out=out, answer="head", **options)
+    return finetune(run, PairRequest(sources=sources, out=out, answer="head", **options))
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +136,9 @@ def test_a_run_that_was_cut_short_ends_in_the_same_weights(
 def test_a_run_is_not_continued_with_the_other_answer(trained: Path, data: Path, base: str) -> None:
     run = resolve_run("zcodepp-micro", task_name="rte", changes={"train.precision": "fp32"})
     with pytest.raises(UserError, match="was started with"):
-        finetune(run, sources=find_sources(task_name="rte", data=str(data)), out=trained, start=base)
+        finetune(
+            run, PairRequest(sources=find_sources(task_name="rte", data=str(data)), out=trained, start=base)
+        )
 
 
 @pytest.mark.long
@@ -202,6 +205,9 @@ def test_a_head_is_for_our_encoder_and_for_tasks_with_labels(data: Path, tmp_pat
     run = resolve_run("zcodepp-micro", answer="head")
     with pytest.raises(UserError, match="name the --task"):
         finetune(
-            run, sources=find_sources(data=str(sources.train.source)), out=tmp_path / "no", answer="head"
+            run,
+            PairRequest(
+                sources=find_sources(data=str(sources.train.source)), out=tmp_path / "no", answer="head"
+            ),
         )
     assert not (tmp_path / "no").exists()

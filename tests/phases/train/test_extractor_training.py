@@ -15,7 +15,7 @@ from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.phases.train import extractor_training
 from precis.phases.train.extractor_training import UNITS_FOLDER, train_extractor
-from precis.recipes.scorer_recipe import ExtractPlan, ScorerShape
+from precis.recipes.run_plan import ExtractPlan, ScorerShape
 from precis.training import Trained, TrainSettings
 from precis.training.callbacks import METRICS_FILE, read_metrics
 from precis_text.errors import UserError

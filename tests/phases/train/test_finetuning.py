@@ -11,6 +11,7 @@ from precis.data.pairs.pair import Pair
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train import pair_training
 from precis.phases.train.finetuning import finetune
+from precis.phases.train.pair_training import PairRequest
 from precis.recipes.planning import resolve_run
 from precis.recipes.run_plan import RunPlan
 from precis_text.errors import UserError
@@ -53,7 +54,8 @@ def test_a_restart_touches_nothing_while_another_process_trains_there(tmp_path: 
         holder.stdout.readline()
         with pytest.raises(UserError, match="another process is training in"):
             finetune(
-                resolve_run("zcodepp-micro"), sources=find_sources(data=str(data)), out=out, restart=True
+                resolve_run("zcodepp-micro"),
+                PairRequest(sources=find_sources(data=str(data)), out=out, restart=True),
             )
     finally:
         holder.kill()
@@ -84,11 +86,13 @@ def test_pairs_without_tokens_are_skipped_and_named_like_other_bad_ones(
     monkeypatch.setattr(pair_training, "evenly_spaced", evenly_spaced)
     done = finetune(
         resolve_run(None, pretrained=True, assignments=BRIEF),
-        sources=find_sources(data=str(train), dev=str(dev), skip_bad=True),
-        out=tmp_path / "run",
-        start=str(model),
-        notify=told.append,
-        callbacks=[],
+        PairRequest(
+            sources=find_sources(data=str(train), dev=str(dev), skip_bad=True),
+            out=tmp_path / "run",
+            start=str(model),
+            notify=told.append,
+            callbacks=[],
+        ),
     )
     assert done.model is not None
     assert f"train: 12 pairs from {train}, 1 skipped (first: {train}: pair 13: the document gives" in told[0]
@@ -103,10 +107,10 @@ def test_the_record_has_the_shape_of_a_new_model_alone(given: bool, tmp_path: Pa
     run = resolve_run("zcodepp-micro", assignments=(*BRIEF, *SMALL, "generated_rows=0", "train.select=loss"))
     start = str(save("bart", tmp_path / "bart")) if given else None
     sources = find_sources(data=str(data))
-    finetune(run, sources=sources, out=tmp_path / "run", start=start, callbacks=[])
+    finetune(run, PairRequest(sources=sources, out=tmp_path / "run", start=start, callbacks=[]))
     recorded = RunPlan.from_dict(json.loads((tmp_path / "run" / "settings.json").read_text())["run"])
     assert recorded.model == (None if given else run.model)
     if given:
         with pytest.raises(UserError, match="zcodepp-micro: needs an existing model; name it with --model"):
-            finetune(recorded, sources=sources, out=tmp_path / "new", callbacks=[])
+            finetune(recorded, PairRequest(sources=sources, out=tmp_path / "new", callbacks=[]))
         assert not (tmp_path / "new").exists()

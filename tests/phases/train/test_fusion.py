@@ -14,6 +14,7 @@ from precis.phases.data.corpus_packing import make_pack
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.grounding import ground
+from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.trainable_model import load_trainable, read_long_documents, with_fusion
 from precis.recipes.planning import resolve_grounding, resolve_run
 from precis.recipes.run_plan import Fusion
@@ -32,7 +33,10 @@ def test_it_trains_by_fusion_and_the_finished_model_keeps_reading_so(tmp_path: P
         pretrained=True,
         assignments=(*BRIEF, *FUSION, "generated_rows=0", "train.select=loss"),
     )
-    finetune(run, sources=find_sources(data=str(data)), out=tmp_path / "run", start=start, callbacks=[])
+    finetune(
+        run,
+        PairRequest(sources=find_sources(data=str(data)), out=tmp_path / "run", start=start, callbacks=[]),
+    )
     made = load_model(str(tmp_path / "run"), device="cpu").model.config
     assert (made.chunk_length, made.global_layers) == (4, 1)
     identity = json.loads((tmp_path / "run" / "settings.json").read_text())["identity"]

@@ -18,6 +18,7 @@ from precis.phases.data.run_pairs import find_sources
 from precis.phases.data.training_sets import find_sets
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.grounding import draw, ground, read_set
+from precis.phases.train.pair_training import PairRequest
 from precis.recipes.catalogue import RECIPES, recipe
 from precis.recipes.planning import grounding, resolve_grounding, resolve_run
 from precis.training import Lowest, Trained
@@ -330,11 +331,13 @@ def test_a_grounded_model_is_asked_as_its_tasks_are(model: str, shelf: Path, tmp
     told: list[str] = []
     finetune(
         resolve_run(None, pretrained=True, task_name="samsum", assignments=(*BRIEF[:2], "max_source=48")),
-        sources=find_sources(task_name="samsum", data=str(shelf)),
-        start=str(tmp_path / "grounded"),
-        out=tmp_path / "tuned",
-        notify=told.append,
-        callbacks=[],
+        PairRequest(
+            sources=find_sources(task_name="samsum", data=str(shelf)),
+            start=str(tmp_path / "grounded"),
+            out=tmp_path / "tuned",
+            notify=told.append,
+            callbacks=[],
+        ),
     )
     tuned = locate(tmp_path / "tuned").use
     assert (tuned.task, tuned.grounded_on) == ("samsum", ("aeslc",))
@@ -353,13 +356,15 @@ def test_few_shot_pairs_can_be_drawn_by_a_seed_of_their_own(model: str, shelf: P
         told: list[str] = []
         finetune(
             resolve_run(None, pretrained=True, assignments=(*BRIEF[:2], "max_source=48")),
-            sources=find_sources(task_name="aeslc", data=str(shelf)),
-            start=model,
-            out=tmp_path / name,
-            examples=4,
-            sampling_seed=seed,
-            notify=told.append,
-            callbacks=[],
+            PairRequest(
+                sources=find_sources(task_name="aeslc", data=str(shelf)),
+                start=model,
+                out=tmp_path / name,
+                examples=4,
+                sampling_seed=seed,
+                notify=told.append,
+                callbacks=[],
+            ),
         )
         digests[name] = (tmp_path / name / "model" / "model.safetensors").read_bytes()
         assert any(line.endswith(f"(seed {seed or 0})") for line in told)

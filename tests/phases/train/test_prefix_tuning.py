@@ -22,6 +22,7 @@ from precis.generation.summarizer import Summarizer
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.measure.model_scores import evaluate_models
 from precis.phases.train.finetuning import finetune
+from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
 from precis.recipes.prefix_recipes import TunePlan, resolve_tuning
 from precis.recipes.run_plan import RunPlan
@@ -76,7 +77,9 @@ def brief(**changes: Any) -> RunPlan:
 def tuned(base: Path, data: Path, out: Path, *, plan: TunePlan = PLAN, **options: Any) -> Trained:
     run = options.pop("run", brief())
     return tune(
-        plan, run, base=str(base), sources=find_sources(data=str(data)), out=out, callbacks=[], **options
+        plan,
+        run,
+        PairRequest(start=str(base), sources=find_sources(data=str(data)), out=out, callbacks=[], **options),
     )
 
 
@@ -134,7 +137,9 @@ def test_a_run_that_was_told_to_stop_goes_on_bit_for_bit(
 ) -> None:
     sources = find_sources(data=str(data))
     stopped = tune(
-        PLAN, brief(), base=str(base), sources=sources, out=tmp_path / "run", callbacks=[StopAfter(1)]
+        PLAN,
+        brief(),
+        PairRequest(start=str(base), sources=sources, out=tmp_path / "run", callbacks=[StopAfter(1)]),
     )
     assert stopped.adapter is None
     assert not (tmp_path / "run" / "adapter").exists()
@@ -198,7 +203,10 @@ def test_an_adapter_on_another_model_is_refused_in_one_line(finished: Path, tmp_
 
 def test_what_was_tuned_is_no_model_to_train_further(finished: Path, data: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is an adapter; start from a whole model"):
-        finetune(brief(), sources=find_sources(data=str(data)), start=str(finished), out=tmp_path / "run")
+        finetune(
+            brief(),
+            PairRequest(sources=find_sources(data=str(data)), start=str(finished), out=tmp_path / "run"),
+        )
     with pytest.raises(UserError, match="is an adapter; start from a whole model"):
         tuned(finished, data, tmp_path / "run")
 
@@ -252,7 +260,7 @@ def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summariz
     dev.write_text(json.dumps(rows[0]) + "\n")
     told: list[str] = []
     options = {"sources": find_sources(data=str(train), dev=str(dev)), "callbacks": [], "notify": told.append}
-    done = tune(plan, brief(), base=str(base), out=tmp_path / "run", **options)  # type: ignore[arg-type]
+    done = tune(plan, brief(), PairRequest(start=str(base), out=tmp_path / "run", **options))  # type: ignore[arg-type]
     assert done.adapter is not None
     assert any("3 of 6 training documents have fewer than 40 tokens" in line for line in told)
     (summary,) = Summarizer.from_pretrained(tmp_path / "run").summarize(["Bob dances."])

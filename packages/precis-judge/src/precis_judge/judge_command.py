@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.framework.command_class import Commands
+from precis.cli.framework.command_class import Commands, examples
 from precis.cli.framework.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName
 from precis.phases.output_folders import folder_to_be
 from precis_text.errors import UserError
@@ -24,10 +24,9 @@ StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder creat
 
 @app.command(
     "plan",
-    epilog=(
-        "Examples:\n\n"
-        "precis judge plan --preference 0.6\n\n"
-        "precis judge plan --preference 0.6 --judges 3 --documents 100"
+    epilog=examples(
+        "precis judge plan --preference 0.6",
+        "precis judge plan --preference 0.6 --judges 3 --documents 100",
     ),
 )
 def plan(
@@ -76,12 +75,11 @@ def plan(
 
 @app.command(
     "new",
-    epilog=(
-        "Examples:\n\n"
-        "precis judge new --predictions scores --data pairs --judge Ann --judge Ben --out study\n\n"
-        "precis judge new --predictions ours.jsonl --predictions theirs.jsonl --out study\n\n"
-        "precis judge new --predictions compared --out study\n\n"
-        "precis judge new --predictions ours.jsonl --data test.jsonl --reference --protocol zcodepp --out study"
+    epilog=examples(
+        "precis judge new --predictions scores --data pairs --judge Ann --judge Ben --out study",
+        "precis judge new --predictions ours.jsonl --predictions theirs.jsonl --out study",
+        "precis judge new --predictions compared --out study",
+        "precis judge new --predictions ours.jsonl --data test.jsonl --reference --protocol zcodepp --out study",
     ),
 )
 def new(

@@ -89,11 +89,7 @@ def _id(file: str, number: int, text: str) -> str:
 
 
 class DocumentSource(Datasource):
-    """The data source that Ray reads.
-
-    Args:
-        files: the result of `files_of`.
-    """
+    """The data source that Ray reads, of the files that `files_of` returns."""
 
     def __init__(self, files: Sequence[str], how: Reading) -> None:
         super().__init__()

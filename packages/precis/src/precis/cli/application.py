@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
-from precis.cli.commands import data_command, export_command, probe_command
+from precis.cli.commands import data_command, model_command, probe_command
 from precis.cli.commands.batch_command import batch
 from precis.cli.commands.compare_command import compare
-from precis.cli.commands.convert_command import convert
 from precis.cli.commands.errors_command import errors
 from precis.cli.commands.evaluate_command import evaluate
-from precis.cli.commands.extractor_command import extractor
 from precis.cli.commands.finetune_command import finetune
-from precis.cli.commands.ground_command import ground
+from precis.cli.commands.mixture_command import extractor, ground
+from precis.cli.commands.model_command import convert, push
 from precis.cli.commands.pretrain_command import pretrain
-from precis.cli.commands.push_command import push
 from precis.cli.commands.serve_command import serve
 from precis.cli.commands.summarize_command import summarize
 from precis.cli.commands.tokenizer_command import tokenizer
 from precis.cli.commands.tune_command import tune
 from precis.cli.framework.command_class import Commands
-from precis.cli.framework.plugins import add_plugins
 from precis.version import __version__
+from precis_text.errors import UserError
+
+# Our own distributions, so that their commands can say what to install where they are missing
+_OURS = {"judge": "precis-judge", "reproduce": "precis-experiments"}
 
 app = Commands(
     name="precis",
@@ -64,12 +66,42 @@ def _options(
     """Summarize documents on your own machine; train, adapt and evaluate the models that do it."""
 
 
+def _add_plugins(app: Commands) -> None:
+    """Add the commands of other distributions, the entry points of the group `precis.commands`.
+
+    A `typer.Typer` becomes a group of commands, a `described` function one command.
+    """
+    found = {point.name: point for point in entry_points(group="precis.commands")}
+    for name, point in sorted(found.items()):
+        command = point.load()
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=command.rich_help_panel)
+        else:
+            app.add(command)
+    for name, distribution in _OURS.items():
+        if name not in found:
+            _add_missing(app, name, distribution)
+
+
+def _add_missing(app: Commands, name: str, distribution: str) -> None:
+    """Add a hidden command that names the distribution to install."""
+
+    @app.command(
+        name, hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+    )
+    def missing(context: typer.Context) -> None:
+        del context
+        raise UserError(
+            f"precis {name} is part of {distribution}, which is not installed; install {distribution}"
+        )
+
+
 app.add(summarize, batch, serve, compare, evaluate, finetune, tune, ground, pretrain, extractor, tokenizer)
 app.add_typer(data_command.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe_command.app, name="probe", rich_help_panel="Use a model")
 app.add(convert, push, errors)
-app.add_typer(export_command.app, name="export", rich_help_panel="Use a model")
-add_plugins(app)
+app.add_typer(model_command.export, name="export", rich_help_panel="Use a model")
+_add_plugins(app)
 
 
 @cache

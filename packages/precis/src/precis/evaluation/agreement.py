@@ -52,11 +52,7 @@ class Judged:
 def agreement(
     metric: Column, human: Column, judged: Judged, *, bootstrap: Bootstrap | None = None
 ) -> Agreement:
-    """Compare a metric (n) with a human score (n); rows with NaN in either are ignored.
-
-    Raises:
-        UserError: the columns differ in length.
-    """
+    """Compare a metric (n) with a human score (n), without NaN rows; raise `UserError` if their lengths differ."""
     bootstrap = bootstrap or Bootstrap()
     if not len(metric) == len(human) == len(judged.documents) == len(judged.systems):
         raise UserError(f"the metric has {len(metric)} values for {len(human)} human scores; align them")

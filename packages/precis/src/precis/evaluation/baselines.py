@@ -55,11 +55,7 @@ def lead(document: str, k: int = 3) -> str:
 
 
 def most_central(document: str, k: int = 3, *, rank: Rank = lex_rank) -> str:
-    """Return the `k` units that `rank` finds most central, in document order; headings are left out.
-
-    Args:
-        rank: `precis_text.centrality.lex_rank` or `text_rank`.
-    """
+    """Return the `k` units that `rank`, lex_rank or text_rank, finds most central, in their order, without headings."""
     units = without_headings(document)
     scores = in_windows(rank, [unicode_words(unit) for unit in units])
     chosen = sorted(range(len(units)), key=lambda place: -scores[place])[: _at_least_one(k)]

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from precis.evaluation.answer_metrics import MeanScore
 from precis.evaluation.rouge import check_scored
-from precis.evaluation.squad_metrics import MeanScore
 from precis.version import __version__
 from precis_text.errors import UserError
 
@@ -89,11 +89,7 @@ class BertScore:
         return "|".join(["bertscore", *(f"{key}:{value}" for key, value in fields.items())])
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
-        """Score a test set, in the form that `precis.evaluation.scoring.score` needs.
-
-        Raises:
-            UserError: the predictions are empty; or as for `score`.
-        """
+        """Score a test set, as `precis.evaluation.scoring.score` needs; raise `UserError` without predictions."""
         check_scored("BERTScore", predictions, references)
         return MeanScore(signature=self.signature, examples=self.score(predictions, references))
 

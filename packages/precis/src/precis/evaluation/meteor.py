@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
+from precis.evaluation.answer_metrics import MeanScore
 from precis.evaluation.rouge import RememberingStemmer, check_parallel, check_scored
-from precis.evaluation.squad_metrics import MeanScore
 from precis.version import __version__
 from precis_text.config import Settings
 from precis_text.errors import RunError, UserError
@@ -101,11 +101,7 @@ class Meteor(Settings):
         return "|".join(["meteor", *(f"{key}:{value}" for key, value in fields.items())])
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
-        """Score a test set, in the form that `precis.evaluation.scoring.score` needs.
-
-        Raises:
-            UserError: the predictions are empty; or as for `score`.
-        """
+        """Score a test set, as `precis.evaluation.scoring.score` needs; raise `UserError` without predictions."""
         check_scored("METEOR", predictions, references)
         return MeanScore(signature=self.signature, examples=self.score(predictions, references))
 
@@ -149,11 +145,7 @@ def _words(text: str) -> list[str]:
 
 @cache
 def _wordnet() -> Any:
-    """Return nltk's reader, or None if its data are missing.
-
-    Raises:
-        UserError: the data are incomplete.
-    """
+    """Return nltk's reader, or None if its data are missing; raise `UserError` if the data are incomplete."""
     from nltk.corpus import wordnet
 
     try:

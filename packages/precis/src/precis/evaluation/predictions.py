@@ -173,11 +173,7 @@ def read_texts(path: Path, pairs: Sequence[Pair]) -> list[str]:
 
 
 def read_rows_by_id(path: Path) -> dict[str, Row]:
-    """Return the rows of a file by their ids, which are names or numbers.
-
-    Raises:
-        UserError: a row lacks an id, two have the same, or there is none.
-    """
+    """Return a file's rows by their ids, names or numbers; raise `UserError` if an id is missing or occurs twice."""
     found: dict[str, Row] = {}
     for row in read_rows(path):
         if row.problem:
@@ -197,11 +193,7 @@ def read_rows_by_id(path: Path) -> dict[str, Row]:
 
 
 def text_of(path: Path, row: Row) -> str:
-    """Return the summary of another program's row.
-
-    Raises:
-        UserError: the row does not have exactly one text in the fields for it.
-    """
+    """Return the summary of another program's row; raise `UserError` without exactly one text in its fields."""
     there = [name for name in _TEXTS if name in row.values]
     if len(there) != 1:
         but = ", but has both; remove one" if there else ""

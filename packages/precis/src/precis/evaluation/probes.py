@@ -135,11 +135,7 @@ class MeanSpectrum:
         self._matrices = self._empty = 0
 
     def add(self, weights: Float[Tensor, "b h i p+j"], *, queries: Int[Tensor, " b"]) -> None:
-        """Add a batch; `queries` is as in `MeanAttention.add`.
-
-        Raises:
-            ValueError: a row has more tokens than its matrix.
-        """
+        """Add a batch, see `MeanAttention.add`; raise `ValueError` if a row has more tokens than its matrix."""
         _check(weights, queries, torch.full_like(queries, self._prefix))
         for matrix, asking in zip(weights, queries.tolist(), strict=True):
             values = singular_values(matrix[:, :asking, : self._prefix])
@@ -166,11 +162,7 @@ def cumulative(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def pooled(spectra: Sequence[Spectrum]) -> Spectrum:
-    """Combine several layers into one: the mean over all their matrices.
-
-    Args:
-        spectra: spectra of prefixes of equal length, at least one.
-    """
+    """Combine the spectra of several layers' prefixes, all of one length: the mean over all their matrices."""
     matrices = sum(spectrum.matrices for spectrum in spectra)
 
     def mean(of: str) -> NDArray[np.float64]:

@@ -3,7 +3,8 @@
 BLEU: Papineni et al. (2002), with exponential smoothing (Post, 2018). chrF: Popovic (2015), F-score of character
 n-grams up to 6, beta 2, no word n-grams. TER: Snover et al. (2006), edits and shifts per reference word; lower is
 better, and a bad text can exceed 100. All settings are sacrebleu's defaults, which the signature states. With several
-references, chrF takes the nearest, TER the fewest edits over the mean length.
+references, chrF takes the nearest, TER the fewest edits over the mean length. Every score raises `UserError` if the
+lengths differ or are zero, or an example lacks a reference.
 """
 
 from __future__ import annotations
@@ -62,9 +63,6 @@ def bleu(
     Args:
         tokenize: sacrebleu's name of a tokenizer; if None, 13a, or zh if most letters of the references are in scripts
             without spaces. There 13a would treat a whole sentence as one word.
-
-    Raises:
-        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     if tokenize is None:
         tokenize = "zh" if _is_unspaced(references) else "13a"
@@ -72,11 +70,7 @@ def bleu(
 
 
 def chrf(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> SummedScore:
-    """Compute sacrebleu's `corpus_chrf`; examples may have different numbers of references.
-
-    Raises:
-        UserError: the lengths differ or are zero, or an example lacks a reference.
-    """
+    """Compute sacrebleu's `corpus_chrf`; examples may have different numbers of references."""
     return _summed("chrf", CHRF(), predictions, references)
 
 
@@ -84,9 +78,6 @@ def ter(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Summ
     """Compute sacrebleu's `corpus_ter`; examples may have different numbers of references.
 
     If most letters of the references are in scripts without spaces, each letter is a word.
-
-    Raises:
-        UserError: the lengths differ or are zero, or an example lacks a reference.
     """
     unspaced = _is_unspaced(references)
     return _summed("ter", TER(normalized=unspaced, asian_support=unspaced), predictions, references)

@@ -13,12 +13,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from precis.data.pairs.pair import Pair
-from precis.evaluation.label_metrics import accuracy, f1_of, matthews, pearson, spearman
+from precis.evaluation.answer_metrics import (
+    accuracy,
+    answer_f1,
+    exact_match,
+    f1_of,
+    matthews,
+    pearson,
+    spearman,
+)
 from precis.evaluation.meteor import Meteor, synonyms_at_hand
 from precis.evaluation.rouge import ROUGE_TYPES, Rouge
 from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
 from precis.evaluation.scoring import Scorer
-from precis.evaluation.squad_metrics import answer_f1, exact_match
 from precis_text.config import Settings, nearest
 from precis_text.errors import UserError
 
@@ -40,11 +47,7 @@ def rouge_types(metrics: Sequence[str]) -> tuple[str, ...]:
 
 
 def task_scorers(metrics: Sequence[str]) -> dict[str, Scorer]:
-    """Return the scorers of a task's metrics by the name in the report, without ROUGE.
-
-    Raises:
-        UserError: a metric is unknown.
-    """
+    """Return the scorers of a task's metrics except ROUGE, by name; raise `UserError` if a metric is unknown."""
     scorers: dict[str, Scorer] = {}
     for name in metrics:
         if name.startswith("rouge"):
@@ -77,11 +80,7 @@ class Majority(Settings):
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> Majority:
-        """Find the most frequent label; the alphabetically first one wins a tie.
-
-        Raises:
-            UserError: the list of pairs is empty.
-        """
+        """Find the most frequent label, the alphabetically first in a tie; raise `UserError` without pairs."""
         if not pairs:
             raise UserError("zero pairs to count labels in; give at least one")
         counts = Counter(pair.all_references[0] for pair in pairs)

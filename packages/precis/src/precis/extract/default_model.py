@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from precis.extract.extractor import Extractor
-from precis.extract.extractor_opening import open_extractor
-from precis.extract.passage_choice import passage_choice
+from precis.extract.extractor_opening import open_extractor, passage_choice
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import DEFAULT, Mode
 from precis_text.config import nearest

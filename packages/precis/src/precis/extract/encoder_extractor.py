@@ -14,14 +14,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.unit_batches import filled
 from precis.extract.extractor import Extractor, UnitScores
-from precis.extract.scorer_files import load_scorer
 from precis.extract.unit_encoder import EncodedUnits, UnitReader
 from precis.extract.unit_tokens import ReadUnits, UnitTokens
 from precis.generation.input_plan import assumed_limit, input_limit
 from precis.generation.model_loader import LoadedModel
 from precis.generation.summary import How
 from precis.messages import OnProgress
-from precis.models.unit_scorer import UnitScorer
+from precis.models.unit_scorer import UnitScorer, load_scorer
 from precis_text.errors import UserError
 from precis_text.length import Cap
 from precis_text.selection import WINDOW, expected_words
@@ -59,11 +58,7 @@ class EncoderExtractor(Extractor):
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> Self:
-        """Use a loaded model with a scorer.
-
-        Raises:
-            UserError: if it was not trained for extraction.
-        """
+        """Use a loaded model with a scorer; raise `UserError` if it was not trained for extraction."""
         if loaded.folder is None:
             raise UserError(
                 f"{loaded.source}: only models in a folder can choose sentences; use --mode abstract"

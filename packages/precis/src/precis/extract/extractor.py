@@ -69,11 +69,7 @@ class Extractor(ABC):
     def read(
         self, documents: Sequence[UnitTokens], on_progress: OnProgress | None = None
     ) -> Sequence[ReadUnits]:
-        """Read documents as the scorer needs them.
-
-        Args:
-            on_progress: called with the number of inputs read and their total.
-        """
+        """Read documents as the scorer needs them; `on_progress` gets the number of inputs read and their total."""
 
     @abstractmethod
     def how(self, read: ReadUnits) -> How:
@@ -245,11 +241,7 @@ def _size(passages: Passages) -> int:
 
 
 def _own_texts(documents: Iterable[str | Passages]) -> Iterator[Passages]:
-    """Yield the main text of each document, without marks.
-
-    Raises:
-        UserError: if a document is neither a string nor passages.
-    """
+    """Yield each document's main text without marks; raise `UserError` if one is neither a string nor passages."""
     for number, document in enumerate(documents, start=1):
         text = text_of(document)
         if not isinstance(text, str):

@@ -1,13 +1,21 @@
-"""Opens the extractor of a model: with a ranker if it has one, else with its encoder and a scorer."""
+"""Opens the extractor of a model: with a ranker if it has one, else with its encoder and a scorer.
+
+`passage_choice` chooses with it the passages that a writer reads of a long document.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from precis.extract.extractor import Extractor
 from precis.extract.ranked_extractor import RankedExtractor
-from precis.generation.model_location import ModelLocation, locate
+from precis.generation.model_location import ModelLocation, has_default_model, locate
+from precis.generation.model_metadata import DEFAULT
+from precis.generation.writers.reading import Choose, by_centrality
+from precis_text.language import language_of
 from precis_text.unit_ranker import has_ranker
 
 if TYPE_CHECKING:
@@ -34,11 +42,7 @@ def open_extractor(
 
 
 def extractor_of(loaded: LoadedModel) -> Extractor:
-    """Use a loaded model trained for extraction.
-
-    Raises:
-        UserError: if it was not trained for extraction.
-    """
+    """Use a loaded model trained for extraction; raise `UserError` if it was not trained for extraction."""
     from precis.extract.encoder_extractor import EncoderExtractor
 
     if loaded.folder is not None and has_ranker(loaded.folder):
@@ -49,3 +53,20 @@ def extractor_of(loaded: LoadedModel) -> Extractor:
 def is_ranked(location: ModelLocation) -> bool:
     """Return whether a ranker chooses a model's sentences, so that its weights are not needed for it."""
     return location.folder is not None and location.adapter is None and has_ranker(location.folder)
+
+
+def passage_choice() -> Choose:
+    """Return the choice by the default model for English documents, and by centrality for others."""
+    return _chosen if has_default_model() else by_centrality
+
+
+def _chosen(document: str, words: int) -> Sequence[int]:
+    if language_of(document) not in ("en", None):
+        return by_centrality(document, words)
+    (extract,) = _extractor().summarize([document], words=words, short="write", skip_empty=True)
+    return [start for start, _ in extract.places]
+
+
+@cache
+def _extractor() -> Extractor:
+    return open_extractor(DEFAULT)

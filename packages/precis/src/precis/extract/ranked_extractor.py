@@ -46,11 +46,7 @@ class RankedExtractor(Extractor):
 
     @classmethod
     def at(cls, location: ModelLocation) -> Self:
-        """Open the ranker of a model's folder.
-
-        Raises:
-            UserError: if a file is missing or damaged.
-        """
+        """Open the ranker of a model's folder; raise `UserError` if a file is missing or damaged."""
         folder, use = cast(Path, location.folder), location.use
         check_sealed(folder)
         longest = use.max_source or TOGETHER
@@ -83,11 +79,7 @@ class RankedExtractor(Extractor):
 
 
 def _tokens(folder: Path) -> UnitTokenizer:
-    """Open a tokenizer without transformers.
-
-    Raises:
-        UserError: if it is missing or damaged.
-    """
+    """Open a tokenizer without transformers; raise `UserError` if it is missing or damaged."""
     from tokenizers import Tokenizer
 
     file = folder / "tokenizer.json"

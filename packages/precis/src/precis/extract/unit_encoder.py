@@ -21,8 +21,8 @@ from precis.extract.unit_tokens import ReadUnits, UnitTokenizer, UnitTokens
 from precis.generation.input_plan import fusion_limit, reading
 from precis.generation.memory_check import refuse_too_much
 from precis.generation.summary import How
-from precis.malloc import trim_heap
 from precis.messages import OnProgress
+from precis.process import trim_heap
 from precis_text.selection import TOGETHER, inputs_of
 
 _LARGE = 2048  # positions of a pass that needs much memory
@@ -30,11 +30,7 @@ _LARGE = 2048  # positions of a pass that needs much memory
 
 @dataclass(frozen=True)
 class EncodedUnits(ReadUnits):
-    """A document's units with the hidden states that the scorer reads.
-
-    Attributes:
-        vectors: each unit's mean and last hidden state.
-    """
+    """A document's units with what the scorer reads: `vectors`, each unit's mean and last hidden state."""
 
     vectors: Float[Tensor, "u 2d"]
 
@@ -100,11 +96,7 @@ class UnitReader:
     def read(
         self, documents: Sequence[UnitTokens], on_progress: OnProgress | None = None
     ) -> list[EncodedUnits]:
-        """Read documents.
-
-        Args:
-            on_progress: called with the number of inputs read and their total.
-        """
+        """Read documents; `on_progress` gets the number of inputs read and their total."""
         inputs = [
             _Input(number, piece, sum(map(len, piece)) + len(self._before) + len(self._after))
             for number, document in enumerate(documents)

@@ -13,11 +13,7 @@ from precis_text.words import word_ends
 
 @dataclass(frozen=True)
 class UnitTokens:
-    """A document's units as token ids, without empty units.
-
-    Attributes:
-        document_tokens: number of tokens in the document.
-    """
+    """A document's units as token ids, without empty units, and the tokens of the whole document."""
 
     units: tuple[TextUnit, ...]
     ids: tuple[Sequence[int], ...]

@@ -43,11 +43,7 @@ class BasePlace(Settings):
 
 
 def base_of(folder: Path) -> str:
-    """Return the model that an adapter was trained on.
-
-    Raises:
-        UserError: if the adapter does not name it, or the model no longer exists.
-    """
+    """Return the model that an adapter was trained on; raise `UserError` if it is not named, or gone."""
     file = folder / BASE_FILE
     if not file.is_file():
         raise UserError(
@@ -89,11 +85,7 @@ def _known_base(name: str, folder: Path) -> str:
 
 
 def place_of_base(base: str, adapter: Path) -> BasePlace:
-    """Return the content of an adapter's `base.json`.
-
-    Args:
-        adapter: the adapter's final folder.
-    """
+    """Return the content of the `base.json` of an adapter whose final folder is `adapter`."""
     path = Path(base).expanduser()
     if base in PACKAGES or not path.exists():
         return BasePlace(model=base)

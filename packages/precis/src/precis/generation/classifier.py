@@ -57,11 +57,7 @@ class Classifier:
 
     @classmethod
     def from_pretrained(cls, model: str | Path | ModelLocation) -> Self:
-        """Load from a run folder or a Hugging Face folder.
-
-        Raises:
-            UserError: if it is not a classifier that precis trained.
-        """
+        """Load from a run folder or a Hugging Face folder; raise `UserError` if precis did not train it."""
         location = locate(model)
         source, place = location.base, location.folder
         if place is None or not location.use.task:

@@ -93,11 +93,7 @@ class Written:
 
 
 class BatchDecoder:
-    """A decoder of batches with one model and tokenizer.
-
-    Args:
-        loop: the decoding loop; see `Loop`.
-    """
+    """A decoder of batches with one model, its tokenizer and a decoding `Loop`."""
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, loop: Loop = AUTOMATIC

@@ -142,11 +142,7 @@ def read_gguf_model(
 
 
 def read_gguf_tokenizer(path: Path) -> PreTrainedTokenizerFast:
-    """Return the tokenizer with its chat template.
-
-    Raises:
-        UserError: if transformers cannot build it.
-    """
+    """Return the tokenizer with its chat template; raise `UserError` if transformers cannot build it."""
     try:
         architecture, parts, settings = get_gguf_tokenizer(str(path))
         backend, more = convert_gguf_tokenizer(architecture, parts)

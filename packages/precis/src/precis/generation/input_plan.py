@@ -71,11 +71,7 @@ class Encoded:
 
 
 def units_of_prefix(model: PreTrainedModel) -> UnitKind | None:
-    """Return the kind of unit in the segments of a model's prefix; None for equal parts, or without a prefix.
-
-    Raises:
-        UserError: if the kind is unknown.
-    """
+    """Return the kind of unit of a prefix's segments, None for equal parts; raise `UserError` if it is unknown."""
     attachment = attached(model)
     units = None if attachment is None else attachment.tuning.units
     if units is not None and units not in UNIT_KINDS:

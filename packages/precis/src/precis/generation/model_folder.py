@@ -18,8 +18,14 @@ from torch import Tensor
 from transformers import CONFIG_MAPPING, PreTrainedConfig, PreTrainedModel
 from transformers.initialization import no_init_weights
 
-from precis.generation.block_weights import BLOCKS, block_headers, read_blocks
-from precis.generation.int8_weights import COMPACT, compact_headers, read_compact
+from precis.generation.compressed_weights import (
+    BLOCKS,
+    COMPACT,
+    block_headers,
+    compact_headers,
+    read_blocks,
+    read_compact,
+)
 from precis.models import FAMILIES
 from precis.storage.model_files import (
     CONFIG,
@@ -171,11 +177,7 @@ def check_finite(model: PreTrainedModel, source: str) -> None:
 
 
 def check_left_over(found: ModelFolder, names: list[str], source: str) -> None:
-    """Warn of weights that the model does not use.
-
-    Raises:
-        UserError: if precis wrote the folder, which then must not contain any.
-    """
+    """Warn of weights that the model does not use; raise `UserError` if precis wrote the folder."""
     if not names:
         return
     what = f"{len(names)} weights are unused, {names[0]!r} first"

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
+from precis.generation.early_checks import is_endpoint, is_gguf, model_in, refuse_missing
 from precis.generation.model_metadata import DEFAULT, NO_ADAPTER, PACKAGES, USE_FILE, ModelUse, load_use
-from precis.generation.model_names import is_endpoint, is_gguf, model_in, refuse_missing
 from precis.storage.model_files import (
     ADAPTER_FOLDER,
     CONFIG,
@@ -251,11 +251,7 @@ def is_default(folder: Path | None) -> bool:
 
 
 def default_model() -> Path:
-    """Return the folder of the model that comes with precis.
-
-    Raises:
-        UserError: if its package is not installed.
-    """
+    """Return the folder of the model that comes with precis; raise `UserError` if its package is not installed."""
     if (found := _default_folder()) is None:
         raise UserError(
             "the default model is not installed; name another one with --model, or run "
@@ -269,11 +265,7 @@ def _default_folder() -> Path | None:
 
 
 def _packaged(name: str) -> Path:
-    """Return the folder of a package's model.
-
-    Raises:
-        UserError: if the package is not installed, or its weights are not converted yet.
-    """
+    """Return the folder of a package's model; raise `UserError` if it is not installed or not converted yet."""
     if (found := _folder_of(name)) is None or not (found / CONFIG).is_file():
         raise UserError(
             f"{name}: this model is not installed; run `make install {name.upper()}=1` in a clone of precis"
@@ -294,11 +286,7 @@ def _short_adapter(name: str) -> Path | None:
 
 
 def _place_of(source: str) -> Path | str:
-    """Return the folder that holds the model, or the hub name.
-
-    Raises:
-        UserError: if the path is missing, is a file, or is a folder without a model.
-    """
+    """Return the model's folder or hub name; raise `UserError` for a missing path, a file, or a folder without one."""
     if source == DEFAULT:
         return default_model()
     if source in PACKAGES:

@@ -79,11 +79,7 @@ class ModelUse(Settings):
         (folder / USE_FILE).write_text(text, encoding="utf-8")
 
     def mode_for(self, wanted: Mode | None) -> Mode:
-        """Return the requested mode; if None, the model's default.
-
-        Raises:
-            UserError: if the model was not trained for it.
-        """
+        """Return the requested mode, or the default for None; raise `UserError` if the model lacks it."""
         if wanted is None:
             return self.modes[0]
         if wanted not in self.modes:

@@ -42,22 +42,14 @@ class FamilyConfig(PreTrainedConfig):
             raise ValueError(f"attenuation={self.attenuation} is outside [0, 1]; the paper takes 1.0 and 0.5")
 
     def check_heads(self, name: str) -> None:
-        """Refuse a number of attention heads that does not divide the width.
-
-        Raises:
-            ValueError: if it does not.
-        """
+        """Raise `ValueError` if the number of attention heads does not divide the width."""
         if self.hidden_size % getattr(self, name):
             raise ValueError(
                 f"hidden_size={self.hidden_size} is not a multiple of {name}={getattr(self, name)}"
             )
 
     def check_known(self, name: str, known: Iterable[str]) -> None:
-        """Refuse a value that is not known.
-
-        Raises:
-            ValueError: if `known` does not contain the value.
-        """
+        """Raise `ValueError` if `known` does not contain the value."""
         if getattr(self, name) not in known:
             raise ValueError(f"{name}={getattr(self, name)!r} is not known; use one of {', '.join(known)}")
 

@@ -109,11 +109,7 @@ class FanInLinear(nn.Linear):
 
 
 class HeadedAttention(nn.Module):
-    """Base of multi-head attention: holds the settings of each call of `attend`.
-
-    Attributes:
-        normalize: converts scores to weights; a prefix may replace the softmax.
-    """
+    """Base of multi-head attention: holds `normalize`, from scores to weights, which a prefix may replace."""
 
     def __init__(self, *, heads: int, scale: float, dropout: float) -> None:
         super().__init__()
@@ -150,11 +146,7 @@ class HeadedAttention(nn.Module):
 
 
 class MultiHeadAttention(HeadedAttention):
-    """Projections around `attend`; `t5_attention` and `scaled_attention` build the usual ones.
-
-    Args:
-        scale: factor of the dot products.
-    """
+    """Projections around `attend`, scaled by `scale`; `t5_attention` and `scaled_attention` build the usual ones."""
 
     def __init__(
         self,

@@ -44,11 +44,7 @@ class OwnKeys:
 @final
 @dataclass(frozen=True)
 class AttentionRows:
-    """A range of an attention's query rows, with the arguments of `attend` for them.
-
-    Attributes:
-        scores: (b h i j), the scores of the bias for these rows.
-    """
+    """A range of an attention's query rows: the arguments of `attend`, and the bias's scores (b h i j), for them."""
 
     queries: Float[Tensor, "b h i e"]
     keys: Float[Tensor, "b h j e"]

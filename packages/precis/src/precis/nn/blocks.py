@@ -252,11 +252,7 @@ class LayerStack(nn.Module):
     _compiled: Callable[[nn.Module], LayerCall] | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set as torch does; transformers sets `_gradient_checkpointing_func` from outside.
-
-        Raises:
-            UserError: it is the reentrant kind.
-        """
+        """Set as torch does; raise `UserError` if transformers sets a reentrant `_gradient_checkpointing_func`."""
         if name == "_gradient_checkpointing_func" and _is_reentrant(value):
             raise UserError(
                 "gradient_checkpointing_kwargs={'use_reentrant': True}: layers share tensors (the source's states, "

@@ -25,11 +25,7 @@ class Dropout(nn.Dropout):
 
 
 def dropout(states: Float[Tensor, "*n"], rate: float, *, training: bool) -> Float[Tensor, "*n"]:
-    """Set each element to 0 with probability `rate` in training, and scale the others to keep the mean.
-
-    Raises:
-        ValueError: the rate is outside [0, 1].
-    """
+    """Zero elements with probability `rate` in training, and scale the rest; raise `ValueError` outside [0, 1]."""
     if states.device.type != "cpu" or not training or not 0.0 < rate < 1.0 or torch.compiler.is_compiling():
         # a compiler fuses torch's dropout with surrounding code, and cannot trace ours
         return F.dropout(states, rate, training=training)

@@ -111,11 +111,7 @@ class Chunks:
 
     @classmethod
     def cut_all(cls, valid: Bool[Tensor, "b s"], scope: Local | Global, *, padded: bool) -> "Chunks":
-        """Cut a batch in a traced pass, which cannot omit chunks.
-
-        Args:
-            padded: whether some of `valid` may be False.
-        """
+        """Cut a batch in a traced pass, which cannot omit chunks; `padded` if some of `valid` may be False."""
         batch, length = valid.shape
         if isinstance(scope, Global) or length <= scope.chunk_length:
             return cls(valid, padded=padded, shape=(batch, length), kept=None)

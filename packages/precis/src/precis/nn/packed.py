@@ -29,11 +29,7 @@ _SLACK_SHARE = 8
 @final
 @dataclass(frozen=True)
 class Group:
-    """Sequences of similar length: `count` times `length` tokens from `start` on.
-
-    Args:
-        mask: True at real tokens; None if all are.
-    """
+    """Sequences of similar length: `count` times `length` tokens from `start` on; `mask` is None if all are real."""
 
     start: int
     count: int

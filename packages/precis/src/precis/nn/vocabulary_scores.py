@@ -118,11 +118,7 @@ class EnhancedMaskDecoder(LayerStack):
         mask: Bool[Tensor, "b 1 1 n"] | None,
         relative: RelativePositionEmbedding | BucketedPositionEmbedding | None,
     ) -> Float[Tensor, "b n d"]:
-        """Convert states of the next-to-last layer to states for the head.
-
-        Raises:
-            ValueError: the input is longer than the absolute position table.
-        """
+        """Convert next-to-last states to those for the head; raise `ValueError` if the position table is too short."""
         length, longest = states.shape[1], self.absolute.num_embeddings
         if length > longest:
             raise ValueError(

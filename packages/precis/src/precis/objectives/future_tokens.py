@@ -9,12 +9,12 @@ them in fine-tuning. We follow the paper, since drafting never uses these places
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from precis.data.batches.corruption import IGNORE
+from precis.data.batches.pretraining_batches import MassBatch
 from precis.nn.streams import attenuated
 from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import Loss, TokenLosses, token_losses
@@ -51,32 +51,12 @@ class Alphas(Settings):
             raise UserError(f"values={self.values}: give weights of 0 or more, the first above 0")
 
     def of(self, streams: int) -> list[float]:
-        """Return the weights of the given number of streams.
-
-        Raises:
-            UserError: if the number of weights differs.
-        """
+        """Return the weights of the given number of streams; raise `UserError` if the number of weights differs."""
         if len(self.values) != streams:
             raise UserError(
                 f"values={self.values}: the model predicts {streams} tokens at a place; give {streams} weights"
             )
         return [*self.values]
-
-
-@runtime_checkable
-class SpanBatch(PairBatch, Protocol):
-    """A batch whose target consists of spans of a longer text; see `MassBatch` in `precis.data`.
-
-    `decoder_position_ids` give the position of each decoder input in the text. `ranks` (b t) give the position of each
-    target in its span.
-    """
-
-    @property
-    def decoder_input_ids(self) -> Tensor: ...
-    @property
-    def decoder_position_ids(self) -> Tensor: ...
-    @property
-    def ranks(self) -> Tensor: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +80,7 @@ class FutureTokens(Settings):
         ranks = torch.arange(batch.labels.shape[1], device=batch.labels.device)[None]
         return self._loss(model, batch, ranks, {"decoder_input_ids": start})
 
-    def of_spans(self, model: nn.Module, batch: SpanBatch) -> Loss:
+    def of_spans(self, model: nn.Module, batch: MassBatch) -> Loss:
         """Return the summed loss for a target of spans: no stream predicts beyond the end of its span (section 2.5)."""
         target = {
             "decoder_input_ids": batch.decoder_input_ids,

@@ -64,18 +64,10 @@ class PreTrainingObjective(Settings, ABC):
         """Return the validation loss: all losses at once, without smoothing."""
 
     def check(self, corruption: Corruption) -> None:
-        """Refuse corruption settings that the batches would ignore.
-
-        Raises:
-            UserError: if one of them is set.
-        """
+        """Raise `UserError` if a corruption setting that the batches would ignore is set."""
 
     def model(self, config: ZCodePPConfig | ProphetNetConfig, *, block_length: int) -> PreTrainedModel:
-        """Build a new model to train on blocks of `block_length` tokens.
-
-        Raises:
-            UserError: if its shape is impossible.
-        """
+        """Build a new model for blocks of `block_length` tokens; raise `UserError` if its shape is impossible."""
         return self.trains(config)
 
     def around(self, plain: PreTrainedModel, *, block_length: int) -> PreTrainedModel:

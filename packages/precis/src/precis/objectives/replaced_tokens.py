@@ -12,7 +12,7 @@ through the updated E_G.
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, Unpack, cast, final, runtime_checkable
+from typing import Any, ClassVar, Literal, Self, TypeVar, Unpack, cast, final
 
 import torch
 import torch.nn.functional as F
@@ -20,31 +20,18 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from precis.data.batches.corruption import IGNORE, CorruptionIds
-from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatches, Rows
+from precis.data.batches.pretraining_batches import Corruption, PreTrainingBatch, PreTrainingBatches, Rows
 from precis.messages import without_bars
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, ZCodePPPreTrainingConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
-from precis.models.zcodepp.replaced_token_detection import (
-    CorruptedSpans,
-    MaskedTokens,
-    PreTrainingOutput,
-    ZCodePPForPreTraining,
-)
+from precis.models.zcodepp.replaced_token_detection import PreTrainingOutput, ZCodePPForPreTraining
 from precis.nn.streams import attenuated
 from precis.objectives.future_tokens import at_streams, stream_weights
 from precis.objectives.losses import BatchSource, InTurn, Loss, Objective, token_losses
 from precis.objectives.pretraining_objectives import PreTrainingObjective, Share
 from precis_text.config import Settings
 from precis_text.errors import UserError
-
-
-@runtime_checkable
-class PreTrainingBatch(MaskedTokens, CorruptedSpans, Protocol):
-    """A batch of blocks: the model's inputs, and the (b t) targets of span recovery."""
-
-    @property
-    def span_labels(self) -> Tensor: ...
 
 
 @dataclass(frozen=True, kw_only=True)

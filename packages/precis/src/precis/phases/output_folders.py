@@ -13,11 +13,7 @@ from precis_text.errors import UserError
 
 
 def folder_to_be(out: str | Path) -> Path:
-    """Return the folder `out`, which need not exist; refuse a path that cannot become a folder.
-
-    Raises:
-        UserError: it is a file, or inside one.
-    """
+    """Return the folder `out`, which need not exist; raise `UserError` if it is a file, or inside one."""
     folder = Path(out)
     first = next((place for place in (folder, *folder.parents) if place.exists()), None)
     if first is not None and not first.is_dir():
@@ -65,11 +61,7 @@ def writing_to(out: str | Path, *, doing: str, is_ours: Callable[[Path], bool] =
 
 
 def existing_folder(place: str | Path) -> Path:
-    """Return the folder `place`.
-
-    Raises:
-        UserError: it is a file, or missing.
-    """
+    """Return the folder `place`; raise `UserError` if it is a file, or missing."""
     folder = Path(place)
     if not folder.is_dir():
         missing = f"no such folder{meant(folder)}"
@@ -78,10 +70,6 @@ def existing_folder(place: str | Path) -> Path:
 
 
 def existing_file(place: str | Path, what: str = "") -> None:
-    """Raise `UserError` if a file is missing.
-
-    Args:
-        what: advice, such as "give a file of predictions".
-    """
+    """Raise `UserError` if a file is missing, with advice such as "give a file of predictions"."""
     if stat_or_none(Path(place)) is None:
         raise UserError(f"{place}: no such file{what and '; '}{what}{meant(place)}")

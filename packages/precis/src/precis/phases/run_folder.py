@@ -100,11 +100,7 @@ def save_model(
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write a tokenizer folder; replace an earlier one that precis wrote.
-
-    Raises:
-        UserError: `folder` contains something that precis did not write.
-    """
+    """Write a tokenizer folder, or replace precis's own; raise `UserError` if `folder` has files of others."""
     export_folder(folder, lambda place: tokenizer.save_pretrained(place))
 
 

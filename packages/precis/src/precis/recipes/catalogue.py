@@ -57,11 +57,7 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 
 def recipe(name: str) -> RunPlan:
-    """Return the recipe `name`.
-
-    Raises:
-        UserError: the name is unknown; the message suggests the nearest names.
-    """
+    """Return the recipe `name`; raise `UserError` if the name is unknown; the message suggests the nearest names."""
     if name not in RECIPES:
         raise UserError(f"unknown recipe {name!r}{nearest(name, RECIPES)}")
     return RunPlan.from_dict(record("pairs", name))

@@ -1,4 +1,4 @@
-"""The plan of a prefix and its training settings by task: the paper's Table 7 and its low-resource sets.
+"""The plans of adapters. For a prefix, its training settings by task: the paper's Table 7 and its low-resource sets.
 
 The paper trains BART-large. Its rate of 5e-5, Li & Liang's for their network, suits a base of that size; a smaller
 base needs a larger rate: for models of a few million parameters 0.001 to 0.003 for the network, 0.1 to 0.3 where keys
@@ -20,12 +20,13 @@ from transformers import PreTrainedTokenizerBase
 from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.tasks.tasks import task
 from precis.data.text.segments import UNIT_KINDS, Sentences, UnitKind, kind_name
-from precis.recipes.catalogue import FOR_PRETRAINED, recipe
+from precis.recipes.catalogue import FOR_PRETRAINED, FOR_WRITERS, recipe
 from precis.recipes.overrides import as_asked, with_overrides
 from precis.recipes.run_plan import RunPlan
 from precis.training.training_settings import Highest, TrainSettings
 from precis.tuning import METHODS, MethodSettings, NoPrefix, Prefix, Tuning, method
 from precis.tuning.discourse import READERS, most_segments
+from precis.tuning.low_rank import LowRank
 from precis.tuning.prefix import (
     AllLayers,
     Direct,
@@ -46,6 +47,8 @@ _LAYERS: Mapping[str, Callable[[int], Layers]] = {
     "single": lambda index: SingleLayer(index=index),
 }
 
+LORA = "lora"
+"""The method of `precis tune` for causal language models."""
 LOW_RESOURCE = (0.05, 0.10, 0.25, 0.50)
 """Section 6.6: shares of the training set, drawn at random."""
 
@@ -146,11 +149,7 @@ class TunePlan(Settings):
             )
 
     def tuning(self, train: TokenizedPairs, tokenizer: PreTrainedTokenizerBase) -> Tuning:
-        """Return the attachment to a base that reads these pairs.
-
-        Raises:
-            UserError: an unknown method or impossible settings.
-        """
+        """Return the attachment to a base that reads these pairs; raise `UserError` for impossible settings."""
         length = self.target_length
         if length is None:
             length = max(1, round(float(np.mean(train.targets.lengths))))
@@ -291,3 +290,42 @@ def resolve_tuning(
         decoding = replace(known.generation, beams=paper.beams)
         run = replace(run, max_source=known.max_source, max_target=known.max_target, generation=decoding)
     return as_asked(run, changes=changes, assignments=assignments, select=select)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Named(Settings):
+    """The names of an adapter's settings, such as `lora.rank`."""
+
+    lora: LowRank = field(default_factory=LowRank)
+
+
+def resolve_low_rank(
+    task_name: str | None,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    assignments: Iterable[str] = (),
+    select: str | None = None,
+) -> tuple[LowRank, RunPlan]:
+    """Return the low-rank adapter and the training plan that options describe, for a causal language model.
+
+    Hu et al. (2022) train GPT-2 at 2e-4, linearly decayed, and GPT-3 at 2e-4 or less; 2e-4 is the default here.
+
+    Args:
+        changes, assignments, select: the user's options, which win; see `precis.recipes.overrides.as_asked`.
+
+    Raises:
+        UserError: an unknown task or setting, a value of another type, or a setting of a prefix.
+    """
+    of_prefix, others = split_assignments(assignments)
+    if of_prefix:
+        raise UserError(f"--set {of_prefix[0]} is for a prefix; --method {LORA} has lora.rank and lora.alpha")
+    of_adapter = [text for text in others if text.partition(".")[0].strip() == LORA]
+    of_run = [text for text in others if text not in of_adapter]
+    plan = recipe(FOR_WRITERS)
+    train = replace(plan.train, learning_rate=2e-4, precision="fp32")
+    plan = replace(plan, name="tune", model=None, train=train)
+    if task_name is not None:
+        known = task(task_name)
+        plan = replace(plan, max_source=known.max_source, max_target=known.max_target)
+    adapter = with_overrides(_Named(), of_adapter).lora
+    return adapter, as_asked(plan, changes=changes, assignments=of_run, select=select)

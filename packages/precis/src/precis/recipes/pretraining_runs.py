@@ -90,11 +90,7 @@ def in_passes(run: PreTrainRun, processes: int) -> PreTrainRun:
 
 
 def pretraining_run(name: str) -> PreTrainRun:
-    """Return the pre-training run `name`.
-
-    Raises:
-        UserError: the name is unknown; the message suggests the nearest names.
-    """
+    """Return a pre-training run; raise `UserError`, which suggests the nearest names, if `name` is unknown."""
     if name not in PRETRAINING:
         raise UserError(f"unknown pre-training recipe {name!r}{nearest(name, PRETRAINING)}")
     values = record("pretraining", name)

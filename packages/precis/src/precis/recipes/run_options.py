@@ -51,11 +51,7 @@ class PairTrainingOptions(TrainingOptions, total=False):
 
 
 class BlockTrainingOptions(TrainingOptions, total=False):
-    """The settings of a training on packed text.
-
-    Attributes:
-        block_length: tokens in a block.
-    """
+    """The settings of a training on packed text: `block_length`, the tokens in a block, and those of every training."""
 
     block_length: int | None
 
@@ -86,11 +82,7 @@ HIGHEST_SEED = 2**32 - 1  # the largest that all libraries accept
 
 
 def check_seed(option: str, value: int | None) -> None:
-    """Refuse a seed that some generator does not accept.
-
-    Raises:
-        UserError: it is negative or too large.
-    """
+    """Raise `UserError` if a seed is negative or too large for some generator."""
     if value is not None and not 0 <= value <= HIGHEST_SEED:
         raise UserError(f"{option} {value}: use 0 to {HIGHEST_SEED}")
 

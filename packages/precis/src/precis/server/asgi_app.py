@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from precis.server import file_routes, openai_routes, summarize_routes
-from precis.server.asgi_request import App, error_body, note_code
+from precis.server.asgi_request import App, Receive, Scope, Send, error_body, note_code
 from precis.server.client_keys import Keys
 from precis.server.engine import Engine
 from precis.server.file_reader import FileReader
@@ -26,7 +26,6 @@ from precis.server.logs import fault
 from precis.server.metrics import Metrics
 from precis.server.middleware import OPEN, Gate
 from precis.server.model_pool import ModelPool
-from precis.server.path_prefix import under
 from precis.server.service import ClientLeftError, Service
 from precis.version import __version__
 from precis_text.documents.file_kinds import KINDS
@@ -230,3 +229,24 @@ def _add_errors(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(ClientLeftError, left)
+
+
+def under(prefix: str, app: App) -> App:
+    """Return the application under a prefix, as "/precis"; its paths without the prefix stay.
+
+    A request of the prefix itself is sent to the prefix with a slash, so that relative links of the page hold.
+    """
+
+    async def asked(scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if scope["type"] == "http" and path == prefix:
+            headers = [(b"location", f"{prefix}/".encode()), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 307, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        if path.startswith(f"{prefix}/"):
+            rest = path[len(prefix) :]
+            scope = {**scope, "path": rest, "raw_path": rest.encode()}
+        await app(scope, receive, send)
+
+    return asked

@@ -28,11 +28,7 @@ class Key:
 
 @dataclass
 class Keys:
-    """All keys of a service.
-
-    Attributes:
-        path: the file that they were read from.
-    """
+    """All keys of a service, and the path of the file that they were read from."""
 
     keys: tuple[Key, ...]
     path: Path | None = None

@@ -81,11 +81,7 @@ class _Line:
 
 
 class Connections:
-    """The connections of one server.
-
-    Args:
-        limits: their bounds.
-    """
+    """The connections of one server, within `limits`."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits

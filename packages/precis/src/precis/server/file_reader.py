@@ -44,11 +44,7 @@ class _Parser(MultiPartParser):
 
 
 class FileReader:
-    """A reader of one file at a time.
-
-    Args:
-        limits: bound the number of files and the seconds to read one.
-    """
+    """A reader of one file at a time; `limits` bound the number of files and the seconds to read one."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -82,11 +78,7 @@ class FileReader:
             await form.close()
 
     async def read(self, files: list[tuple[str, bytes]]) -> list[Passages]:
-        """Read files in order, each in the bounded process.
-
-        Raises:
-            ApiError: one cannot be read, or does not become text within the limit of seconds.
-        """
+        """Read files in order, in the bounded process; raise `ApiError` if one cannot be read in its seconds."""
         return [await self._read(name, content) for name, content in files]
 
     async def _read(self, name: str, content: bytes) -> Passages:

@@ -73,11 +73,7 @@ def described(form: FileRequest, found: list[Passages]) -> list[dict[str, Any]]:
 
 
 def _options(form: FileRequest) -> SummarizeRequest:
-    """Return the options of a form, checked as those of JSON.
-
-    Raises:
-        RequestValidationError: one is unknown or invalid.
-    """
+    """Return a form's options, checked as JSON's; raise `RequestValidationError` for an unknown or invalid one."""
     if "text" in form.options:
         raise ApiError(422, "bad_form", "send files or text, not both", param="text")
     options = {name: _value(name, text) for name, text in form.options.items()}

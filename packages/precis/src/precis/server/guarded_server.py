@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import uvicorn
 
 from precis.server.connections import ConnectionLimits, Connections
-from precis.server.supervisor import tell_supervisor
 
 _KEEP_ALIVE = 30  # seconds between two requests of a connection
 _LARGEST_HEAD = 1 << 16  # bytes
@@ -56,3 +56,16 @@ class GuardedServer(uvicorn.Server):
         waits = f"waiting up to {seconds} s for {count} request{'s' * (count != 1)} in work"
         self._notify(f"stopping: {waits if count else 'no request is in work'}")
         await super().shutdown(sockets)
+
+
+def tell_supervisor(state: str) -> bool:
+    """Send a state such as "READY=1" to systemd (`sd_notify(3)`); return False if none listens (`NOTIFY_SOCKET`)."""
+    place = os.environ.get("NOTIFY_SOCKET", "")
+    if not place.startswith(("/", "@")):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        try:
+            sender.sendto(state.encode(), "\0" + place[1:] if place.startswith("@") else place)
+        except OSError:
+            return False  # the supervisor ends what it does not hear from
+    return True

@@ -137,11 +137,7 @@ class Limits(Settings):
         self.check_tokens([counter.at_least(text) for text in texts], param=param, known="at least ")
 
     def check_tokens(self, counts: Sequence[int], *, param: str, known: str = "") -> None:
-        """Refuse documents by their tokens.
-
-        Raises:
-            ApiError: if one is too long, or all of them exceed the queue.
-        """
+        """Refuse documents by their tokens; raise `ApiError` if one is too long, or all of them exceed the queue."""
         for number, count in enumerate(counts, start=1):
             if count > self.tokens:
                 raise self._too_long(number, f"{known}{count:,}", param)

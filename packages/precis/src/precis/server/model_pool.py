@@ -16,8 +16,8 @@ import torch
 
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
-from precis.malloc import trim_heap
 from precis.messages import OnPartial, OnProgress
+from precis.process import trim_heap
 from precis.server.engine import Ask
 from precis.server.limits import ApiError
 from precis.server.token_counter import TokenCounter

@@ -19,10 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from precis.generation.summarizer import Summary
 from precis.server.asgi_request import error_body
 from precis.server.engine import Ask
-from precis.server.examples import SUMMARY, TEXT, shown
 from precis.server.limits import ApiError
 from precis.server.response_body import answer
-from precis.server.schemas import Count
+from precis.server.schemas import SUMMARY, TEXT, Count, shown
 from precis.server.service import Service, unless_left
 from precis.server.summarize_routes import WORKING, event, streamed
 
@@ -45,11 +44,7 @@ class InputItem(BaseModel):
     content: StrictStr | Annotated[list[ContentPart], Field(fail_fast=True)] | None = None
 
     def read(self, param: str) -> str:
-        """Return the message's text.
-
-        Raises:
-            ApiError: if a part is not text.
-        """
+        """Return the message's text; raise `ApiError` if a part is not text."""
         if self.content is None:
             problem = f"the {self.role} message lacks content"
             raise ApiError(400, "no_document", problem, param=param)

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from precis.extract.extractor import ExtractOptions, Extractor
-from precis.extract.extractor_opening import extractor_of, is_ranked, open_extractor
-from precis.extract.passage_choice import passage_choice
+from precis.extract.extractor_opening import extractor_of, is_ranked, open_extractor, passage_choice
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import is_default, locate
 from precis.generation.model_metadata import Mode
@@ -141,11 +140,7 @@ class ServedModel:
 
 
 def mode_of(modes: Sequence[Mode], wanted: Mode | None) -> Mode:
-    """Return the mode for a request.
-
-    Raises:
-        UserError: if the model was not trained for the requested mode.
-    """
+    """Return the mode for a request; raise `UserError` if the model was not trained for the requested mode."""
     if wanted is None:
         return modes[0]
     if wanted not in modes:

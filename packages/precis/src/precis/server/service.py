@@ -43,11 +43,7 @@ class Service:
     counting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     def model(self, name: str | None) -> str:
-        """Return the name of the model that a request names; if None, the first.
-
-        Raises:
-            ApiError: if this server does not have it.
-        """
+        """Return the model that a request names, the first for None; raise `ApiError` if this server lacks it."""
         names = self.models.names
         if name is not None and name not in names:
             problem = f"unknown model; this server has {', '.join(map(repr, names))}"
@@ -65,11 +61,7 @@ class Service:
         beams: int | None = None,
         **lengths: Unpack[LengthOptions],
     ) -> Ask:
-        """Return the options of a request as a value.
-
-        Raises:
-            ApiError: if the model is unknown, or an option is invalid.
-        """
+        """Return a request's options as a value; raise `ApiError` if the model is unknown or an option invalid."""
         named = self.model(model)
         try:
             length, form = make_length(**lengths), make_form(type=type, about=about)
@@ -135,11 +127,7 @@ class Service:
                 yield job.written
 
     async def result(self, job: QueuedDocument) -> Summary:
-        """Wait for a summary.
-
-        Raises:
-            ApiError: if it failed or is late.
-        """
+        """Wait for a summary; raise `ApiError` if it failed or is late."""
         try:
             left = max(0.0, job.deadline - time.monotonic()) + 1
             summary = await asyncio.wait_for(asyncio.shield(job.done), left)
@@ -168,11 +156,7 @@ class ClientLeftError(Exception):
 
 
 async def unless_left(request: Request, work: Any) -> Any:
-    """Return the result of `work`, or cancel it when the client leaves.
-
-    Raises:
-        ClientLeftError: if the client left.
-    """
+    """Return the result of `work`; cancel it, and raise `ClientLeftError`, when the client leaves."""
     task = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(request))
     try:

@@ -13,10 +13,9 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from precis.server.asgi_request import error_body
 from precis.server.engine import Ask
-from precis.server.examples import SUMMARY, TEXT, shown
 from precis.server.limits import ApiError
 from precis.server.response_body import answer, sentences_of
-from precis.server.schemas import SummarizeAnswer, SummarizeRequest
+from precis.server.schemas import SUMMARY, TEXT, SummarizeAnswer, SummarizeRequest, shown
 from precis.server.service import Service, unless_left
 from precis_text.documents.passages import Passages
 from precis_text.length import LENGTH_OPTIONS

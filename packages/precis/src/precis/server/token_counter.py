@@ -21,11 +21,7 @@ class TokenCounter(Protocol):
 
 
 class ByTokenizer:
-    """A counter with its own copy of a model's tokenizer, since encoding for the model changes the state of that one.
-
-    Args:
-        tokenizer: a fast tokenizer of transformers.
-    """
+    """A counter with a copy of a fast tokenizer, since encoding for the model changes that one's state."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._own = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())

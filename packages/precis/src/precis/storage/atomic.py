@@ -107,11 +107,7 @@ def appending(path: Path) -> BinaryIO:
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse a path that exists and is not a regular file.
-
-    Raises:
-        UserError: if `path` is a link, a folder, or something else that is not a file.
-    """
+    """Raise `UserError` if a path exists and is not a regular file, such as a link or a folder."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):

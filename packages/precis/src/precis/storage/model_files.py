@@ -89,11 +89,7 @@ def find_adapter(source: str | Path) -> Path | None:
 
 
 def adapter_in(source: str | Path) -> Path:
-    """Return the adapter's folder, as `find_adapter` finds it.
-
-    Raises:
-        UserError: there is none.
-    """
+    """Return the adapter's folder, as `find_adapter` finds it; raise `UserError` if there is none."""
     if (found := find_adapter(source)) is None:
         raise UserError(f"{source}: no adapter here; give a run folder of `precis tune`, or its adapter/")
     return found
@@ -115,11 +111,7 @@ def plain_settings(values: Mapping[str, Any], place: str | Path) -> dict[str, An
 
 
 def check_decoding(values: Mapping[str, Any], place: str | Path) -> None:
-    """Refuse a `generation_config.json` that names code or files.
-
-    Raises:
-        UserError: if it does; the message starts with `place`.
-    """
+    """Raise `UserError`, which starts with `place`, if a `generation_config.json` names code or files."""
     for name in values:
         if (name in _CODE or name in _ELSEWHERE) and values[name] not in (None, False, {}, ""):
             raise UserError(

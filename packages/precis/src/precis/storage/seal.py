@@ -160,11 +160,7 @@ def refuse_foreign(folder: Path, *, declared: Collection[str] = ()) -> None:
 
 
 def seal(folder: Path) -> None:
-    """Flush a folder to the disk, with a file that lists its content.
-
-    Raises:
-        OSError: if a file cannot be read, or the seal cannot be written.
-    """
+    """Flush a folder to the disk, with a file that lists its content; raise `OSError` if that fails."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_dir():
@@ -259,11 +255,7 @@ def checking_sealed(folder: Path) -> Iterator[None]:
 
 
 def unsealed_names(folder: Path) -> list[str]:
-    """Return the names that were added to a sealed folder after sealing, without hidden ones.
-
-    Raises:
-        DamagedError: if the seal is missing or damaged.
-    """
+    """Return the names added after sealing, without hidden ones; raise `DamagedError` for a damaged seal."""
     ours = sealed_names(folder)
     return sorted(p.name for p in folder.iterdir() if p.name not in ours and not p.name.startswith("."))
 
@@ -278,11 +270,7 @@ def sealed_names(folder: Path) -> set[str]:
 
 
 def sealed_digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file, as recorded in the seal.
-
-    Raises:
-        DamagedError: if the seal is missing or damaged.
-    """
+    """Return the recorded SHA-256 of each file; raise `DamagedError` if the seal is missing or damaged."""
     return {name: entry["sha256"] for name, entry in _entries(folder).items()}
 
 
@@ -297,11 +285,7 @@ def seal_text(files: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _entries(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the entries of a seal by file name.
-
-    Raises:
-        DamagedError: if the seal is missing or damaged.
-    """
+    """Return the entries of a seal by file name; raise `DamagedError` if the seal is missing or damaged."""
     try:
         if not is_there(folder / SEAL):
             raise DamagedError(f"{SEAL} is missing")

@@ -253,11 +253,7 @@ class TensorBoard:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a ``metrics.jsonl``, without an incomplete last line.
-
-    Raises:
-        UserError: another line is damaged.
-    """
+    """Return the whole records of a ``metrics.jsonl``; raise `UserError` if a line before the last is damaged."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):

@@ -387,11 +387,7 @@ def load_weights(model: nn.Module, folder: str | Path) -> None:
 
 
 def restore(model: nn.Module, optimizer: optim.Optimizer, folder: Path) -> None:
-    """Load a verified checkpoint's weights and optimizer state into `model` and `optimizer`.
-
-    Raises:
-        UserError: the checkpoint belongs to another model.
-    """
+    """Load a verified checkpoint into `model` and `optimizer`; raise `UserError` if it is another model's."""
     origin = f"checkpoint {folder}"
     # A run marked as diverged may have weights that are not finite; `newest_valid` has checked all others.
     load_model_tensors(model, load_file(folder / MODEL_FILE), origin=origin, finite=False)

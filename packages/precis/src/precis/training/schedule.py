@@ -53,11 +53,7 @@ _NAMES: Mapping[str, Schedule] = {"linear": LINEAR, "stable": StableThenDecay()}
 
 
 def schedule_named(name: str) -> Schedule:
-    """Return the schedule of `--set train.schedule=NAME`.
-
-    Raises:
-        UserError: the name is unknown.
-    """
+    """Return the schedule of `--set train.schedule=NAME`; raise `UserError` if the name is unknown."""
     if name not in _NAMES:
         raise UserError(f"schedule={name}: unknown schedule{nearest(name, _NAMES)}")
     return _NAMES[name]

@@ -30,11 +30,7 @@ _logger = logging.getLogger("precis.training")
 
 
 class Tracker(Callback):
-    """A callback that sends settings, records and validations to a service.
-
-    Attributes:
-        name: the extra of precis, and the word for it in PRECIS_TRACK.
-    """
+    """A callback that sends settings, records and validations to a service, `name` in PRECIS_TRACK and our extras."""
 
     name: str
 
@@ -151,11 +147,7 @@ _KNOWN: dict[str, type[Tracker]] = {kind.name: kind for kind in (WeightsAndBiase
 
 
 def trackers_asked_for() -> list[Callback]:
-    """Return the trackers that PRECIS_TRACK names, such as `wandb` or `wandb,mlflow`.
-
-    Raises:
-        UserError: it names an unknown one.
-    """
+    """Return the trackers that PRECIS_TRACK names, as `wandb,mlflow`; raise `UserError` if one is unknown."""
     names = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
     for name in names:
         if name not in _KNOWN:

@@ -11,7 +11,7 @@ from typing import Any
 from accelerate.utils import broadcast_object_list
 from torch import nn, optim
 
-from precis.malloc import trim_heap
+from precis.process import trim_heap
 from precis.storage.locks import locked
 from precis.storage.seal import DamagedError
 from precis.training.callbacks import (
@@ -174,11 +174,7 @@ class Run:
         self._clock += time.perf_counter() - began
 
     def finish(self) -> TrainResult:
-        """Return the result of the run.
-
-        Raises:
-            DivergedError: the run is complete, and none of its models is usable.
-        """
+        """Return the run's result; raise `DivergedError` if it is complete and none of its models is usable."""
         state = self.state
         if not self._stop or self._complete():
             self._refuse_diverged()

@@ -116,11 +116,7 @@ def folded(tuning: Tuning) -> Tuning:
 @final
 @dataclass(frozen=True)
 class Adapter:
-    """A trained prefix without its base.
-
-    Attributes:
-        name: the name for error messages.
-    """
+    """A trained prefix without its base; error messages call it `name`."""
 
     tuning: Tuning
     base: BaseRecord
@@ -199,11 +195,7 @@ def read_adapter_tensors(file: Path) -> dict[str, Tensor]:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Return the content of an adapter's record.
-
-    Raises:
-        UserError: if it is missing, damaged or of another version.
-    """
+    """Return the content of an adapter's record; raise `UserError` if it is missing, damaged or of another version."""
     file = folder / RECORD
     try:
         record = parse_json(read_bounded(file, limit=MAX_BYTES))

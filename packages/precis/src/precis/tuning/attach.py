@@ -104,11 +104,7 @@ class Attachment:
         self.model.__dict__[_HANDLE] = self
 
     def detach(self) -> None:
-        """Restore the base exactly. This object keeps the prefix, which can still be saved.
-
-        Raises:
-            UserError: if it is no longer attached.
-        """
+        """Restore the base exactly and keep the prefix, to save it; raise `UserError` if it is no longer attached."""
         if attached(self.model) is not self:
             raise UserError("this prefix is no longer attached to its model; attach it again first")
         self._base.remove()
@@ -265,20 +261,12 @@ def load_adapter(
 
 
 def record_of(model: PreTrainedModel) -> BaseRecord:
-    """Return the record that identifies a base without a prefix.
-
-    Raises:
-        UserError: if it does not support prefixes, or has one.
-    """
+    """Return the record that identifies a base; raise `UserError` if it cannot take prefixes, or has one."""
     return describe_base(model, _without_prefix(model).shapes, [name for name, _ in model.named_parameters()])
 
 
 def reattach(model: PreTrainedModel, prefixes: Prefixes) -> Attachment:
-    """Attach prefixes again to the base that they were detached from.
-
-    Raises:
-        UserError: if it has another prefix.
-    """
+    """Attach prefixes again to the base that they were detached from; raise `UserError` if it has another prefix."""
     return Attachment(_without_prefix(model), prefixes)
 
 

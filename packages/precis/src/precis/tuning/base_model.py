@@ -54,11 +54,7 @@ Attentions = Mapping[Site, tuple[Attention, ...]]
 
 
 class BaseModel(ABC):
-    """An encoder-decoder that can take prefixes.
-
-    Attributes:
-        attentions: the attentions of each site, from the lowest layer.
-    """
+    """An encoder-decoder that can take prefixes; `attentions` are those of each site, from the lowest layer."""
 
     argument: ClassVar[str]
 
@@ -183,11 +179,7 @@ class TransformersModel(BaseModel):
 
 
 def find_base(model: PreTrainedModel) -> BaseModel:
-    """Find the attentions of a model that prefixes attach to.
-
-    Raises:
-        UserError: if the model is not an encoder-decoder, or its attention is out of reach.
-    """
+    """Find the attentions that prefixes attach to; raise `UserError` for other models, or attention out of reach."""
     name = type(model).__name__
     stacks = [module for module in model.modules() if isinstance(module, TakesPrefix)]
     encoders = [stack for stack in stacks if not stack.cross_attentions()]

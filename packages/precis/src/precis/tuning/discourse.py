@@ -87,11 +87,7 @@ def lower_layers(layers: int, share: float = LOWER_SHARE) -> int:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Hierarchical(Settings):
-    """One setting for the lower layers and another for those above.
-
-    Attributes:
-        lower_share: share of the stack that is lower, in (0, 1]; see `lower_layers`.
-    """
+    """One setting for the lower layers, `lower_share` in (0, 1] of the stack, and another for those above."""
 
     lower: Layer
     upper: Layer = field(default_factory=Layer)

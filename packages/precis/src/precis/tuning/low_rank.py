@@ -194,11 +194,7 @@ def _fitting(
 
 
 def _products(tensors: Mapping[str, Tensor], file: Path) -> dict[str, tuple[Tensor, Tensor]]:
-    """Return the matrices A and B of each layer.
-
-    Raises:
-        UserError: if a name is unknown, or one of two matrices is missing.
-    """
+    """Return the matrices A and B of each layer; raise `UserError` for an unknown name or a missing matrix."""
     found: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         layer, _, which = name.removeprefix(_BEFORE).removesuffix(".weight").rpartition(".")

@@ -84,11 +84,7 @@ class DiscoursePrefixConfig(PeftConfig):
         return cls(task_type="SEQ_2_SEQ_LM", tuning=tuning.to_dict())
 
     def settings(self) -> Tuning:
-        """Read the settings.
-
-        Raises:
-            UserError: if they are missing or invalid.
-        """
+        """Read the settings; raise `UserError` if they are missing or invalid."""
         if self.tuning is None:
             raise UserError("DiscoursePrefixConfig lacks tuning; make it with DiscoursePrefixConfig.of(...)")
         return Tuning.from_dict(self.tuning)

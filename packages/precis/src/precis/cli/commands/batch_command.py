@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.commands.summarize_command import Device, MakingOptions, Recursive, WholeTables
-from precis.cli.framework.command_class import described
+from precis.cli.framework.command_class import described, examples
 from precis.cli.framework.options import DocumentColumn, UnitsColumn, begin
 from precis_text.errors import RunError
 from precis_text.row import counted
@@ -76,12 +76,11 @@ Verify = Annotated[
 @described(
     "batch",
     rich_help_panel="Use a model",
-    epilog=(
-        "Examples:\n\n"
-        "precis batch notes.jsonl --out summaries --words 60\n\n"
-        "precis batch reports -r --out summaries --workers 2 --verify\n\n"
-        "precis batch /shared/notes --out /shared/summaries --address auto --format parquet\n\n"
-        "A document that cannot be summarized gets the status error; the others continue."
+    epilog=examples(
+        "precis batch notes.jsonl --out summaries --words 60",
+        "precis batch reports -r --out summaries --workers 2 --verify",
+        "precis batch /shared/notes --out /shared/summaries --address auto --format parquet",
+        "A document that cannot be summarized gets the status error; the others continue.",
     ),
 )
 def batch(
@@ -161,11 +160,7 @@ def _on_every_machine(job: SummaryJob) -> SummaryJob:
 
 
 def _tell(verdict: Verification, place: Path) -> None:
-    """Report the verification.
-
-    Raises:
-        RunError: a document lacks a summary or has several, or a summary lacks a document.
-    """
+    """Report the verification; raise `RunError` if a document does not have exactly one summary, or the reverse."""
     from precis.cli.framework.console import note
 
     if verdict.same:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.commands.summarize_command import AllowRemote, Free, Recursive, Sentences, WholeTables, Words
-from precis.cli.framework.command_class import described
+from precis.cli.framework.command_class import described, examples
 from precis.cli.framework.options import (
     DocumentColumn,
     SkipBad,
@@ -53,11 +53,10 @@ Limit = Annotated[
 @described(
     "compare",
     rich_help_panel="Use a model",
-    epilog=(
-        "Examples:\n\n"
-        "precis compare letters --model default --model writer --words 60 --out compared\n\n"
-        "precis compare notes.jsonl --model runs/first --model http://127.0.0.1:11434/v1#qwen3:4b --out compared\n\n"
-        "To resume an interrupted comparison, repeat the command."
+    epilog=examples(
+        "precis compare letters --model default --model writer --words 60 --out compared",
+        "precis compare notes.jsonl --model runs/first --model http://127.0.0.1:11434/v1#qwen3:4b --out compared",
+        "To resume an interrupted comparison, repeat the command.",
     ),
 )
 def compare(
@@ -82,7 +81,7 @@ def compare(
     scored with ROUGE. OUT/report.html shows the figures, and each document next to its summaries; it needs no network.
     """
     from precis.cli.framework.console import ProgressLine, show
-    from precis.generation.model_names import refuse_missing
+    from precis.generation.early_checks import refuse_missing
     from precis.phases.use.input_documents import Reading, read_documents
     from precis_text.cores import default_threads
     from precis_text.length import make_length

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli.framework.command_class import described
+from precis.cli.framework.command_class import described, examples
 
 if TYPE_CHECKING:
     from precis.evaluation.error_view import ErrorView, JudgedRow
@@ -44,11 +44,10 @@ Html = Annotated[Path | None, typer.Option("--html", help="Also write the rows t
 @described(
     "errors",
     rich_help_panel="Use a model",
-    epilog=(
-        "Examples:\n\n"
-        "precis evaluate --model runs/first --data pairs --faithful --out runs/first/evaluation\n\n"
-        "precis errors runs/first\n\n"
-        "precis errors runs/first --kind missing --rows 20 --html errors.html"
+    epilog=examples(
+        "precis evaluate --model runs/first --data pairs --faithful --out runs/first/evaluation",
+        "precis errors runs/first",
+        "precis errors runs/first --kind missing --rows 20 --html errors.html",
     ),
 )
 def errors(
@@ -75,7 +74,7 @@ def errors(
     if html is not None and html.exists():
         raise UserError(f"{html}: already exists; remove it, or name another file with --html")
     view = read_error_view(run, system=system, measure=measure)
-    from precis.evaluation.error_page import counted_kinds, error_page
+    from precis.evaluation.offline_pages import counted_kinds, error_page
 
     print(f"{view.system}: {counted_kinds(view)}")
     if wanted == "unsupported" and not view.is_checked:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from precis.cli.commands.summarize_command import LongOption
-from precis.cli.framework.command_class import described
+from precis.cli.framework.command_class import described, examples
 from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
     Adapter,
@@ -23,6 +23,7 @@ from precis.cli.framework.options import (
     Threads,
     UnitsColumn,
     begin,
+    options_of,
 )
 from precis.phases.output_folders import claim_folder, existing_file, existing_folder, folder_to_be
 
@@ -156,14 +157,13 @@ BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents p
 @described(
     "evaluate",
     rich_help_panel="Use a model",
-    epilog=(
-        "Examples:\n\n"
-        "precis evaluate --model runs/first --data pairs --out runs/first/evaluation\n\n"
-        "precis evaluate --model runs/first --model runs/second --data pairs --out scores\n\n"
-        "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores\n\n"
-        "precis evaluate --predictions old.txt --predictions new.txt --data test.jsonl --out scores\n\n"
-        "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores\n\n"
-        "To resume an interrupted evaluation, repeat the command."
+    epilog=examples(
+        "precis evaluate --model runs/first --data pairs --out runs/first/evaluation",
+        "precis evaluate --model runs/first --model runs/second --data pairs --out scores",
+        "precis evaluate --model runs/e2e --task e2e --data DIR --beams 1 --beams 5 --out scores",
+        "precis evaluate --predictions old.txt --predictions new.txt --data test.jsonl --out scores",
+        "precis evaluate --model runs/qg --task squad-qg --data DIR --meteor-jar meteor-1.5.jar --out scores",
+        "To resume an interrupted evaluation, repeat the command.",
     ),
 )
 def evaluate(
@@ -208,7 +208,7 @@ def evaluate(
     with an interval and a p-value.
     """
     from precis.cli.framework.console import ProgressLine, show
-    from precis.generation.model_names import refuse_missing
+    from precis.generation.early_checks import refuse_missing
 
     for name in model or ():
         refuse_missing(name)
@@ -222,20 +222,12 @@ def evaluate(
         out, is_ours=lambda place: (place / "scores.json").exists() or (place / "predictions").exists()
     )
     begin(threads)
+    from precis.phases.measure.evaluation_inputs import EvaluationOptions
     from precis.phases.measure.model_scores import evaluate as evaluate_all
 
+    options = options_of(context, EvaluationOptions)
     with ProgressLine() as progress:
-        report = evaluate_all(
-            model or (), data, out=out, predictions=predictions or (), adapter=adapter,
-            mode=None if mode is None else mode.value, task=task, split=split, beams=beams or (),
-            length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram,
-            decoding=None if decoding is None else decoding.value, baselines=baselines, limit=limit, bleu=bleu,
-            meteor=meteor, meteor_jar=meteor_jar, bertscore=bertscore, bertscore_layer=bertscore_layer,
-            rouge_tokenizer=rouge_tokenizer, stemmer=stemmer, faithful=faithful, likelihood=likelihood,
-            checker=checker, long=None if long is None else long.value, instruction=instruction,
-            batch_size=batch_size, document_column=document_column, summary_column=summary_column,
-            units_column=units_column, skip_bad=skip_bad, notify=progress.note, progress=progress,
-        )  # fmt: skip
+        report = evaluate_all(model or (), data, out=out, **options, notify=progress.note, progress=progress)
     show(report.table())
     print("", *report.remarks, "", sep="\n")  # not in the table, which would wrap a signature
     if report.faithful:

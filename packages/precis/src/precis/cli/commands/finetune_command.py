@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.framework.command_class import described, words_of
+from precis.cli.framework.command_class import described, examples, words_of
 from precis.cli.framework.next_steps import named_pairs_of, train_on
 from precis.cli.framework.options import (
     ColumnOptions,
@@ -22,14 +23,13 @@ from precis.cli.framework.options import (
     TrainingSettings,
     Trials,
     begin,
+    options_of,
     recipe_names,
-    training_options,
 )
 from precis_text.errors import UserError
 
 if TYPE_CHECKING:
     from precis.phases.data.run_pairs import NamedPairs
-    from precis.phases.plans.finetuning_plan import FineTuningOptions
 
 Model = Annotated[
     str | None,
@@ -132,16 +132,15 @@ CurveSizes = Annotated[
 @described(
     "finetune",
     rich_help_panel="Train a model",
-    epilog=(
-        "Examples:\n\n"
-        "precis finetune --data pairs --recipe zcodepp-micro --out runs/first\n\n"
-        "precis finetune --task samsum --data DIR --recipe zcodepp-mini --skip-bad --out runs/samsum\n\n"
-        "precis finetune --data train.csv --dev dev.csv --model facebook/bart-base --out runs/mine\n\n"
-        "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few\n\n"
-        "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli\n\n"
-        "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search\n\n"
-        "precis finetune --data pairs --curve 30,100,300 --out runs/curve\n\n"
-        "To resume an interrupted run, repeat the command."
+    epilog=examples(
+        "precis finetune --data pairs --recipe zcodepp-micro --out runs/first",
+        "precis finetune --task samsum --data DIR --recipe zcodepp-mini --skip-bad --out runs/samsum",
+        "precis finetune --data train.csv --dev dev.csv --model facebook/bart-base --out runs/mine",
+        "precis finetune --data pairs --model runs/pretrain --examples 100 --sampling-seed 1 --out runs/few",
+        "precis finetune --task mnli --answer head --model runs/pretrain --data DIR --out runs/mnli",
+        "precis finetune --data pairs --model runs/pretrain --search --trials 20 --out runs/search",
+        "precis finetune --data pairs --curve 30,100,300 --out runs/curve",
+        "To resume an interrupted run, repeat the command.",
     ),
 )
 def finetune(
@@ -173,7 +172,7 @@ def finetune(
     Writes checkpoints, metrics and curves to the run folder, and the best model to OUT/model.
     """
     from precis.cli.framework.console import note
-    from precis.generation.model_names import refuse_missing
+    from precis.generation.early_checks import refuse_missing
 
     sizes = _check_curve(curve, search=search)
     if search and answer is AnswerName.head:
@@ -183,28 +182,13 @@ def finetune(
         refuse_missing(model)
     pairs.check()
     begin(training.threads, out=out, recipe=recipe)
-    from precis.phases.plans.finetuning_plan import plan_finetuning
+    from precis.phases.plans.finetuning_plan import FineTuningOptions, plan_finetuning
 
-    options: FineTuningOptions = {
-        "out": out,
-        "model": model,
-        "recipe": recipe,
-        "tokenizer": tokenizer,
-        "instruction": instruction,
-        "answer": answer.value,
-        "examples": examples,
-        "sampling_seed": sampling_seed,
-        "trials": trials,
-        "space": space or (),
-        "restart": training.restart,
-        "command": words_of(context),
-        "notify": note,
-        **training_options(context),  # type: ignore[typeddict-item]
-    }
+    options = {**options_of(context, FineTuningOptions), "command": words_of(context), "notify": note}
     if curve is not None:
         return _draw_curve(pairs, sizes, 3 if seeds is None else seeds, options)
     train_on(
-        lambda **each: plan_finetuning(pairs, search=search, **{**options, **each}),
+        partial(plan_finetuning, pairs, search=search, **options),
         to_test=lambda: pairs.to_test(pairs.sources().train.source),
         out=out,
         training=training,
@@ -215,11 +199,7 @@ def finetune(
 
 
 def _check_curve(curve: str | None, *, search: bool) -> list[int]:
-    """Return the numbers of `--curve`.
-
-    Raises:
-        UserError: it has others, or the options do not go together.
-    """
+    """Return the numbers of `--curve`; raise `UserError` if it has others, or the options do not go together."""
     if curve is not None and search:
         raise UserError("--curve and --search are two kinds of runs; give one of them")
     try:
@@ -228,7 +208,7 @@ def _check_curve(curve: str | None, *, search: bool) -> list[int]:
         raise UserError(f"--curve {curve}: give numbers of pairs, such as --curve 30,100,300") from None
 
 
-def _draw_curve(pairs: NamedPairs, sizes: Sequence[int], seeds: int, options: FineTuningOptions) -> None:
+def _draw_curve(pairs: NamedPairs, sizes: Sequence[int], seeds: int, options: dict[str, Any]) -> None:
     """Train the models of a learning curve, and print its table and advice."""
     from precis.cli.framework.console import ProgressLine, leave_unfinished, show
     from precis.phases.plans.learning_curve import learning_curve

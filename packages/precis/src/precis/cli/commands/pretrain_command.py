@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.framework.command_class import described, words_of
+from precis.cli.framework.command_class import described, examples, words_of
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.options import (
     Epochs,
@@ -21,7 +21,7 @@ from precis.cli.framework.options import (
     Temperature,
     Threads,
     begin,
-    training_options,
+    options_of,
 )
 
 Corpus = Annotated[
@@ -73,15 +73,14 @@ Plan = Annotated[
 @described(
     "pretrain",
     rich_help_panel="Train a model",
-    epilog=(
-        "Examples:\n\n"
-        "precis data pack books/*.txt --out packs/books\n\n"
-        "precis pretrain --corpus packs/books --recipe zcodepp-micro --out runs/pretrain\n\n"
-        "precis pretrain --corpus packs/books=2 --corpus packs/news=1 --out runs/both\n\n"
-        "precis pretrain --corpus packs/es --corpus packs/ru --temperature 3.33 --out runs/languages\n\n"
-        "precis pretrain --recipe zcodepp-large --plan\n\n"
-        "precis pretrain --corpus packs/books --recipe prophetnet-micro --set model.ngram=3 --out runs/prophet\n\n"
-        "To resume an interrupted run, repeat the command."
+    epilog=examples(
+        "precis data pack books/*.txt --out packs/books",
+        "precis pretrain --corpus packs/books --recipe zcodepp-micro --out runs/pretrain",
+        "precis pretrain --corpus packs/books=2 --corpus packs/news=1 --out runs/both",
+        "precis pretrain --corpus packs/es --corpus packs/ru --temperature 3.33 --out runs/languages",
+        "precis pretrain --recipe zcodepp-large --plan",
+        "precis pretrain --corpus packs/books --recipe prophetnet-micro --set model.ngram=3 --out runs/prophet",
+        "To resume an interrupted run, repeat the command.",
     ),
 )
 def pretrain(
@@ -113,20 +112,10 @@ def pretrain(
     from precis.cli.framework.console import finish, note
 
     begin(threads, out=out)
-    from precis.phases.plans.pretraining_plan import plan_pretraining
+    from precis.phases.plans.pretraining_plan import PretrainingOptions, plan_pretraining
 
-    planned = plan_pretraining(
-        corpus or (),
-        out=out,
-        recipe=recipe,
-        model=model,
-        without_rtd=without_rtd,
-        temperature=temperature,
-        restart=restart,
-        command=words_of(context),
-        notify=note,
-        **training_options(context),
-    )
+    options = {**options_of(context, PretrainingOptions), "command": words_of(context), "notify": note}
+    planned = plan_pretraining(corpus or (), out=out, **options)
     if plan:
         print(planned.memory())
         return

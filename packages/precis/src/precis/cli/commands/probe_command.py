@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli.framework.command_class import Commands
-from precis.cli.framework.option_groups import OptionGroup
+from precis.cli.framework.command_class import Commands, examples
 from precis.cli.framework.options import (
     Adapter,
     CheckerFolder,
@@ -25,6 +24,7 @@ from precis.cli.framework.options import (
     UnitsColumn,
     begin,
 )
+from precis.cli.framework.panels import OptionGroup
 from precis.phases.output_folders import claim_folder
 from precis_text.errors import UserError
 from precis_text.row import counted
@@ -114,7 +114,7 @@ class ProbeOptions(OptionGroup):
 
     def read(self, adapters: list[str], *, progress: ProgressLine) -> ProbedModel:
         """Load the model and read its documents."""
-        from precis.threads import use_threads
+        from precis.process import use_threads
 
         use_threads(self.threads)
         from precis.phases.data.run_pairs import ColumnNames, find_part
@@ -221,12 +221,14 @@ def spectrum(
 
 @app.command(
     "curves",
-    epilog=(
-        "Examples:\n\n"
-        "precis probe curves runs/layer-* runs/all --by layer --metric rougeL --out figure3\n\n"
-        "precis probe curves low-resource.csv --by share --out figure8\n\n"
-        "A list has the columns line, x, task and scores (a scores.json or its folder), or the scores themselves: "
-        "rougeL, rougeL_low, rougeL_high. Runs of one line and x are averaged; an empty x draws a horizontal baseline."
+    epilog=examples(
+        "precis probe curves runs/layer-* runs/all --by layer --metric rougeL --out figure3",
+        "precis probe curves low-resource.csv --by share --out figure8",
+        (
+            "A list has the columns line, x, task and scores (a scores.json or its folder), or the scores themselves: "
+            "rougeL, rougeL_low, rougeL_high. Runs of one line and x are averaged; "
+            "an empty x draws a horizontal baseline."
+        ),
     ),
 )
 def curves(
@@ -265,13 +267,14 @@ def curves(
 
 @app.command(
     "metrics",
-    epilog=(
-        "Examples:\n\n"
-        "precis probe metrics scored.jsonl\n\n"
-        "precis probe metrics human_judgment.jsonl --reference-system N --likelihood facebook/bart-large-cnn\n\n"
-        "precis probe metrics frank/data --out frank-metrics\n\n"
-        "Rows have id (of the document), system, output, document, reference or references, and score or several "
-        "numeric columns. The public files of SummEval, FRANK and DialSummEval work unchanged."
+    epilog=examples(
+        "precis probe metrics scored.jsonl",
+        "precis probe metrics human_judgment.jsonl --reference-system N --likelihood facebook/bart-large-cnn",
+        "precis probe metrics frank/data --out frank-metrics",
+        (
+            "Rows have id (of the document), system, output, document, reference or references, and score or "
+            "several numeric columns. The public files of SummEval, FRANK and DialSummEval work unchanged."
+        ),
     ),
 )
 def metrics(

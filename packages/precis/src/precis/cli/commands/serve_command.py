@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,14 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.commands.summarize_command import Beams, Device
-from precis.cli.framework.command_class import described
+from precis.cli.framework.command_class import described, examples
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.environment_options import CommandOfService
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
+from precis.cli.framework.panels import OptionGroup
 from precis.cli.framework.signals import EndedBySignal
 from precis_text.errors import UserError, install_line
 
 if TYPE_CHECKING:
+    from precis.server.connections import ConnectionLimits
+    from precis.server.limits import Limits
     from precis.server.model_pool import ModelPool
 
 Models = Annotated[
@@ -60,71 +64,116 @@ Origins = Annotated[
         "--allow-origin", help="Site whose pages may send requests, such as https://example.org. Repeatable."
     ),
 ]
-MaxFiles = Annotated[
-    int, typer.Option("--max-files-mb", min=1, max=1024, help="Maximum megabytes of a request with files.")
-]
 RootPath = Annotated[
     str,
     typer.Option(
         "--root-path", help="Path under which a proxy publishes the service, such as /precis. Default: none."
     ),
 ]
-MaxConnections = Annotated[
-    int,
-    typer.Option(
-        "--max-connections",
-        min=16,
-        max=100_000,
-        help="Maximum open connections; beyond that, those that have waited longest for their client are closed.",
-    ),
-]
-MaxConnectionsOfOne = Annotated[
-    int,
-    typer.Option(
-        "--max-connections-of-one", min=1, max=100_000, help="Maximum open connections from one address."
-    ),
-]
-HeadSeconds = Annotated[
-    float,
-    typer.Option(
-        "--head-seconds", min=0.5, max=600, help="Maximum seconds to receive the head of a request."
-    ),
-]
-LeastRate = Annotated[
-    int,
-    typer.Option(
-        "--least-rate-kb",
-        min=1,
-        max=1_000_000,
-        help="Minimum kilobytes per second for the body of a request, after its first ten seconds.",
-    ),
-]
-MaxTokens = Annotated[
-    int,
-    typer.Option(
-        "--max-tokens",
-        min=16,
-        max=10_000_000,
-        help="Maximum tokens of a document, as the model's tokenizer counts them.",
-    ),
-]
-QueueTokens = Annotated[
-    int,
-    typer.Option(
-        "--queue-tokens",
-        min=16,
-        max=100_000_000,
-        help="Maximum tokens of waiting documents; beyond that, 503.",
-    ),
-]
-MaxSeconds = Annotated[
-    float,
-    typer.Option("--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."),
-]
 MaxBeams = Annotated[
     int, typer.Option("--max-beams", min=1, help="Widest beam search that a request may ask for.")
 ]
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions(OptionGroup):
+    """The limits on requests, on connections, and on their time."""
+
+    requests_per_minute: Annotated[
+        int,
+        typer.Option(
+            "--requests-per-minute", min=0, help="Maximum requests per minute and key; 0: no limit."
+        ),
+    ] = 0
+    max_body_mb: Annotated[
+        int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
+    ] = 4
+    max_files_mb: Annotated[
+        int,
+        typer.Option("--max-files-mb", min=1, max=1024, help="Maximum megabytes of a request with files."),
+    ] = 32
+    max_tokens: Annotated[
+        int,
+        typer.Option(
+            "--max-tokens",
+            min=16,
+            max=10_000_000,
+            help="Maximum tokens of a document, as the model's tokenizer counts them.",
+        ),
+    ] = 131_072
+    queue_tokens: Annotated[
+        int,
+        typer.Option(
+            "--queue-tokens",
+            min=16,
+            max=100_000_000,
+            help="Maximum tokens of waiting documents; beyond that, 503.",
+        ),
+    ] = 524_288
+    max_seconds: Annotated[
+        float,
+        typer.Option(
+            "--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."
+        ),
+    ] = 300.0
+    max_connections: Annotated[
+        int,
+        typer.Option(
+            "--max-connections",
+            min=16,
+            max=100_000,
+            help="Maximum open connections; beyond that, those that have waited longest for their client are closed.",
+        ),
+    ] = 2048
+    max_connections_of_one: Annotated[
+        int,
+        typer.Option(
+            "--max-connections-of-one", min=1, max=100_000, help="Maximum open connections from one address."
+        ),
+    ] = 1024
+    head_seconds: Annotated[
+        float,
+        typer.Option(
+            "--head-seconds", min=0.5, max=600, help="Maximum seconds to receive the head of a request."
+        ),
+    ] = 10.0
+    least_rate: Annotated[
+        int,
+        typer.Option(
+            "--least-rate-kb",
+            min=1,
+            max=1_000_000,
+            help="Minimum kilobytes per second for the body of a request, after its first ten seconds.",
+        ),
+    ] = 16
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, max=3600, help="Seconds to finish requests after SIGTERM.")
+    ] = 30.0
+
+    def limits(self, *, batch: int, beams: int) -> Limits:
+        """Return the limits on requests, with those on the documents of a batch and on the width of a search."""
+        from precis.server.limits import Limits
+
+        return Limits(
+            body=self.max_body_mb << 20,
+            files=self.max_files_mb << 20,
+            tokens=self.max_tokens,
+            queue=self.queue_tokens,
+            seconds=self.max_seconds,
+            rate=self.least_rate << 10,
+            per_minute=self.requests_per_minute,
+            batch=batch,
+            beams=beams,
+        )
+
+    def connections(self) -> ConnectionLimits:
+        """Return the limits on connections."""
+        from precis.server.connections import ConnectionLimits
+
+        return ConnectionLimits(
+            most=self.max_connections, of_one=self.max_connections_of_one, head_seconds=self.head_seconds
+        )
 
 
 def _check_packages() -> None:
@@ -137,16 +186,16 @@ def _check_packages() -> None:
     "serve",
     rich_help_panel="Use a model",
     cls=CommandOfService,
-    epilog=(
-        "Examples:\n\n"
-        "precis serve\n\n"
-        "precis serve --model runs/first --port 9000\n\n"
-        "precis serve --model runs/news --model runs/chats --model-memory 2000\n\n"
-        "precis serve --host 0.0.0.0 --keys keys.txt --requests-per-minute 60\n\n"
-        "Then open http://127.0.0.1:8000 in a browser."
+    epilog=examples(
+        "precis serve",
+        "precis serve --model runs/first --port 9000",
+        "precis serve --model runs/news --model runs/chats --model-memory 2000",
+        "precis serve --host 0.0.0.0 --keys keys.txt --requests-per-minute 60",
+        "Then open http://127.0.0.1:8000 in a browser.",
     ),
 )
 def serve(
+    *,
     model: Models = None,
     adapter: Adapter = None,
     mode: ModeOption = None,
@@ -166,26 +215,7 @@ def serve(
         typer.Option("--keys", help="File of API keys: a name, a space and a secret on each line."),
     ] = None,
     allow_origin: Origins = None,
-    requests_per_minute: Annotated[
-        int,
-        typer.Option(
-            "--requests-per-minute", min=0, help="Maximum requests per minute and key; 0: no limit."
-        ),
-    ] = 0,
-    max_body_mb: Annotated[
-        int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
-    ] = 4,
-    max_files_mb: MaxFiles = 32,
-    max_tokens: MaxTokens = 131_072,
-    queue_tokens: QueueTokens = 524_288,
-    max_seconds: MaxSeconds = 300.0,
-    max_connections: MaxConnections = 2048,
-    max_connections_of_one: MaxConnectionsOfOne = 1024,
-    head_seconds: HeadSeconds = 10.0,
-    least_rate: LeastRate = 16,
-    grace: Annotated[
-        float, typer.Option("--grace", min=0, max=3600, help="Seconds to finish requests after SIGTERM.")
-    ] = 30.0,
+    bounds: LimitOptions,
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")
     ] = 8,
@@ -204,25 +234,16 @@ def serve(
     from precis.cli.framework.console import note
     from precis.generation.early_checks import refuse_unknown_device
     from precis.server.client_keys import Keys
-    from precis.server.connections import ConnectionLimits
-    from precis.server.limits import Limits
     from precis.server.listener import Address, check_access, listen
 
     # All that can be refused comes before the libraries, which take seconds
     refuse_unknown_device(device)
     found = None if keys is None else Keys.read(keys)
-    address = Address(host=host, port=port, grace=grace, prefix=root_path)
+    address = Address(host=host, port=port, grace=bounds.grace, prefix=root_path)
     check_access(address, has_keys=found is not None, origins=allow_origin or ())
-    if keys is None and requests_per_minute:
+    if keys is None and bounds.requests_per_minute:
         raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
-    connections = ConnectionLimits(
-        most=max_connections, of_one=max_connections_of_one, head_seconds=head_seconds
-    )
-    limits = Limits(
-        body=max_body_mb << 20, files=max_files_mb << 20, tokens=max_tokens, queue=queue_tokens,
-        seconds=max_seconds, rate=least_rate << 10, batch=batch_size, per_minute=requests_per_minute,
-        beams=max_beams,
-    )  # fmt: skip
+    connections, limits = bounds.connections(), bounds.limits(batch=batch_size, beams=max_beams)
     if adapter is not None and len(model or ()) > 1:
         raise UserError(
             f"--adapter {adapter} needs exactly one --model, but {len(model or ())} are given; name the adapter's run "
@@ -244,9 +265,14 @@ def serve(
         )
         with suppress(EndedBySignal):  # the end that was asked for, once its requests have ended
             run(
-                pool, opened=opened, address=address, access=access, limits=limits, connections=connections,
+                pool,
+                opened=opened,
+                address=address,
+                access=access,
+                limits=limits,
+                connections=connections,
                 notify=note,
-            )  # fmt: skip
+            )
 
 
 def _pool(
@@ -277,18 +303,14 @@ def _pool(
 
 def _refuse_missing(models: list[str]) -> None:
     """Raise `UserError` if one of the models does not exist."""
-    from precis.generation.model_names import refuse_missing
+    from precis.generation.early_checks import refuse_missing
 
     for model in models:
         refuse_missing(model)
 
 
 def _names(models: list[str], given: list[str]) -> list[str]:
-    """Return the names of the models in requests.
-
-    Raises:
-        UserError: there are not as many names as models, a name is given twice, or two models are the same.
-    """
+    """Return the models' names in requests; raise `UserError` if too few or too many, or one occurs twice."""
     if not given and len(models) == 1:
         return ["default"]
     if not given:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.framework.command_class import described
-from precis.cli.framework.option_groups import OptionGroup
+from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import Screen
 from precis.cli.framework.options import (
     Adapter,
     DocumentColumn,
@@ -24,7 +24,7 @@ from precis.cli.framework.options import (
     model_to_use,
     named_as_options,
 )
-from precis.cli.framework.terminal_output import Screen
+from precis.cli.framework.panels import OptionGroup
 from precis_text.bounded_io import MIB, stat_or_none
 from precis_text.errors import RunError
 
@@ -247,9 +247,12 @@ class MakingOptions(OptionGroup):
             UserError: a length, the beam width, the device or the name of the model is invalid, or the model included
                 with precis cannot use an option.
         """
-        from precis.generation.early_checks import refuse_unknown_device, refuse_writing_options
+        from precis.generation.early_checks import (
+            refuse_missing,
+            refuse_unknown_device,
+            refuse_writing_options,
+        )
         from precis.generation.model_location import locate
-        from precis.generation.model_names import refuse_missing
         from precis_text.decoding_settings import GenerationSettings
         from precis_text.length import make_length
 
@@ -282,11 +285,7 @@ class MakingOptions(OptionGroup):
         }  # fmt: skip
 
     def summary_job(self, device: str | None, *, draft: bool = False) -> SummaryJob:
-        """Return the summarization job, without loading anything.
-
-        Raises:
-            UserError: a length, the question or the beam width is invalid.
-        """
+        """Return the job, without loading anything; raise `UserError` for a wrong length, question or beam width."""
         length = self.check(device, draft=draft)
         from precis.phases.use.summary_job import SummaryJob
         from precis_text.forms.form_choice import make_form
@@ -307,16 +306,15 @@ class MakingOptions(OptionGroup):
 @described(
     "summarize",
     rich_help_panel="Use a model",
-    epilog=(
-        "Examples:\n\n"
-        "precis summarize report.txt\n\n"
-        "precis summarize report.txt --words 60 --model runs/first\n\n"
-        "precis summarize meeting.vtt --type minutes\n\n"
-        'precis summarize report.pdf --about "Who pays for the boats?"\n\n'
-        "cat mail.txt | precis summarize --model runs/first --sentences 1\n\n"
-        'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"\n\n'
-        "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going\n\n"
-        "Summaries go to standard output, and the number of tokens read goes to standard error."
+    epilog=examples(
+        "precis summarize report.txt",
+        "precis summarize report.txt --words 60 --model runs/first",
+        "precis summarize meeting.vtt --type minutes",
+        'precis summarize report.pdf --about "Who pays for the boats?"',
+        "cat mail.txt | precis summarize --model runs/first --sentences 1",
+        'precis summarize report.txt --model google-t5/t5-small --instruction "summarize:"',
+        "precis summarize notes.jsonl --model facebook/bart-large-cnn --words 60 --out out.jsonl --keep-going",
+        "Summaries go to standard output, and the number of tokens read goes to standard error.",
     ),
 )
 def summarize(

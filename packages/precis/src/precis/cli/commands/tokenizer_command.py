@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.framework.command_class import described
+from precis.cli.framework.command_class import described, examples
 from precis.cli.framework.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName, Temperature
 from precis_text.errors import UserError
 
@@ -18,12 +18,13 @@ _ENTRIES = 8000
 @described(
     "tokenizer",
     rich_help_panel="Train a model",
-    epilog=(
-        "Examples:\n\n"
-        "precis tokenizer --data pairs --vocab-size 8000 --out tokenizers/mine\n\n"
-        "precis tokenizer --corpus texts/es --corpus texts/ru --temperature 3.33 --vocab-size 250000 "
-        "--out tokenizers/many\n\n"
-        "precis tokenizer --from google/mt5-base --out tokenizers/mt5"
+    epilog=examples(
+        "precis tokenizer --data pairs --vocab-size 8000 --out tokenizers/mine",
+        (
+            "precis tokenizer --corpus texts/es --corpus texts/ru --temperature 3.33 --vocab-size 250000 --out "
+            "tokenizers/many"
+        ),
+        "precis tokenizer --from google/mt5-base --out tokenizers/mt5",
     ),
 )
 def tokenizer(
@@ -67,7 +68,7 @@ def tokenizer(
     outside the vocabulary become bytes.
     """
     from precis.cli.framework.console import note
-    from precis.data.mixing_shares import BySize
+    from precis.data.packs.mixture import BySize
     from precis.phases.data.run_pairs import NamedPairs
 
     if from_model is not None:

@@ -22,7 +22,7 @@ from precis.cli.framework.options import (
     Trials,
     UnitsColumn,
     begin,
-    training_options,
+    options_of,
 )
 
 Model = Annotated[
@@ -134,32 +134,17 @@ def tune(
     Writes checkpoints (only of the adapter), metrics and curves to the run folder, and the best adapter to OUT/adapter.
     Pass the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
-    from precis.generation.model_names import refuse_missing
+    from precis.generation.early_checks import refuse_missing
 
     refuse_missing(model)
     pairs = named_pairs_of(context)
     pairs.check()
     begin(training.threads, out=out)
-    from precis.phases.plans.tuning_plan import plan_tuning
+    from precis.phases.plans.tuning_plan import TuningOptions, plan_tuning
 
-    plan = partial(
-        plan_tuning,
-        model,
-        pairs,
-        method=method,
-        instruction=instruction,
-        examples=examples,
-        share=share,
-        sampling_seed=sampling_seed,
-        search=search,
-        trials=trials,
-        space=space or (),
-        restart=training.restart,
-        command=words_of(context),
-        **training_options(context),
-    )
+    options = {**options_of(context, TuningOptions), "command": words_of(context)}
     train_on(
-        plan,
+        partial(plan_tuning, model, pairs, search=search, **options),
         to_test=lambda: pairs.to_test(pairs.sources().train.source),
         out=out,
         training=training,

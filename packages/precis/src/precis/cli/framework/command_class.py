@@ -12,14 +12,13 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from precis.cli.framework.config_file import with_config
-from precis.cli.framework.option_groups import expanded
-from precis.cli.framework.panels import HelpPage, arranged
+from precis.cli.framework.error_messages import shortened
+from precis.cli.framework.panels import HelpPage, arranged, expanded
 from precis.cli.framework.signals import EndedBySignal
-from precis.cli.framework.usage_errors import shortened
 from precis.recipes.run_options import settings_of
 from precis_text.errors import UserError
 
-__all__ = ["CheckedCommand", "Commands", "described", "words_of"]
+__all__ = ["CheckedCommand", "Commands", "described", "examples", "words_of"]
 
 # An empty text is a valid choice here: no instruction, no initial words.
 _MAY_BE_EMPTY = ("instruction", "initial_text")
@@ -37,11 +36,7 @@ class CheckedCommand(HelpPage, TyperCommand):
         super().__init__(name, params=arranged(name or "", params or []), **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, then check.
-
-        Raises:
-            UserError: a value is certainly a mistake.
-        """
+        """Parse, then check; raise `UserError` if a value is certainly a mistake."""
         if not ctx.resilient_parsing:
             args = self._with_config(ctx, args)
         typed = list(args)  # parsing empties the list
@@ -108,6 +103,11 @@ def described(name: str, **options: Any) -> Callable[[Function], Function]:
         return function
 
     return keep
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a help page: examples, and other lines, each a paragraph."""
+    return "\n\n".join(("Examples:", *lines))
 
 
 class _Group(HelpPage, TyperGroup):

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from precis.cli.framework.config_file import Config
-from precis.cli.framework.option_groups import OptionGroup
+from precis.cli.framework.panels import OptionGroup
 from precis.recipes.run_options import check_seed
 from precis_text.config import nearest
 from precis_text.decoding_settings import GenerationSettings
@@ -258,11 +258,7 @@ MaxTarget = Annotated[
 
 
 def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | None:
-    """Return the seed, if all generators accept it.
-
-    Raises:
-        UserError: it is negative or too large.
-    """
+    """Return the seed; raise `UserError` if it is negative or too large."""
     check_seed(parameter.opts[0], value)
     return value
 
@@ -332,7 +328,7 @@ class ColumnOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(OptionGroup):
-    """The settings for training on pairs that are also options; `training_options` reads them from the context."""
+    """The settings for training on pairs that are also options; `options_of` reads them from the context."""
 
     config: Config = None
     settings: SettingsList = None
@@ -373,12 +369,9 @@ class PrefixTrainingSettings(TrainingSettings):
     precision: TuningPrecision = None
 
 
-def training_options(context: typer.Context) -> dict[str, Any]:
-    """Return the options of a training command that `precis.recipes.run_options` knows, by their names there."""
-    from precis.recipes.run_options import BlockTrainingOptions, PairTrainingOptions
-
-    names = PairTrainingOptions.__annotations__.keys() | BlockTrainingOptions.__annotations__.keys()
-    found = {name: value for name, value in context.params.items() if name in names}
+def options_of(context: typer.Context, known: type) -> dict[str, Any]:
+    """Return the options of a command that a Python function knows, by their names in its `TypedDict` of options."""
+    found = {name: value for name, value in context.params.items() if name in known.__annotations__}
     return {name: value.value if isinstance(value, StrEnum) else value for name, value in found.items()}
 
 
@@ -422,7 +415,7 @@ def begin(threads: int | None = None, *, out: Path | None = None, recipe: str | 
     """
     from precis.cli.framework.library_logging import quieten_transformers
     from precis.phases.output_folders import claim_folder
-    from precis.threads import use_threads
+    from precis.process import use_threads
 
     if recipe is not None and recipe not in RECIPE_NAMES:
         raise UserError(f"unknown recipe {recipe!r}{nearest(recipe, RECIPE_NAMES)}")

@@ -1,13 +1,19 @@
-"""Help pages: panels of options, the most used ones first; paragraphs without line breaks; flags without a type."""
+"""Help pages: panels of options, the most used ones first; paragraphs without line breaks; flags without a type.
+
+Options that several commands share are the fields of a dataclass, an `OptionGroup`.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from inspect import cleandoc
 from typing import Any, TypeVar
 
 from typer.core import TyperArgument, TyperOption
 
-__all__ = ["PANELS", "HelpPage", "arranged"]
+__all__ = ["PANELS", "HelpPage", "OptionGroup", "arranged", "expanded"]
 
 #: Panel -> its parameters; those in no panel come first, under "Options".
 PANELS: dict[str, tuple[str, ...]] = {
@@ -78,3 +84,36 @@ def _panel(command: str, name: str) -> str | None:
     if (command, name) in _BASIC:
         return None
     return _PANEL_OF.get(name)
+
+
+class OptionGroup:
+    """The base of dataclasses whose fields are options of a command, annotated like its parameters."""
+
+
+def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the command with the fields of its groups as parameters; a call rebuilds the groups."""
+    own = inspect.signature(command, eval_str=True).parameters
+    groups = {
+        name: (each.annotation, inspect.signature(each.annotation, eval_str=True).parameters)
+        for name, each in own.items()
+        if isinstance(each.annotation, type) and issubclass(each.annotation, OptionGroup)
+    }
+    if not groups:
+        return command
+    parameters = [
+        field.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, each in own.items()
+        for field in (groups[name][1].values() if name in groups else (each,))
+    ]
+
+    @wraps(command)
+    def run(**given: Any) -> Any:
+        made = {
+            name: kind(**{field: given.pop(field) for field in fields})
+            for name, (kind, fields) in groups.items()
+        }
+        return command(**given, **made)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run

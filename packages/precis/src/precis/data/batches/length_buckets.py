@@ -71,11 +71,7 @@ def collate(
     pad_token_id: int,
     tell_lengths: bool = False,
 ) -> Batch:
-    """Put the rows `indices` into one batch, right-padded to its longest row.
-
-    Args:
-        tell_lengths: set `Batch.source_lengths`.
-    """
+    """Put the rows `indices` into one batch, right-padded to its longest row; `tell_lengths` sets `source_lengths`."""
     chosen = tuple(int(i) for i in indices)
     sources = [dataset.sources[i] for i in chosen]
     input_ids, mask = _pad(sources, pad_token_id)

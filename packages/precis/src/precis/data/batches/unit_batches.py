@@ -62,11 +62,7 @@ class UnitDocuments:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Map the arrays of a folder into memory.
-
-        Raises:
-            UserError: an array is missing or does not fit the others.
-        """
+        """Map the arrays of a folder; raise `UserError` if one is missing or does not fit the others."""
         try:
             found = cls(
                 *(

@@ -121,11 +121,7 @@ class PackedText:
         return str(self.facts["digest"])
 
     def blocks(self, length: int = 512) -> Blocks:
-        """Split the text into rows of `length` tokens, 16 or more.
-
-        Raises:
-            UserError: `length` is below 16.
-        """
+        """Split the text into rows of `length` tokens; raise `UserError` if `length` is below 16."""
         return Blocks([self], length)
 
 
@@ -152,11 +148,7 @@ class Blocks:
         return int(self._starts[-1])
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the (b length) ids of the blocks.
-
-        Raises:
-            IndexError: an index is out of range.
-        """
+        """Return the (b length) ids of the blocks; raise `IndexError` if an index is out of range."""
         if len(indices) and (indices.min() < 0 or indices.max() >= len(self)):
             raise IndexError(f"blocks {indices.min()} to {indices.max()} of {len(self)}")
         ids = np.empty((len(indices), self.length), np.int64)

@@ -71,11 +71,7 @@ GLUE: Mapping[str, GlueTask] = {
 
 
 def read_glue_file(file: Path, task: GlueTask) -> Iterator[Row]:
-    """Yield the rows of a file; `.tsv` is read as GLUE writes it, without quoting.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
+    """Yield a file's rows; `.tsv` without quoting, as GLUE writes it; raise `UserError` if it cannot be read."""
     if file.suffix.lower() != ".tsv":
         yield from read_rows(file)
         return
@@ -141,11 +137,7 @@ def label_word(label: Any, task: GlueTask) -> str:
 
 
 def similarity(label: Any) -> tuple[str, str]:
-    """Return a similarity as text, rounded to the nearest fifth, and as given.
-
-    Raises:
-        UserError: it is not a number from 0 to 5.
-    """
+    """Return a similarity as text, to the nearest fifth and as given; raise `UserError` if it is not 0 to 5."""
     try:
         number = float(label)
     except (TypeError, ValueError):

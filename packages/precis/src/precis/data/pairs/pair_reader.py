@@ -24,8 +24,7 @@ from precis.data.pairs.dataset_adapters import ADAPTERS, DatasetAdapter, prefix_
 from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, MissingColumnError, Pair, pair_of
 from precis.data.pairs.question_generation import TITLES, question_rows
 from precis.data.rows.hub import PREFIX, hub_splits, read_hub
-from precis.data.rows.parallel_files import target_of
-from precis.data.rows.row_files import known_endings, read_rows
+from precis.data.rows.row_files import known_endings, read_rows, target_of
 from precis_text.bounded_io import is_folder, stat_or_none
 from precis_text.errors import UserError
 from precis_text.row import Row, SkippedRows

@@ -8,18 +8,22 @@ CSV and TSV follow the quoting of spreadsheets and pandas. If the header of a .c
 commas, as in many countries, the file is split at those: any other reading gives one column. Excel's first line
 `sep=;` names the separator. A .json file may be one array of objects, which is read as a whole. A Parquet value is
 converted on demand, so an unreadable column matters only if it is needed.
+
+Parallel files have a text in each line: train.source and train.target for BART, PEGASUS and old scripts of
+transformers, train.src and train.tgt for fairseq and OpenNMT. `precis summarize` does not need the summaries.
 """
+
+from __future__ import annotations
 
 import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from precis.data.rows.parallel_files import SIDES, read_parallel
 from precis_text.bounded_io import (
     MAX_BYTES,
     MAX_VALUES,
@@ -45,6 +49,8 @@ _BYTES_AT_ONCE = 16 * MIB  # decompressed, of one batch of rows
 _MAX_FOOTER = 16 * MIB
 _MAX_COLUMNS = 10_000
 _FREE_ROWS = 50_000
+SIDES = {".source": ".target", ".src": ".tgt"}
+"""The extension of documents -> that of their summaries."""
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -292,9 +298,51 @@ class _Values(Mapping[str, Any]):
         return len(self._batch.schema.names)
 
 
+def target_of(path: Path) -> Path | None:
+    """Return the file with the summaries of a file of documents, compressed or not; None if there is none."""
+    name = path.name
+    for ending in COMPRESSIONS:
+        name = name.removesuffix(ending)
+    stem, dot, ending = name.rpartition(".")
+    target = SIDES.get((dot + ending).lower())
+    if target is None:
+        return None
+    candidates = (path.with_name(stem + target + more) for more in ("", *COMPRESSIONS))
+    return next((one for one in candidates if stat_or_none(one) is not None), None)
+
+
+def _read_parallel(path: Path) -> Iterator[Row]:
+    """Yield a row for each line of a file of documents and the line of its summary."""
+    target = target_of(path)
+    documents = numbered_lines(path)
+    if target is None:
+        for number, line in documents:
+            yield _row(number, {"document": line})
+        return
+    for number, (document, summary) in enumerate(zip_longest(documents, numbered_lines(target)), start=1):
+        if document is None or summary is None:
+            longer, shorter = (target, path) if document is None else (path, target)
+            raise UserError(
+                f"{longer}: line {number} lacks its partner: {shorter.name} has {number - 1:,} lines; "
+                "take both from one data set"
+            )
+        yield _row(number, {"document": document[1], "summary": summary[1]})
+
+
+def _row(number: int, lines: dict[str, bytes]) -> Row:
+    values: dict[str, str] = {}
+    for column, line in lines.items():
+        try:
+            values[column] = line.decode().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            where = f"the {column} has byte 0x{line[error.start]:02X} at byte {error.start + 1} of the line"
+            return Row(f"line {number}", problem=f"invalid UTF-8 ({where}); {SAVE_AS_UTF8}")
+    return Row(f"line {number}", values)
+
+
 _PARQUET = ".parquet"
 _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
     ".jsonl": _read_jsonl, ".json": _read_jsonl, ".csv": partial(_read_separated, separator=","),
-    ".tsv": partial(_read_separated, separator="\t"), **dict.fromkeys(SIDES, read_parallel),
+    ".tsv": partial(_read_separated, separator="\t"), **dict.fromkeys(SIDES, _read_parallel),
     _PARQUET: _read_parquet,
 }  # fmt: skip

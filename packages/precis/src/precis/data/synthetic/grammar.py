@@ -251,11 +251,7 @@ _TURN = re.compile(r"^(\w)\) ?", re.MULTILINE)  # "a) Hello" is a turn of the sp
 
 
 def scenario(name: str, slots: Mapping[str, Draw], block: str, *, passing: Mapping[str, Draw]) -> Scenario:
-    """Parse a scenario's block of frames.
-
-    Raises:
-        ValueError: a slot or a fact is unknown, a label is missing or a bracket is not closed.
-    """
+    """Parse a scenario's block of frames; raise `ValueError` for an unknown slot or fact, label or open bracket."""
     result = Scenario(name, {**passing, **slots}, frozenset(passing))
     for entry in _ENTRY.split(block.strip("\n")):
         first, *more = (line.strip() for line in entry.splitlines() if line.strip())

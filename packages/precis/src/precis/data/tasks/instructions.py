@@ -74,11 +74,7 @@ class Records(Mapping[str, Record]):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """An instruction.
-
-    Attributes:
-        sentences: least and most sentences that it requests from a summary; if None, it fits any.
-    """
+    """An instruction, with the least and most `sentences` that it requests; None if it fits any summary."""
 
     text: str
     sentences: tuple[int, int] | None = None
@@ -97,11 +93,7 @@ class Kind:
 
 
 def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Kind:
-    """Build a kind from its table in the file.
-
-    Raises:
-        UserError: the table lacks one of the two lists, or a wording is neither a text nor a text with its bounds.
-    """
+    """Build a kind from its table; raise `UserError` if one of the two lists is missing, or a wording is wrong."""
     parts = {name: wordings for name, wordings in table.items() if name != "also"}
     if set(parts) != {"training", "held_out"}:
         raise UserError(f"has {', '.join(table)} instead of training and held_out")

@@ -20,11 +20,7 @@ from precis_text.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """The answers of a task.
-
-    Attributes:
-        labels: words of the classes in order; empty if an answer is a number.
-    """
+    """The answers of a task: words of the classes in order (`labels`), none if an answer is a number."""
 
     labels: tuple[str, ...]
     texts: GlueTask
@@ -44,11 +40,7 @@ class Answers:
         return as_parts(document, self.texts)
 
     def value(self, pair: Pair) -> float:
-        """Return the class of an example, or its number as in the data.
-
-        Raises:
-            UserError: the label is unknown.
-        """
+        """Return the class of an example, or its number as in the data; raise `UserError` if the label is unknown."""
         answer = pair.all_references[0].strip()
         if not self.labels:
             return float(answer)
@@ -66,11 +58,7 @@ class Answers:
 
 
 def answers_of(name: str | None) -> Answers:
-    """Return the answers of a task.
-
-    Raises:
-        UserError: the name is missing, or the task's answers are texts.
-    """
+    """Return the answers of a task; raise `UserError` if the name is missing, or the task's answers are texts."""
     found = glue_task(task(name).scheme) if name else None
     if found is None:
         fitting = ", ".join(each for each, known in TASKS.items() if glue_task(known.scheme))

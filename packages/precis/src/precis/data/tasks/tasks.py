@@ -76,11 +76,7 @@ class Task(Settings):
 
 
 def _build(name: str, table: dict[str, Any], tables: Mapping[str, Any]) -> Task:
-    """Build a task from its table in the file.
-
-    Raises:
-        UserError: a field is unknown, missing or of the wrong type, or its value is unknown.
-    """
+    """Build a task from its table; raise `UserError` if a field or its value is unknown, missing or of a wrong type."""
     record = {**_with_fields_of_others(table, tables), "name": name}
     for columns in ("columns", "hub_columns"):
         record[columns] = _named_columns(record.get(columns, {}))
@@ -141,11 +137,7 @@ class Mixture:
 
 
 def _build_mixture(_name: str, table: dict[str, Any], _tables: Mapping[str, Any]) -> Mixture:
-    """Build a mixture from its table in the file.
-
-    Raises:
-        UserError: a set is not a task.
-    """
+    """Build a mixture from its table in the file; raise `UserError` if a set is not a task."""
     for name in table["sets"]:
         if name not in TASKS:
             raise UserError(f"unknown task {name!r}{nearest(name, TASKS)}")
@@ -157,11 +149,7 @@ MIXTURES: Mapping[str, Mixture] = Records("mixtures.toml", _build_mixture)
 
 
 def task(name: str) -> Task:
-    """Look up a task by name.
-
-    Raises:
-        UserError: the task is unknown; the message names the nearest.
-    """
+    """Look up a task by name; raise `UserError` if the task is unknown; the message names the nearest."""
     if name not in TASKS:
         raise UserError(f"unknown task {name!r}{nearest(name, TASKS)}")
     return TASKS[name]

@@ -54,11 +54,7 @@ class Prompt:
     instruction: str = ""
 
     def messages(self, document: str, *, control: Iterable[str] = ()) -> list[Message]:
-        """Return the messages for a document.
-
-        Args:
-            control: control tokens of the model's tokenizer, which no text may contain.
-        """
+        """Return the messages for a document, whose text may contain none of the model's `control` tokens."""
         words = _prompts().get(self.language or "") or _prompts()[DEFAULT_LANGUAGE]
         asked = [self.instruction or words[self.form]]
         if isinstance(self.length.cap, Words | Sentences):

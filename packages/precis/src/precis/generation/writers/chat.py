@@ -66,11 +66,7 @@ class ChatModel(Protocol):
         ...
 
     def reply(self, messages: list[Message], answer: str, *, most: int, on_tokens: OnTokens | None) -> Reply:
-        """Return the reply, of at most `most` tokens.
-
-        Raises:
-            RunError: if the model cannot answer.
-        """
+        """Return the reply, of at most `most` tokens; raise `RunError` if the model cannot answer."""
         ...
 
 

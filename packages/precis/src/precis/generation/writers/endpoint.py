@@ -226,11 +226,7 @@ class _Stream:
         self.done = False
 
     def take(self, line: str) -> None:
-        """Take a line of the stream.
-
-        Raises:
-            RunError: if the server reports an error, or the reply is too large.
-        """
+        """Take a line of the stream; raise `RunError` if the server reports an error, or the reply is too large."""
         self._bytes += len(line)
         if self._bytes > _MOST_BYTES:
             raise RunError(f"{self._base}: the reply has more than {_MOST_BYTES:,} characters")

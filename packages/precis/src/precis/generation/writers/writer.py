@@ -215,11 +215,7 @@ class Writer:
         )
 
     def _language(self, text: str) -> str | None:
-        """Return the code of the summary's language.
-
-        Raises:
-            UserError: if `language` is not the document's in strict mode.
-        """
+        """Return the code of the summary's language; raise `UserError` if strict mode needs the document's."""
         found = language_of(text)
         if self.language is None:
             return found

@@ -36,11 +36,7 @@ class KernelError(Exception):
 
 
 def compiler() -> list[str]:
-    """Return the command of the C++ compiler: $CXX, else c++.
-
-    Raises:
-        KernelError: $CXX cannot be parsed.
-    """
+    """Return the command of the C++ compiler: $CXX, else c++; raise `KernelError` if $CXX cannot be parsed."""
     given = os.environ.get("CXX", "")
     try:
         return shlex.split(given) or ["c++"]

@@ -266,11 +266,7 @@ class _Refusal:
 
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
-    """Let one process in at a time; if the file system does not support locks, two may build the same.
-
-    Raises:
-        KernelError: another process holds the lock for longer than a build may take.
-    """
+    """Let one process in at a time, if locks work; raise `KernelError` if another holds the lock for too long."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # not truncated: it may be a user's file
     try:
         lock = os.fdopen(os.open(file, flags, 0o666), "r+b")

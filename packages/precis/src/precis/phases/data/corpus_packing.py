@@ -255,11 +255,7 @@ def _workers(files: Sequence[Source]) -> int:
 
 
 def _is_done(folder: Path, work: str, *, restart: bool) -> bool:
-    """Return whether the pack already exists.
-
-    Raises:
-        UserError: something else is in its place.
-    """
+    """Return whether the pack already exists; raise `UserError` if something else is in its place."""
     if (folder / PACK_FILE).exists():
         refuse_foreign(folder)
     elif folder.exists() and any(folder.iterdir()):

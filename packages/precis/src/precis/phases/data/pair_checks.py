@@ -94,11 +94,7 @@ class DataCheck:
 
 
 def check_data(whole: Part) -> DataCheck:
-    """Read every row of every split of a source.
-
-    Raises:
-        UserError: the source cannot be read, or contains no usable row.
-    """
+    """Read every row of every split; raise `UserError` if that fails, or it lacks a usable row."""
     names = splits_of(whole.source)
     parts = [whole] if names is None else [replace(whole, split=name) for name in names]
     splits = [_check(part) for part in parts]

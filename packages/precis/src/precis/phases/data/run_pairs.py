@@ -230,11 +230,7 @@ def _reads_hub(task_name: str | None, data: str | None) -> bool:
 
 
 def read_first(part: Part, *, skip_bad: bool = False) -> None:
-    """Read the first pair of a set that is not on the hub.
-
-    Raises:
-        UserError: the set is missing, or its first pair cannot be used.
-    """
+    """Read the first pair of a local set; raise `UserError` if the set is missing or the pair unusable."""
     if PREFIX not in part.source:
         next(part.read(skip_bad=skip_bad, limit=1), None)
 
@@ -378,11 +374,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
-    """Draw `count` pairs without replacement; they stay in their old order.
-
-    Raises:
-        UserError: there are fewer.
-    """
+    """Draw `count` pairs without replacement, in their old order; raise `UserError` if there are fewer."""
     everything = list(pairs)
     if not 1 <= count <= len(everything):
         raise UserError(

@@ -89,11 +89,7 @@ class EvaluationOptions(TypedDict, total=False):
 def read_test_pairs(
     part: Part, *, limit: int | None = None, skip_bad: bool = False, notify: Notify = silent
 ) -> list[Pair]:
-    """Read the pairs to score on, or the first `limit` of them, and report which.
-
-    Raises:
-        UserError: they cannot be read.
-    """
+    """Read the pairs to score on, or the first `limit`, and report which; raise `UserError` if they cannot be read."""
     if limit is not None and limit < 1:
         raise UserError(f"--limit {limit}: use 1 or more")
     reader = PairReader(part, skip_bad=skip_bad)
@@ -120,11 +116,7 @@ def given_systems(files: Sequence[Path], pairs: Sequence[Pair]) -> dict[str, lis
 
 
 def joined(written: dict[str, list[str]], given: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return the model's rows, then the files' rows.
-
-    Raises:
-        UserError: a file has the name of one of the model's rows.
-    """
+    """Return the models' rows, then the files'; raise `UserError` if a file has the name of a model's row."""
     for name in written.keys() & given.keys():
         raise UserError(f"{name!r} names a row of the model and a file of predictions; rename the file")
     return {**written, **given}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.evaluation.comparison import ComparedSummary, Comparison
-from precis.evaluation.comparison_page import comparison_page
+from precis.evaluation.offline_pages import comparison_page
 from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
 from precis.generation.model_location import locate
 from precis.messages import Notify, silent
@@ -108,11 +108,7 @@ def compare(
 
 
 def _done(task: ModelTask) -> int:
-    """Return the summaries of a task that are there.
-
-    Raises:
-        UserError: they were made with other options or of other documents.
-    """
+    """Return the summaries of a task that are there; raise `UserError` if their options or documents differ."""
     with PredictionWriter(task.file, task.pairs, made_by=task.made_by) as writer:
         return writer.done
 
@@ -149,11 +145,7 @@ def _read(
 
 
 def _with_reference(document: Document, column: str | None) -> Pair:
-    """Return a document with the references of its row.
-
-    Raises:
-        UserError: one is not a text.
-    """
+    """Return a document with the references of its row; raise `UserError` if one is not a text."""
     columns = Columns() if column is None else Columns(summary=column)
     values = {**document.row, columns.document: document.text}
     try:

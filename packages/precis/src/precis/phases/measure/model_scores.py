@@ -25,8 +25,7 @@ from precis.evaluation.meteor import MeteorTool
 from precis.evaluation.predictions import OtherPairsError, PredictionWriter, is_predictions, read_predictions
 from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import score
-from precis.extract.extractor_opening import open_extractor
-from precis.extract.passage_choice import passage_choice
+from precis.extract.extractor_opening import open_extractor, passage_choice
 from precis.generation.classifier import Classifier
 from precis.generation.model_location import ModelLocation, default_model, locate, runs_with_seeds
 from precis.generation.model_metadata import DEFAULT, Mode
@@ -274,11 +273,7 @@ def _ways_to_write(
 
 
 def _ways_to_choose(model: ModelLocation, name: str, decodings: Sequence[Decoding]) -> Iterator[_Way]:
-    """Yield the table row of a model that chooses sentences.
-
-    Raises:
-        UserError: an adapter or a way of decoding is named.
-    """
+    """Yield the row of a model that chooses sentences; raise `UserError` if an adapter or a decoding is named."""
     if model.adapter is not None or any(decoding != Decoding() for decoding in decodings):
         raise UserError(
             f"{model.source}: chooses sentences and does not decode; omit --adapter, --beams, --length-penalty, "
@@ -292,11 +287,7 @@ def _ways_to_choose(model: ModelLocation, name: str, decodings: Sequence[Decodin
 def _check_labelling(
     model: ModelLocation, task: str | None, decodings: Sequence[Decoding], *, asked_else: bool
 ) -> None:
-    """Refuse options that a classifier does not support, and a task with other labels.
-
-    Raises:
-        UserError: there is one of the two.
-    """
+    """Raise `UserError` for options that a classifier does not support, or for a task with other labels."""
     if asked_else or any(decoding != Decoding() for decoding in decodings):
         raise UserError(
             f"{model.source}: is a classifier and does not decode; omit --adapter, --mode, --instruction, --long, "
@@ -493,11 +484,7 @@ def _preset(decoding: Preset, task_name: str | None) -> GenerationSettings:
 
 
 def _bert_score(options: EvaluationOptions, notify: Notify) -> BertScore | None:
-    """Load the encoder of `bertscore`.
-
-    Raises:
-        UserError: it cannot be loaded, or a layer is named without it.
-    """
+    """Load the encoder of `bertscore`; raise `UserError` if it cannot be loaded, or a layer is named without it."""
     folder, layer = options.get("bertscore"), options.get("bertscore_layer")
     if folder is None and layer is not None:
         raise UserError(f"--bertscore-layer {layer}: name the folder of an encoder with --bertscore")

@@ -124,11 +124,7 @@ def _kinds(tuning: Tuning) -> tuple[type, ...]:
 
 
 def read_runs(places: Sequence[Path], axis: Axis) -> list[Measured]:
-    """Read the scores of all runs.
-
-    Raises:
-        UserError: a place is neither a run folder nor a list, or lacks required values.
-    """
+    """Read the scores of all runs; raise `UserError` if a place is not a run or a list, or lacks values."""
     found: list[Measured] = []
     for place in places:
         found += [_run(place, axis)] if place.is_dir() else _list(place, axis)

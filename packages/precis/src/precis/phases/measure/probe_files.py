@@ -71,11 +71,7 @@ def _map_record(layer: int, found: AttentionMap) -> dict[str, Any]:
 def write_spectra(
     spectra: Spectra, reading: ProbedModel, out: Path, *, site: Site, lower_share: float = LOWER_SHARE
 ) -> dict[str, dict[str, Spectrum]]:
-    """Write all files of the spectrum probe; return the pools of lower and upper layers, as drawn.
-
-    Args:
-        lower_share: the lower part of the stack, in (0, 1].
-    """
+    """Write the spectrum probe's files; return the pools of lower (a share in (0, 1]) and upper layers, as drawn."""
     facts, layers = reading.facts, find_base(reading.loaded.model).shapes[site].layers
     border = lower_layers(layers, lower_share)
     groups = {"lower": range(1, border + 1), "upper": range(border + 1, layers + 1)}

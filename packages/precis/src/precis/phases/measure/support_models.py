@@ -31,11 +31,7 @@ _CARD = 1 << 20  # bytes that are read of a model card
 def load_judges(
     likelihood: str | None, checker: Path | None, *, batch_size: int = 8, notify: Notify = silent
 ) -> list[Judge]:
-    """Load the requested judges.
-
-    Raises:
-        UserError: one cannot be loaded.
-    """
+    """Load the requested judges; raise `UserError` if one cannot be loaded."""
     judges: list[Judge] = []
     if likelihood is not None:
         judges.append(_load_likelihood(likelihood, batch_size=batch_size))

@@ -20,10 +20,12 @@ from precis.phases.search.grid_search import (
     Searched,
     refuse_search,
     refuse_without_search,
-    search_as,
+)
+from precis.phases.search.grid_search import (
+    search as run_search,
 )
 from precis.phases.search.search_space import SearchSpace, resolve_space
-from precis.phases.train.finetuning import finetune_as
+from precis.phases.train.finetuning import finetune as run_finetuning
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.starting_point import (
     Beginning,
@@ -110,7 +112,7 @@ class FineTuning:
             UserError: data, model and settings do not fit together, or the folder holds another run.
             RunError: training failed.
         """
-        return finetune_as(self.plan, self.request)
+        return run_finetuning(self.plan, self.request)
 
     def search(self) -> Searched:
         """Train at the points of `space`, decode the best model in several ways, and export it; or resume that.
@@ -120,7 +122,7 @@ class FineTuning:
             RunError: training failed, or no trial succeeded.
         """
         space = SearchSpace() if self.space is None else self.space
-        return search_as(
+        return run_search(
             FineTunedModel(run=self.plan),
             self.request,
             space=space,

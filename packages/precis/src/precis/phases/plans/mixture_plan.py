@@ -20,7 +20,7 @@ from precis.recipes.run_options import (
     option_changes,
     refuse_unknown,
 )
-from precis.recipes.scorer_recipe import ExtractPlan
+from precis.recipes.run_plan import ExtractPlan
 from precis.training import Callback, Trained
 from precis_text.errors import UserError
 

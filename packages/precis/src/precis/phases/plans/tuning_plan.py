@@ -12,14 +12,17 @@ from typing import Literal, Unpack, overload
 
 from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import NamedPairs, PairSources, examples_in_share, named_pairs
-from precis.phases.search.grid_search import Searched, refuse_search, refuse_without_search, search_as
+from precis.phases.search.grid_search import Searched, refuse_search, refuse_without_search
+from precis.phases.search.grid_search import search as run_search
 from precis.phases.search.prefix_search import PrefixSpace, TunedPrefix, prefix_space
 from precis.phases.train.pair_training import PairRequest
-from precis.phases.train.prefix_tuning import tune_as
+from precis.phases.train.prefix_tuning import tune as run_tuning
 from precis.phases.train.training_session import RunOptions
 from precis.phases.train.writer_training import train_writer
 from precis.recipes.prefix_recipes import (
+    LORA,
     TunePlan,
+    resolve_low_rank,
     resolve_prefix,
     resolve_tuning,
     split_assignments,
@@ -27,7 +30,6 @@ from precis.recipes.prefix_recipes import (
 )
 from precis.recipes.run_options import PairTrainingOptions, option_changes, refuse_unknown
 from precis.recipes.run_plan import RunPlan
-from precis.recipes.writer_recipe import LORA, resolve_low_rank
 from precis.training import Callback, Trained
 from precis.tuning.low_rank import LowRank
 from precis_text.errors import UserError
@@ -97,7 +99,7 @@ class PrefixTuning:
             UserError: data, base and settings do not fit together, or the folder holds another run.
             RunError: training failed.
         """
-        return tune_as(self.prefix, self.plan, self.request)
+        return run_tuning(self.prefix, self.plan, self.request)
 
     def search(self) -> Searched:
         """Train at the points of `space`, and export the best adapter; or resume that.
@@ -108,7 +110,7 @@ class PrefixTuning:
         """
         space = PrefixSpace() if self.space is None else self.space
         subject = TunedPrefix(prefix=self.prefix, run=self.plan)
-        return search_as(subject, self.request, space=space, trials=self.trials)
+        return run_search(subject, self.request, space=space, trials=self.trials)
 
 
 @dataclass(frozen=True, kw_only=True)

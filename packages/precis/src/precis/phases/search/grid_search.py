@@ -21,7 +21,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, Unpack, final
+from typing import Any, Literal, Protocol, final
 
 from precis.evaluation.rouge import Rouge
 from precis.generation.adapters import base_of, place_of_base, write_base
@@ -33,9 +33,9 @@ from precis.phases.folder_check import SETTINGS_FILE
 from precis.phases.output_folders import claim_folder
 from precis.phases.run_folder import CARD_FILE, export_folder, export_model, has_checkpoints
 from precis.phases.search.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
-from precis.phases.search.search_space import Grid, SearchSpace, at_point, decoding_at_point, points
-from precis.phases.train.finetuning import TOKENIZER_FOLDER, finetune_as
-from precis.phases.train.pair_training import PairOptions, PairRequest
+from precis.phases.search.search_space import Grid, at_point, decoding_at_point, points
+from precis.phases.train.finetuning import TOKENIZER_FOLDER, finetune
+from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.training_pairs import read_pairs_of
 from precis.phases.train.training_session import MODEL_FOLDER
 from precis.phases.train.validation_scores import evenly_spaced
@@ -114,7 +114,7 @@ class FineTunedModel:
 
     def train(self, point: Mapping[str, int | float], request: PairRequest) -> Trained:
         """Fine-tune at a point."""
-        return finetune_as(at_point(self.run, point), request)
+        return finetune(at_point(self.run, point), request)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that all trials share, as JSON values."""
@@ -137,36 +137,6 @@ class Space(Protocol):
 
 
 def search(
-    run: RunPlan,
-    *,
-    space: SearchSpace,
-    trials: int | None = None,
-    start: str | None = None,
-    tokenizer: str | None = None,
-    callbacks: Callable[[], Sequence[Callback]] = standard_callbacks,
-    **asked: Unpack[PairOptions],
-) -> Searched:
-    """Train at the points of `space`, decode the best model in several ways, and export it; or resume that.
-
-    Training trials are ranked by `run.train.select` on the validation set, decodings by ROUGE on up to
-    `run.generated_rows` rows of it. No trial sees the test set.
-
-    Args:
-        run: all settings that `space` does not search; `run.train.seed` also orders the grid.
-        trials: number of points of the training grid to try in total: the first ones of an order drawn from the seed,
-            so a larger number later adds to the finished ones. If None, every point.
-        callbacks: creates the callbacks of each training run.
-        start, tokenizer, asked: as for `finetune`, the same for every trial.
-
-    Raises:
-        UserError: Optuna is not installed, settings are inconsistent, or `out` contains another search or a run.
-        RunError: training failed without diverging (a diverged trial counts as failed), or no trial succeeded.
-    """
-    request = PairRequest(start=start, tokenizer=tokenizer, **asked)
-    return search_as(FineTunedModel(run=run), request, space=space, trials=trials, callbacks=callbacks)
-
-
-def search_as(
     subject: Searchable,
     request: PairRequest,
     *,
@@ -174,7 +144,22 @@ def search_as(
     trials: int | None = None,
     callbacks: Callable[[], Sequence[Callback]] = standard_callbacks,
 ) -> Searched:
-    """Search as a request describes; see `search`."""
+    """Train at the points of `space`, decode the best model in several ways, and export it; or resume that.
+
+    Training trials are ranked by `run.train.select` on the validation set, decodings by ROUGE on up to
+    `run.generated_rows` rows of it. No trial sees the test set.
+
+    Args:
+        subject: the training, with all settings that `space` does not search; its `train.seed` also orders the grid.
+        request: the same for every trial.
+        trials: number of points of the training grid to try in total: the first ones of an order drawn from the seed,
+            so a larger number later adds to the finished ones. If None, every point.
+        callbacks: creates the callbacks of each training run.
+
+    Raises:
+        UserError: Optuna is not installed, settings are inconsistent, or `out` contains another search or a run.
+        RunError: training failed without diverging (a diverged trial counts as failed), or no trial succeeded.
+    """
     folder = claim_folder(request.out)
     _refuse(subject, space, folder, trials=trials)
     folder.mkdir(parents=True, exist_ok=True)

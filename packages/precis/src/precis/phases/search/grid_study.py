@@ -137,11 +137,7 @@ class GridStudy:
 
 
 def load_optuna() -> Any:
-    """Import Optuna, which the extra `search` installs.
-
-    Raises:
-        UserError: Optuna is not installed.
-    """
+    """Import Optuna; raise `UserError` if its extra, `search`, is not installed."""
     try:
         import optuna
     except ImportError:

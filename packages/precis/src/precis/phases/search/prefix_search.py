@@ -14,7 +14,7 @@ from typing import Any, Literal, final
 from precis.nn.normalizers import TopP
 from precis.phases.search.search_space import TRAINING, Grid, at_point, refuse_values_twice, with_ranges
 from precis.phases.train.pair_training import PairRequest
-from precis.phases.train.prefix_tuning import tune_as
+from precis.phases.train.prefix_tuning import tune
 from precis.recipes.prefix_recipes import TunePlan
 from precis.recipes.run_plan import RunPlan
 from precis.training import Trained
@@ -81,7 +81,7 @@ class TunedPrefix:
     def train(self, point: Mapping[str, int | float], request: PairRequest) -> Trained:
         """Train a prefix at a point."""
         prefix, run = self._at(point)
-        return tune_as(prefix, run, request)
+        return tune(prefix, run, request)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that all trials share, as JSON values."""

@@ -105,11 +105,7 @@ def at_point(run: RunPlan, point: Mapping[str, int | float]) -> RunPlan:
 
 
 def decoding_at_point(settings: GenerationSettings, point: Mapping[str, int | float]) -> GenerationSettings:
-    """Return `settings` at a point of the decoding grid.
-
-    Raises:
-        UserError: a value is out of the setting's range.
-    """
+    """Return `settings` at a point of the decoding grid; raise `UserError` if a value is out of the setting's range."""
     changes: Mapping[str, Any] = point
     return replace(settings, **changes)
 

@@ -24,13 +24,12 @@ from precis.evaluation.baselines import best_units
 from precis.evaluation.rouge import Rouge
 from precis.extract.extractor import AHEAD
 from precis.extract.extractor_opening import open_extractor
-from precis.extract.scorer_files import save_scorer
 from precis.extract.unit_encoder import UnitReader
 from precis.generation.model_loader import LoadedModel, load_model
 from precis.generation.model_metadata import Mode
 from precis.messages import Notify
-from precis.models.unit_scorer import UnitScorer, UnitScorerShape
-from precis.objectives.unit_choice import UnitChoice
+from precis.models.unit_scorer import UnitScorer, UnitScorerShape, save_scorer
+from precis.objectives.classification import UnitChoice
 from precis.phases.data.run_pairs import ColumnNames
 from precis.phases.data.training_sets import GroundingSet, find_sets
 from precis.phases.run_folder import export_folder, save_model
@@ -43,7 +42,7 @@ from precis.phases.train.training_session import (
     Session,
     with_validation_interval,
 )
-from precis.recipes.scorer_recipe import ExtractPlan
+from precis.recipes.run_plan import ExtractPlan
 from precis.storage.seal import DamagedError, check_seal
 from precis.training import Trained, TrainSettings, mean_loss
 from precis.training.callbacks import Callback

@@ -8,9 +8,7 @@ another tokenizer or other sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Unpack
 
 from transformers import PreTrainedTokenizerBase
 
@@ -20,7 +18,6 @@ from precis.generation.model_location import locate
 from precis.phases.run_folder import has_checkpoints, recorded_vocab_size, save_tokenizer
 from precis.phases.train.classifier_training import load_encoder, train_classifier, with_head
 from precis.phases.train.pair_training import (
-    PairOptions,
     PairRequest,
     classification,
     pair_objective,
@@ -41,36 +38,23 @@ from precis.recipes.planning import resolve_run
 from precis.recipes.run_plan import Fusion, RunPlan
 from precis.storage.settings_change import refuse_change
 from precis.training import Trained
-from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first
 from precis_text.errors import UserError
 
-__all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "finetune", "finetune_as", "resolve_run"]
+__all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "finetune", "resolve_run"]
 
 TOKENIZER_FOLDER = "tokenizer"
 
 
-def finetune(
-    run: RunPlan,
-    *,
-    start: str | None = None,
-    tokenizer: str | None = None,
-    callbacks: Sequence[Callback] | None = None,
-    **asked: Unpack[PairOptions],
-) -> Trained:
-    """Train on `sources` in the run folder `out`, or resume that run, and export the best model.
+def finetune(run: RunPlan, request: PairRequest) -> Trained:
+    """Train on a request's pairs in its run folder, or resume that run, and export the best model.
 
     Args:
-        run: recipe; `run.train.seed` also seeds weights, data order and sampling.
-        start: a model to start from (run folder, Hugging Face folder or hub name); if None, a new model of the
-            recipe's shape.
-        tokenizer: folder of a new model's tokenizer; if None, one is trained on the training pairs.
-        callbacks: callbacks of the loop; if None, the standard ones.
-        asked: `sources` and `out`, and optionally `instruction`, `examples`, `sampling_seed`, `restart`, `command`
-            and `notify`; see `precis.phases.train.pair_training.PairRequest`.
+        run: recipe; `run.train.seed` also seeds weights, data order and sampling. Without `request.start` the model
+            is a new one of the recipe's shape.
 
     Raises:
-        UserError: data, model and settings do not fit together, `out` holds another run, or another process
+        UserError: data, model and settings do not fit together, the folder holds another run, or another process
             is training in it.
         RunError: training failed.
 
@@ -80,15 +64,10 @@ def finetune(
         >>> from precis.recipes.overrides import with_overrides
         >>> small = ["model.hidden_size=16", "model.encoder_layers=1", "model.decoder_layers=1"]
         >>> run = with_overrides(recipe("zcodepp-micro"), [*small, "train.epochs=1"])
-        >>> done = finetune(run, sources=find_sources(data="pairs"), out=Path("runs/first"))
+        >>> done = finetune(run, PairRequest(sources=find_sources(data="pairs"), out=Path("runs/first")))
         >>> (done.folder / "model" / "model.safetensors").is_file()
         True
     """
-    return finetune_as(run, PairRequest(start=start, tokenizer=tokenizer, callbacks=callbacks, **asked))
-
-
-def finetune_as(run: RunPlan, request: PairRequest) -> Trained:
-    """Fine-tune as a request describes; see `finetune`."""
     if request.start is not None and request.answer == "text" and locate(request.start).is_writer:
         return train_writer(run, request)
     given = run.model if isinstance(run.model, Fusion) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Required
+from typing import Any, Literal
 
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -28,7 +28,6 @@ from precis.phases.train.trainable_model import TrainableModel
 from precis.phases.train.training_pairs import TrainingPairs, read_pairs_of, tell_cut, tokenize_pairs
 from precis.phases.train.training_session import (
     MODEL_FOLDER,
-    RunOptions,
     RunRequest,
     Session,
     with_validation_interval,
@@ -49,16 +48,6 @@ _FEW_STEPS = 500
 _LARGE = 1_000_000  # parameters
 _LARGE_RATE = 1.0  # AdamW moves every weight by about the rate in each step
 LEAST_VALIDATIONS = 5
-
-
-class PairOptions(RunOptions, total=False):
-    """Keyword arguments of every training on one task's pairs; see `PairRequest`."""
-
-    sources: Required[PairSources]
-    instruction: str | None
-    examples: int | None
-    sampling_seed: int | None
-    answer: Answer
 
 
 @dataclass(frozen=True, kw_only=True)

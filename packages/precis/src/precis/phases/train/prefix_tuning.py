@@ -9,10 +9,8 @@ holds only the trained parameters; the run's identity has the base's digest, so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
 
 import numpy as np
 import torch
@@ -26,7 +24,6 @@ from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
 from precis.phases.run_folder import export_folder, export_model
 from precis.phases.train.pair_training import (
-    PairOptions,
     PairRequest,
     pair_objective,
     prepare_pairs,
@@ -38,7 +35,6 @@ from precis.recipes.prefix_recipes import TaskSettings, TunePlan
 from precis.recipes.run_plan import RunPlan
 from precis.storage.model_files import ADAPTER_FOLDER
 from precis.training import Trained
-from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first, sharding_is_asked_for
 from precis.tuning import Attachment, NoPrefix, attach
 from precis.tuning.base_model import find_base
@@ -49,31 +45,18 @@ from precis_text.errors import UserError
 _LARGE = 200e6  # parameters from which the paper's rate is not too small
 
 
-def tune(
-    plan: TunePlan,
-    run: RunPlan,
-    *,
-    base: str,
-    callbacks: Sequence[Callback] | None = None,
-    **asked: Unpack[PairOptions],
-) -> Trained:
-    """Train the attachment of `plan` on `sources` in the run folder `out`, or resume that run; export the best.
+def tune(plan: TunePlan, run: RunPlan, request: PairRequest) -> Trained:
+    """Train the attachment of `plan` on a request's pairs in its run folder, or resume that run; export the best.
 
     Args:
         run: the training settings; its model shape is ignored. `run.train.seed` also seeds the prefix's first values.
-        base: the model to attach to (run folder, Hugging Face folder or hub name).
-        callbacks, asked: see `precis.phases.train.pair_training.PairRequest`.
+        request: `start` is the model to attach to.
 
     Raises:
-        UserError: data, base and settings do not fit together, `out` holds another run, or another process
+        UserError: data, base and settings do not fit together, the folder holds another run, or another process
             is training in it.
         RunError: training failed.
     """
-    return tune_as(plan, run, PairRequest(start=base, callbacks=callbacks, **asked))
-
-
-def tune_as(plan: TunePlan, run: RunPlan, request: PairRequest) -> Trained:
-    """Train an attachment as a request describes; see `tune`."""
     base = str(request.start)
     if sharding_is_asked_for():
         raise UserError(

@@ -18,8 +18,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.corruption import CorruptionIds
-from precis.data.mixing_shares import BySize
-from precis.data.packs.mixture import PackedRows
+from precis.data.packs.mixture import BySize, PackedRows
 from precis.data.packs.packed_text import Blocks, PackedText
 from precis.data.text.unigram_tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
 from precis.generation.model_loader import load_model
@@ -253,11 +252,7 @@ def _identity(
 def _weights(
     corpora: Mapping[str, float] | Sequence[str], opened: Sequence[PackedText], mixture: BySize | None
 ) -> list[float]:
-    """Return each corpus's weight in the mixture.
-
-    Raises:
-        UserError: both weights and a mixture are given.
-    """
+    """Return each corpus's weight in the mixture; raise `UserError` if both weights and a mixture are given."""
     given = [*corpora.values()] if isinstance(corpora, Mapping) else [1.0 for _ in corpora]
     if mixture is None:
         return given

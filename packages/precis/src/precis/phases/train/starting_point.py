@@ -69,11 +69,7 @@ class Beginning:
 
 
 def begin_as_recipe_says(recipe: str) -> Beginning:
-    """Return the starting point of a named recipe.
-
-    Raises:
-        UserError: the recipe starts from the model that comes with precis, which is not installed.
-    """
+    """Return the starting point of a named recipe; raise `UserError` if it needs a model that is not installed."""
     return Beginning(recipe=recipe, model=str(default_model()) if recipe == FROM_DEFAULT else None)
 
 

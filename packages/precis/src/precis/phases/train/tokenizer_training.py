@@ -4,14 +4,27 @@ languages, or adopted from another model.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from precis.data.mixing_shares import BySize
+from tokenizers import AddedToken
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from precis.data.packs.mixture import BySize
 from precis.data.packs.text_sources import read_texts, sample_texts, text_files
-from precis.data.text.extended_tokenizer import adopt_tokenizer
-from precis.data.text.unigram_tokenizer import load_tokenizer, train_tokenizer
+from precis.data.text.unigram_tokenizer import (
+    CLS,
+    MASK,
+    PAD,
+    SENTINELS,
+    SEP,
+    load_tokenizer,
+    sentinel,
+    train_tokenizer,
+    wrapped,
+)
 from precis.messages import Notify, silent
 from precis.phases.data.run_pairs import PairReader, PairSources
 from precis.phases.output_folders import folder_to_be
@@ -141,4 +154,48 @@ def _make(out: Path, read: Callable[[], dict[str, list[str]]], *, vocab_size: in
         entries=len(tokenizer),
         tokens_per_word=length_of_words(everything),
         by_corpus={corpus: length_of_words(of_one) for corpus, of_one in texts.items()},
+    )
+
+
+def adopt_tokenizer(tokenizer: PreTrainedTokenizerBase, *, name: str) -> PreTrainedTokenizerFast:
+    """Copy a tokenizer and add [PAD], [CLS], [SEP], [MASK] and 100 sentinels, unless it has them under other names.
+
+    mT5's 250,000 pieces, which Z-Code++ uses for its multilingual model (section 3.1), have an end mark and nothing
+    else. DeBERTa's and XLM-R's lack the sentinels. Missing tokens are appended, so that all other ids stay, and with
+    them the rows of a pre-trained embedding table.
+
+    Texts are put between two marks: its token for the start of a text or a sequence, and its separator or its token
+    for the end of a sequence. Splitting, normalization and all ids stay the same.
+
+    Args:
+        name: the tokenizer's name in messages.
+
+    Raises:
+        UserError: it is not built on the tokenizers library.
+    """
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise UserError(f"{name}: is not a fast tokenizer, and only those can be extended; use another one")
+    marks = {
+        "cls": tokenizer.cls_token or tokenizer.bos_token or CLS,
+        "sep": tokenizer.sep_token or tokenizer.eos_token or SEP,
+        "pad": tokenizer.pad_token or PAD,
+        "mask": tokenizer.mask_token or MASK,
+    }
+    first, last = str(marks["cls"]), str(marks["sep"])
+    sentinels = [sentinel(index) for index in range(SENTINELS)]
+    backend = copy.deepcopy(tokenizer.backend_tokenizer)
+    known = backend.get_vocab(with_added_tokens=True)
+    control = [*map(str, marks.values()), *sentinels]
+    new = [AddedToken(mark, normalized=False, special=True) for mark in control if mark not in known]
+    backend.add_special_tokens(new)
+    backend.no_padding()
+    backend.no_truncation()
+    return wrapped(
+        backend,
+        cls=first,
+        sep=last,
+        pad=str(marks["pad"]),
+        unk=tokenizer.unk_token,
+        mask=str(marks["mask"]),
+        sentinels=sentinels,
     )

@@ -81,11 +81,7 @@ class TrainableModel:
 
 
 def load_trainable(start: str | ModelLocation) -> TrainableModel:
-    """Load a model to train further.
-
-    Raises:
-        UserError: it cannot be loaded, or is not a whole model.
-    """
+    """Load a model to train further; raise `UserError` if it cannot be loaded, or is not a whole model."""
     loaded = load_model(start, device="cpu")
     if attached(loaded.model) is not None:
         raise UserError(f"{loaded.source}: is an adapter; start from a whole model, such as its base")
@@ -103,11 +99,7 @@ def with_fusion(trainable: TrainableModel, fusion: Fusion) -> TrainableModel:
 
 
 def fused(model: PreTrainedModel, fusion: Fusion, *, name: str | None) -> PreTrainedModel:
-    """Return a Z-Code++, or one with its generator, that reads as `fusion` says; see `with_fusion`.
-
-    Args:
-        name: the model's name, for an error.
-    """
+    """Return a Z-Code++, `name` in an error, or one with its generator, that reads as `fusion` says (`with_fusion`)."""
     if not isinstance(model.config, ZCodePPConfig):
         raise UserError(
             f"{name}: is a {model.config.model_type}; model.chunk_length and model.global_layers are for "
@@ -146,11 +138,7 @@ def read_long_documents(plan: RunPlan, trainable: TrainableModel, notify: Notify
 
 
 def new_trainable(run: RunPlan, tokenizer: PreTrainedTokenizerBase) -> TrainableModel:
-    """Make a model of the recipe's shape, with weights drawn from the run's seed.
-
-    Raises:
-        UserError: the shape is impossible.
-    """
+    """Make a model of the recipe's shape from the run's seed; raise `UserError` if the shape is impossible."""
     torch.manual_seed(run.train.seed)
     model = model_of(new_config(run.shape, tokenizer))
     return TrainableModel(model, as_it_writes(model, tokenizer))

@@ -26,11 +26,7 @@ class TrainingPairs:
     skip_bad: bool
 
     def draw(self, examples: int, *, seed: int) -> None:
-        """Keep `examples` of the training pairs, drawn at random.
-
-        Raises:
-            UserError: there are fewer.
-        """
+        """Keep `examples` of the training pairs, drawn at random; raise `UserError` if there are fewer."""
         self.train = sample(self.train, examples, seed=seed)
         self.notes.append(f"few-shot: {counted(examples, 'training pair')} drawn at random (seed {seed})")
 

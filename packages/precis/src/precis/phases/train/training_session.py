@@ -109,11 +109,7 @@ class Session:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Lock the folder against other runs while the body runs.
-
-        Raises:
-            UserError: another process is training in it.
-        """
+        """Lock the folder while the body runs; raise `UserError` if another process is training in it."""
         with writing_to(self.folder, doing="training in") if self.is_main else nullcontext():
             yield
 
@@ -212,11 +208,7 @@ class Session:
 def with_validation_interval(
     train: TrainSettings, batches_per_epoch: int, *, times: int, each_epoch: bool = True
 ) -> TrainSettings:
-    """Return `train` with a validation interval, if it lacks one: at least `times` validations in a run.
-
-    Args:
-        each_epoch: also validate at least once per epoch.
-    """
+    """Return `train` with at least `times` validations in a run, and one `each_epoch`, if it lacks an interval."""
     if train.validate_every is not None:
         return train
     every = max(1, train.total_steps(batches_per_epoch) // times)

@@ -21,7 +21,7 @@ from precis.data.batches.token_arrays import Ragged, TokenizedPairs, pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.text.prompts import disarmed, prompts_digest
 from precis.data.text.segments import UnitSegmenter
-from precis.extract.passage_choice import passage_choice
+from precis.extract.extractor_opening import passage_choice
 from precis.generation.adapters import place_of_base, write_base
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
@@ -88,11 +88,7 @@ def train_writer(run: RunPlan, request: PairRequest, *, low_rank: LowRank | None
 
 
 def load_causal(start: str) -> TrainableModel:
-    """Load a causal language model to train further, with a tokenizer that can pad.
-
-    Raises:
-        UserError: it cannot be loaded, or is not a whole model.
-    """
+    """Load a whole causal language model to train, with a tokenizer that can pad; raise `UserError` if that fails."""
     location = locate(start)
     if location.adapter is not None:
         raise UserError(f"{start}: is an adapter; start from a whole model, such as its base")

@@ -11,10 +11,10 @@ from typing import Any, cast
 from transformers import PreTrainedTokenizerFast
 
 from precis.export import onnx_files, onnx_graphs
-from precis.export.onnx_folder import SETTINGS, settings_for, source_limits
-from precis.extract.scorer_files import load_scorer
+from precis.export.onnx_files import SETTINGS, settings_for, source_limits
 from precis.generation.model_loader import LoadedModel, load_model
 from precis.models.family import FamilyConfig
+from precis.models.unit_scorer import load_scorer
 from precis.phases.output_folders import folder_to_be
 from precis.storage.seal import refuse_foreign, write_folder
 from precis.tuning import attached

@@ -112,11 +112,7 @@ class SummariesFile:
         self._journal.__exit__(kind, error, trace)
 
     def left(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Yield the documents without a summary so far.
-
-        Raises:
-            UserError: the existing summaries belong to other documents.
-        """
+        """Yield the documents without a summary so far; raise `UserError` if the file's are of other documents."""
         found = 0
         for found, document in enumerate(documents, start=1):
             if found > len(self._digests):

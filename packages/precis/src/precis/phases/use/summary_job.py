@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from precis.data.text.prompts import prompts_digest
-from precis.extract.extractor_opening import is_ranked, open_extractor
-from precis.extract.passage_choice import passage_choice
+from precis.extract.extractor_opening import is_ranked, open_extractor, passage_choice
 from precis.generation.early_checks import refuse_writing_options
 from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import DEFAULT, Mode

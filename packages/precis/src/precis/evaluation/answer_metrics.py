@@ -1,13 +1,22 @@
-"""Scores of tasks with labels or numbers as answers, by scikit-learn and scipy; all times 100, as in GLUE.
+"""Scores of answers, times 100: labels and numbers as in GLUE, by scikit-learn and scipy; texts as in SQuAD.
 
 Predictions are texts, as a decoder writes them. A text that is not a label of the references counts as wrong, as in T5:
 it forms a separate class. A text that is not a number counts as -1. F1 is that of one class, which GLUE calls positive.
 An undefined figure (every prediction or every reference the same) counts as 0, as in scikit-learn.
+
+Exact match and F1 of words follow SQuAD's official script (Rajpurkar et al., 2016, version 1.1). Answers are
+lower-cased. ASCII punctuation and the words "a", "an" and "the" are removed; white space is collapsed. Exact match is 1
+if the texts are then equal; F1 compares their words as bags. The best of several references counts.
+
+Every score raises `UserError` if the lengths differ or are zero, or an example lacks a reference.
 """
 
 from __future__ import annotations
 
+import re
+import string
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,12 +27,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precis.evaluation.rouge import check_scored
-from precis.evaluation.squad_metrics import MeanScore
 from precis_text.errors import UserError
 
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _NO_NUMBER = -1.0
 _Values = NDArray[Any]
 _Statistic = Callable[[_Values, _Values], float]  # references, predictions
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanScore:
+    """The mean of a per-example score, (n,) in 0..100."""
+
+    signature: str
+    examples: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def score(self) -> float:
+        return float(self.examples.mean())
+
+    def resampled(self, rows: NDArray[np.int64]) -> float:
+        """Return the score of the examples `rows`, which may repeat."""
+        return float(self.examples[rows].mean())
+
+
+def exact_match(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
+    """Compute the share of predictions, 0..100, that equal a reference after normalization."""
+    return _best("exact_match", _equal, predictions, references)
+
+
+def answer_f1(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
+    """Compute the mean F1 of words, 0..100, each prediction with its best reference."""
+    return _best("answer_f1", _f1, predictions, references)
+
+
+def normalized(answer: str) -> str:
+    """Normalize an answer by the rules of SQuAD's script."""
+    bare = answer.lower().translate(_WITHOUT_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", bare).split())
+
+
+def _best(
+    name: str,
+    compare: Callable[[str, str], float],
+    predictions: Sequence[str],
+    references: Sequence[Sequence[str]],
+) -> MeanScore:
+    check_scored(name, predictions, references)
+    scores = [
+        100 * max(compare(normalized(text), normalized(target)) for target in targets)
+        for text, targets in zip(predictions, references, strict=True)
+    ]
+    return MeanScore(signature=f"{name}|rules:squad-1.1|refs:max", examples=np.array(scores))
+
+
+def _equal(prediction: str, reference: str) -> float:
+    return float(prediction == reference)
+
+
+def _f1(prediction: str, reference: str) -> float:
+    predicted, wanted = prediction.split(), reference.split()
+    common = sum((Counter(predicted) & Counter(wanted)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(predicted), common / len(wanted)
+    return 2 * precision * recall / (precision + recall)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +122,7 @@ class CorpusFigure:
 
 
 def accuracy(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
-    """Compute the share of predictions that equal a reference, ignoring white space at the ends; 0..100.
-
-    Raises:
-        UserError: the lengths differ or are zero, or an example lacks a reference.
-    """
+    """Compute the share of predictions that equal a reference, ignoring white space at the ends; 0..100."""
     check_scored("accuracy", predictions, references)
     equal = [
         100.0 * (text.strip() in {target.strip() for target in targets})
@@ -67,11 +132,7 @@ def accuracy(predictions: Sequence[str], references: Sequence[Sequence[str]]) ->
 
 
 def matthews(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """Compute the Matthews correlation of labels; the first reference counts.
-
-    Raises:
-        UserError: the lengths differ or are zero, or an example lacks a reference.
-    """
+    """Compute the Matthews correlation of labels; the first reference counts."""
     from sklearn.metrics import matthews_corrcoef
 
     check_scored("matthews", predictions, references)
@@ -85,11 +146,7 @@ def matthews(predictions: Sequence[str], references: Sequence[Sequence[str]]) ->
 
 
 def f1_of(positive: str, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """Compute F1 of the class `positive`; the first reference counts.
-
-    Raises:
-        UserError: the lengths differ or are zero, or an example lacks a reference.
-    """
+    """Compute F1 of the class `positive`; the first reference counts."""
     from sklearn.metrics import f1_score
 
     check_scored("f1", predictions, references)
@@ -103,20 +160,12 @@ def f1_of(positive: str, predictions: Sequence[str], references: Sequence[Sequen
 
 
 def pearson(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """Compute Pearson's correlation of numbers; the first reference counts.
-
-    Raises:
-        UserError: the lengths differ or are zero, or a reference is missing or not a number.
-    """
+    """Compute Pearson's correlation of numbers; the first reference counts, and must be one."""
     return _correlation("pearson", "pearsonr", predictions, references)
 
 
 def spearman(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """Compute Spearman's rank correlation of numbers; the first reference counts.
-
-    Raises:
-        UserError: the lengths differ or are zero, or a reference is missing or not a number.
-    """
+    """Compute Spearman's rank correlation of numbers; the first reference counts, and must be one."""
     return _correlation("spearman", "spearmanr", predictions, references)
 
 
