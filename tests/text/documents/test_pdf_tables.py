@@ -9,8 +9,18 @@ import pytest
 from precis_text.documents.pdf_lines import Line
 from precis_text.documents.pdf_tables import in_reading_order
 
-LEFT = ("The ferry leaves from Olm", "at nine and comes back", "at noon with the post", "and a doctor for all")
-RIGHT = ("Nobody knows who pays now", "for the lamps on it", "since the mayor left them", "to the old harbour guild")
+LEFT = (
+    "The ferry leaves from Olm",
+    "at nine and comes back",
+    "at noon with the post",
+    "and a doctor for all",
+)
+RIGHT = (
+    "Nobody knows who pays now",
+    "for the lamps on it",
+    "since the mayor left them",
+    "to the old harbour guild",
+)
 
 
 def cell(text: str, x: float, y: float, **more) -> Line:
@@ -55,7 +65,9 @@ def test_cells_stand_two_letters_apart_and_a_fifth_of_one_above_each_other() -> 
 
 
 def test_a_joined_row_ends_where_its_last_cell_ends_and_keeps_its_hyphen() -> None:
-    (line,) = in_reading_order([cell("Cod", 40, 600), cell("her", 90, 600), cell("ring", 140, 600, parted="-")])
+    (line,) = in_reading_order(
+        [cell("Cod", 40, 600), cell("her", 90, 600), cell("ring", 140, 600, parted="-")]
+    )
     assert (line.text, line.left, line.right, line.parted) == ("Cod her ring", 40, 160, "-")
     assert [each.text for each in line.cells] == ["Cod", "her", "ring"]
     rows = [cell("Cod", 40, 600), cell("her", 90, 600, parted="-"), cell("Eel", 40, 580), cell("12", 90, 580)]
@@ -129,7 +141,9 @@ def test_cells_of_a_row_by_columns_stand_apart_and_on_one_line() -> None:
     ],
 )
 def test_short_lines_of_text_beside_each_other_are_no_table(left: tuple[str, str]) -> None:
-    lines = grid(*zip(left, ("that leaks and rusts", "is not safe now"), strict=True), by_columns=True, step=300)
+    lines = grid(
+        *zip(left, ("that leaks and rusts", "is not safe now"), strict=True), by_columns=True, step=300
+    )
     assert read(lines) == [line.text for line in lines]
 
 

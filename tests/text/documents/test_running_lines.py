@@ -28,9 +28,7 @@ def body(number: int, lines: int = 5) -> list[str]:
 
 def pages(count: int, head: dict[int, str], place: int = 0) -> list[list[str]]:
     """Pages of five lines of their own, some with a further line at a place."""
-    return [
-        [*body(n)[:place], head[n], *body(n)[place:]] if n in head else body(n) for n in range(count)
-    ]
+    return [[*body(n)[:place], head[n], *body(n)[place:]] if n in head else body(n) for n in range(count)]
 
 
 def test_a_line_on_three_pages_of_five_is_left_out_and_on_three_of_six_it_stays() -> None:
@@ -46,7 +44,9 @@ def test_a_line_on_most_left_pages_is_left_out() -> None:
     assert left_out(*pages(11, dict.fromkeys((1, 5, 9), "Report"))) == []  # three of five and a half
 
 
-@pytest.mark.parametrize(("place", "is_edge"), [(0, True), (1, True), (2, False), (3, False), (4, True), (5, True)])
+@pytest.mark.parametrize(
+    ("place", "is_edge"), [(0, True), (1, True), (2, False), (3, False), (4, True), (5, True)]
+)
 def test_running_lines_stand_in_the_two_outer_rows(place: int, is_edge: bool) -> None:
     assert left_out(*pages(4, dict.fromkeys(range(4), "Report"), place)) == ["Report"] * 4 * is_edge
 
@@ -79,7 +79,9 @@ def numbered(count: int, more: dict[int, str]) -> list[list[str]]:
 def test_a_head_with_the_page_number_is_left_out_on_two_pages() -> None:
     numbers = [str(n + 1) for n in range(9)]
     for heads in ({2: "Quay 3", 7: "Quay 8"}, {2: "3 Quay", 7: "8 Quay"}):
-        assert left_out(*numbered(9, heads)) == sorted([*heads.values(), *numbers], key=lambda t: (int(t.strip(" Quay")), t.isdigit()))
+        assert left_out(*numbered(9, heads)) == sorted(
+            [*heads.values(), *numbers], key=lambda t: (int(t.strip(" Quay")), t.isdigit())
+        )
     for stays in ({2: "Quay 3"}, {2: "Quay 3", 7: "Quay 9"}, {2: "Quay 3 of", 7: "Quay 8 of"}):
         assert left_out(*numbered(9, stays)) == numbers
 
@@ -123,7 +125,10 @@ def test_pages_of_nothing_but_running_lines_keep_them() -> None:
 
 def test_lines_that_run_across_the_page_are_no_edges() -> None:
     made = [
-        [*(Line(text, n, base=700 - 20 * k) for k, text in enumerate(body(n))), Line("Draft", n, base=900, direction=90)]
+        [
+            *(Line(text, n, base=700 - 20 * k) for k, text in enumerate(body(n))),
+            Line("Draft", n, base=900, direction=90),
+        ]
         for n in range(4)
     ]
     assert running_lines(made) == set()

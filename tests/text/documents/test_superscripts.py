@@ -39,7 +39,9 @@ from precis_text.documents.superscripts import power, raised_text
         ("", "2", None),
     ],
 )
-def test_a_power_stands_behind_ten_a_digit_a_letter_or_a_unit(before: str, raised: str, read: str | None) -> None:
+def test_a_power_stands_behind_ten_a_digit_a_letter_or_a_unit(
+    before: str, raised: str, read: str | None
+) -> None:
     assert raised_text(raised, before) == read
 
 
