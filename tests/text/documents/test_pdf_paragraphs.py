@@ -199,7 +199,7 @@ def test_a_heading_stands_out_is_short_and_ends_no_sentence(more: dict, is_headi
     found = paragraphs_of([[replace(HEAD, **more), *body]])
     assert [each.is_heading for each in found] == [is_heading, False]
     bold = [replace(each, is_bold=True) for each in body]
-    assert [each.is_heading for each in paragraphs_of([[replace(HEAD, **more), *bold]])][0] == (
+    assert next(each.is_heading for each in paragraphs_of([[replace(HEAD, **more), *bold]])) == (
         is_heading and more.get("size", 12) > 11
     )
 
