@@ -47,7 +47,7 @@ def test_the_guide_tells_the_size_and_the_time_of_every_kind() -> None:
 
 
 def test_a_mailbox_holds_many_documents_and_a_table_rows() -> None:
-    assert MANY == MAILBOX.endings
+    assert MAILBOX.endings == MANY
     assert [kind for kind in KINDS if kind.has_rows] == [TABLE]
 
 
@@ -64,8 +64,11 @@ def test_a_mailbox_holds_many_documents_and_a_table_rows() -> None:
         ("a.docx", b"<html>", WEB),
         ("", b"{\\rtf1", RICH_TEXT),
         ("", b"\x89PNG\r\n\x1a\n", PICTURE),
-        *((name, b"<html>", kind) for name, kind in (("a.eml", MAIL), ("a.md", MARKDOWN), ("a.tex", LATEX), ("a.csv", TABLE))),
-        ("a.eml", ZIP + b"word/", WORD),
+        ("a.eml", b"<html>", MAIL),
+        ("a.md", b"<html>", MARKDOWN),
+        ("a.tex", b"<html>", LATEX),
+        ("a.csv", b"<html>", TABLE),
+        ("a.eml", ZIP + b"word/", MAIL),
         ("", ZIP + b"word/", WORD),
         ("a", ZIP + b"ppt/", PRESENTATION),
         ("", ZIP + b"xl/", SPREADSHEET),
@@ -88,6 +91,4 @@ def test_a_mailbox_holds_many_documents_and_a_table_rows() -> None:
 def test_the_first_bytes_tell_the_kind_before_the_name(
     name: str, beginning: bytes, kind: DocumentFormat | None
 ) -> None:
-    if name == "a.eml" and kind is WORD:  # the name decides among archives
-        kind = MAIL
     assert kind_of(name, beginning) is kind
