@@ -147,7 +147,7 @@ NO_MILL = "The old mill of the village does not grind oats."
         ("Ferries grind.", [NO_MILL], [], []),  # other words around it
         ("The mill never grinds oats.", [NO_MILL], [], []),
         ("Oats are what it grinds.", ["The mill grinds oats.", NO_MILL], [], []),
-        ("The wheel turns and a mill grinds oats.", ["The wheel turns.", "The mill never grinds oats."], [], ["grinds"]),
+        ("The wheel turns and a mill grinds oats.", ["Wheels turn.", "The mill never grinds oats."], [], ["grinds"]),
     ],
 )  # fmt: skip
 def test_negations_that_a_summary_adds_or_drops_are_found(
