@@ -127,3 +127,20 @@ def test_learning_from_a_long_text_keeps_no_scores(learning):
     assert max(kept, default=0) < 1025 * 64
     (gradient,) = torch.autograd.grad(mixed.sum(), [learnt])
     assert gradient.abs().max() > 0
+
+
+@pytest.mark.parametrize("c2p", [True, False])
+@pytest.mark.parametrize("p2c", [True, False])
+def test_positions_have_projections_of_their_own_only_where_they_are_used_and_not_shared(c2p, p2c):
+    torch.manual_seed(0)
+    own = DisentangledSelfAttention(
+        8, heads=2, content_to_position=c2p, position_to_content=p2c, shared_position_keys=False
+    )
+    assert (own.position_key is not None, own.position_query is not None) == (c2p, p2c)
+    shared = DisentangledSelfAttention(8, heads=2, content_to_position=c2p, position_to_content=p2c)
+    assert (shared.position_key, shared.position_query) == (None, None)
+    shared.load_state_dict(own.state_dict(), strict=False)
+    table = PositionTable(torch.randn(16, 8), OffsetRows(LogBuckets(8, 16)))
+    states = torch.randn(1, 5, 8)
+    same = torch.allclose(own(states, positions=table, mask=None), shared(states, positions=table, mask=None))
+    assert same == (not c2p and not p2c)
