@@ -347,9 +347,13 @@ def main() -> int:
         metavar="SHARE",
         help="of changes to notice or explain (default: 1)",
     )
+    parser.add_argument(
+        "--also", nargs="*", default=[], metavar="FOLDER", help="of tests to run behind those of the module"
+    )
     given = parser.parse_args()
     names = [*modules_of(given.names), *(changed_since(given.since) if given.since else [])]
-    tested = {name: tests_of(name) for name in dict.fromkeys(names)}
+    also = [str(file) for folder in given.also for file in sorted((ROOT / folder).rglob("test_*.py"))]
+    tested = {name: [*dict.fromkeys([*tests_of(name), *also])] for name in dict.fromkeys(names)}
     found = [mutant for name in tested for mutant in mutants(name)]
     if given.sample is not None and given.sample < len(found):
         found = random.Random(given.seed).sample(found, given.sample)

@@ -90,6 +90,19 @@ def test_the_tests_of_a_module_are_those_with_its_name_and_those_that_import_it(
     assert mutants.modules_of(["precis_text.support"])[0].startswith("precis_text.support.")
 
 
+def test_further_folders_of_tests_run_behind_those_of_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(sys, "argv", ["mutants", "precis.storage.locks", "--also", "tests/storage"])
+    monkeypatch.setattr(mutants, "_import_libraries", lambda: None)
+    monkeypatch.setattr(mutants, "_report", lambda _, tested, *__, **___: tried.extend(*tested.values()) or 0)
+    assert mutants.main() == 0
+    own = mutants.tests_of("precis.storage.locks")
+    assert tried[: len(own)] == own
+    assert sorted({*tried} - {*own}) == sorted(
+        str(file) for file in (mutants.ROOT / "tests/storage").rglob("test_*.py") if str(file) not in own
+    )
+
+
 def test_a_change_whose_tests_do_not_end_counts_neither_way(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

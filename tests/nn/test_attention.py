@@ -7,7 +7,9 @@ from precis.nn import attention
 from precis.nn.attention import DisentangledSelfAttention, attend, scaled_attention
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.layer_plan import Global
+from precis.nn.normalizers import Gumbel
 from precis.nn.packed import Packing
+from precis.nn.prefix_columns import PrefixColumns
 from precis.nn.relative_positions import LogBuckets, OffsetRows, PositionTable
 from precis.nn.score_bias import DenseBias
 from tests.nn.definition import attention_weights
@@ -109,3 +111,36 @@ def test_groups_of_a_packed_batch_keep_their_masks_unless_a_kernel_takes_documen
         found = packing.join(layer(packing.split(states), positions=positions, mask=None, packing=packing))
         torch.testing.assert_close(found[valid], whole[valid])
         assert all(documents is None and not unmasked for documents, unmasked in asked[:1])
+
+
+@pytest.mark.parametrize("learning", ["queries", "prefix"])
+def test_learning_from_a_long_text_keeps_no_scores(learning):
+    """Whether the queries learn, or a prefix alone; 1,025 queries are the fewest that are long."""
+    queries, keys, values = random_inputs(batch=1, heads=1, queries=1025, keys=1025, width=2)
+    columns = [torch.randn(1, 2, 2, dtype=torch.float64) for _ in range(2)]
+    learnt = queries if learning == "queries" else columns[0]
+    learnt.requires_grad_()
+    prefix = PrefixColumns(*columns) if learning == "prefix" else None
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
+        mixed = attend(queries, keys, values, bias=None, prefix=prefix, normalize=Gumbel())
+    assert max(kept, default=0) < 1025 * 64
+    (gradient,) = torch.autograd.grad(mixed.sum(), [learnt])
+    assert gradient.abs().max() > 0
+
+
+@pytest.mark.parametrize("c2p", [True, False])
+@pytest.mark.parametrize("p2c", [True, False])
+def test_positions_have_projections_of_their_own_only_where_they_are_used_and_not_shared(c2p, p2c):
+    torch.manual_seed(0)
+    own = DisentangledSelfAttention(
+        8, heads=2, content_to_position=c2p, position_to_content=p2c, shared_position_keys=False
+    )
+    assert (own.position_key is not None, own.position_query is not None) == (c2p, p2c)
+    shared = DisentangledSelfAttention(8, heads=2, content_to_position=c2p, position_to_content=p2c)
+    assert (shared.position_key, shared.position_query) == (None, None)
+    shared.load_state_dict(own.state_dict(), strict=False)
+    table = PositionTable(torch.randn(16, 8), OffsetRows(LogBuckets(8, 16)))
+    states = torch.randn(1, 5, 8)
+    same = torch.allclose(own(states, positions=table, mask=None), shared(states, positions=table, mask=None))
+    assert same == (not c2p and not p2c)

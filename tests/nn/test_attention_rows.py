@@ -173,3 +173,19 @@ def test_a_sum_and_a_row_of_parts_are_written_once(monkeypatch):
     assert attention_rows.summed([learnt]) is learnt
     assert torch.equal(attention_rows.summed([learnt, two]), one + two)
     assert attention_rows.side_by_side([learnt, two]).stride() == (10, 1)
+
+
+def test_scores_of_another_type_are_handed_over_in_that_of_the_queries(handed):
+    queries, keys, values = torch.randn(3, 1, 2, 9, 8)
+    scores = torch.randn(1, 2, 9, 9)
+    attend(queries, keys, values, bias=DenseBias(scores.bfloat16()))
+    attend(queries, keys, values, bias=DenseBias(scores))
+    assert [given.dtype for given in handed] == [torch.float32] * 2
+    torch.testing.assert_close(handed[0], scores.bfloat16().float())
+
+
+def test_parts_are_the_same_while_torch_compiles(monkeypatch):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    one, two = torch.randn(3, 5), torch.randn(3, 5)
+    assert torch.equal(attention_rows.summed([one, two]), one + two)
+    assert torch.equal(attention_rows.side_by_side([one, two]), torch.cat([one, two], dim=-1))

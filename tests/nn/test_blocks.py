@@ -140,3 +140,15 @@ def test_the_reentrant_kind_of_checkpointing_is_refused_in_one_line():
     with pytest.raises(UserError, match="use_reentrant") as error:
         stack()._gradient_checkpointing_func = partial(checkpoint, use_reentrant=True)
     assert "\n" not in str(error.value)
+
+
+def test_sizes_may_vary_where_layers_are_compiled_and_learn(monkeypatch):
+    marked = []
+    monkeypatch.setattr(torch._dynamo, "maybe_mark_dynamic", lambda x, at: marked.append((x.dim(), at)))
+    layers, tensors = stack(), (torch.zeros(2, 3), None, torch.zeros(4))
+    layers.expect_other_sizes(*tensors)
+    layers.compile_layers(lambda layer: lambda layer, *given: layer(*given))
+    layers.eval().expect_other_sizes(*tensors)
+    assert marked == []
+    layers.train().expect_other_sizes(*tensors)
+    assert marked == [(2, 0), (2, 1), (1, 0)]

@@ -128,3 +128,16 @@ def test_a_batch_without_padding_is_packed_only_if_no_waste_is_too_little(monkey
     for waste, is_packed in ((0.05, False), (0.0, True), (ALWAYS, True)):
         monkeypatch.setattr(packed, "WASTE", waste)
         assert (Packing.of(valid, Local(4), seen=None) is not None) == is_packed
+
+
+@pytest.mark.parametrize(
+    ("lengths", "groups"),
+    [
+        ([100, 84, 83], [[100, 84], [83]]),
+        ([800, 700, 699], [[800, 700], [699]]),
+        ([3, 9, 5], [[9, 5, 3]]),
+    ],
+)
+def test_documents_that_are_an_eighth_or_16_tokens_shorter_share_a_group(lengths, groups):
+    found = packed._grouped([packed._Span(0, length) for length in lengths])
+    assert [[span.length for span in group] for group in found] == groups

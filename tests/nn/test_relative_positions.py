@@ -10,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from precis.nn.relative_positions import CausalBuckets, LogBuckets, OffsetRows, TwoWayBuckets
+from precis.nn.relative_positions import CausalBuckets, LogBuckets, OffsetRows, TwoWayBuckets, near_rows
 
 
 def test_causal_buckets_are_t5s():
@@ -166,3 +166,10 @@ def test_from_saturation_on_all_distances_share_one_row_and_none_before(buckets)
         assert rows[0] != rows[1]
         assert rows[1] == rows[2] == rows[3]
     assert buckets.rows == 2 * buckets.max_distance
+
+
+def test_near_rows_are_the_same_while_torch_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    buckets, cpu = LogBuckets(6, 14), torch.device("cpu")
+    expected = near_rows(buckets, cpu)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert torch.equal(near_rows(buckets, cpu), expected)

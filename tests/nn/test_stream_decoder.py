@@ -55,3 +55,18 @@ def test_a_target_longer_than_the_table_of_positions_is_refused():
     assert decoder.longest == 18
     with pytest.raises(ValueError, match="19 target tokens: this model has positions for 18; request fewer"):
         decode(decoder, target(19))
+
+
+@torch.no_grad()
+def test_a_predicting_state_has_its_streams_vector_and_the_position_behind_its_place():
+    """Behind the last position of the table is none, and its own stands in."""
+    decoder, states = build(), target(3)
+    for past in (0, 4, 16):
+        layout = whole_target(past, 3, range(2))
+        started = decoder._start(states, layout, past, None)
+        places = torch.arange(past, past + 3)[None]
+        torch.testing.assert_close(started[:, :3], decoder.norm(states + decoder.positions(places)))
+        behind = (layout.places + 1).clamp(max=18)
+        assert (behind.max() == 18) == (past == 16)
+        rows = decoder.streams.weight[(layout.streams - 1) % 2]
+        torch.testing.assert_close(started[0, 3:], decoder.norm(rows + decoder.positions(behind[None])[0]))

@@ -61,3 +61,8 @@ def test_an_observer_is_told_the_input_of_the_first_layer_and_each_output():
 def test_more_tokens_than_positions_are_refused():
     with pytest.raises(ValueError, match="20 tokens: this model has positions for 19"):
         build()(torch.randn(1, 20, 16), torch.arange(20)[None], None)
+
+
+@torch.no_grad()
+def test_an_input_may_use_every_position():
+    assert build()(torch.randn(1, 19, 16), torch.arange(19)[None], None).shape == (1, 19, 16)

@@ -5,7 +5,13 @@ import torch
 import torch.nn.functional as F
 
 from precis.nn import vocabulary_scores
-from precis.nn.vocabulary_scores import MaskedTokenHead, ReplacedTokenHead, VocabularyScores, rows_at_once
+from precis.nn.vocabulary_scores import (
+    EnhancedMaskDecoder,
+    MaskedTokenHead,
+    ReplacedTokenHead,
+    VocabularyScores,
+    rows_at_once,
+)
 
 
 @pytest.mark.parametrize("rows", [1, 4, 100])
@@ -51,3 +57,31 @@ def test_a_token_is_judged_by_itself_and_the_first_token():
     assert torch.equal((head(changed) != found).any(0), torch.tensor([False, False, False, True, False]))
     changed[:, 0] = torch.randn(8)
     assert (head(changed) != found).all()
+
+
+class Noted(torch.nn.Module):
+    """A layer that notes what it is given and adds one to its queries."""
+
+    def __init__(self):
+        super().__init__()
+        self.given = []
+
+    def forward(self, states, mask, positions, queries):
+        self.given.append((states, mask, positions, queries))
+        return queries + 1
+
+
+def test_the_enhanced_mask_decoder_asks_twice_with_absolute_positions():
+    layer, states, mask = Noted(), torch.randn(2, 3, 8), torch.ones(2, 1, 1, 3, dtype=torch.bool)
+    decoder = EnhancedMaskDecoder(layer, width=8, longest=3)
+    first = states + decoder.absolute.weight
+    torch.testing.assert_close(decoder(states, mask, None), first + 2)
+    assert [given[0] is states and given[1] is mask and given[2] is None for given in layer.given] == [
+        True
+    ] * 2
+    torch.testing.assert_close(
+        torch.stack([given[3] for given in layer.given]), torch.stack([first, first + 1])
+    )
+    torch.testing.assert_close(decoder(states[:, :2], None, None), first[:, :2] + 2)
+    with pytest.raises(ValueError, match="4 tokens, but the enhanced mask decoder has 3 positions"):
+        decoder(torch.randn(1, 4, 8), None, None)

@@ -411,3 +411,19 @@ def test_a_kernel_that_was_loaded_is_ready(wanted, cache, monkeypatch):
     monkeypatch.setattr(cpp_loader, "_load", lambda name, *, again: Path(name))
     assert cpp_loader.is_ready("disentangled", wanted) is True
     assert cpp_loader.is_ready("disentangled", cpp_loader.Wish.never) is False
+
+
+@pytest.mark.parametrize(
+    ("mode", "own_group", "writable"),
+    [
+        (0o755, False, False),
+        (0o775, True, False),
+        (0o775, False, True),
+        (0o757, True, True),
+        (0o755, True, False),
+    ],
+)
+def test_ones_own_group_is_nobody_else(mode, own_group, writable, monkeypatch):
+    state = os.stat_result((mode, 0, 0, 1, 0, 7, 0, 0, 0, 0))
+    monkeypatch.setattr(os, "getgid", lambda: 7 if own_group else 8)
+    assert cpp_loader._others_write(state) == writable

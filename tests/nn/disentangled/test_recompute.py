@@ -144,3 +144,11 @@ def test_products_are_added_up_in_single_precision_whatever_their_own_type(dtype
     torch.testing.assert_close(found, expected)
     calls = {event.name for event in profiler.events()}
     assert ("aten::baddbmm_" in calls) == (dtype == torch.float32)
+
+
+def test_as_many_documents_are_recomputed_at_a_time_as_have_a_million_scores() -> None:
+    """Of blocks of 128 rows, or of all rows of a shorter text: the processor's cache holds them."""
+    for length, heads, batch, most in ((256, 4, 20, 8), (64, 16, 20, 16), (256, 64, 2, 1)):
+        groups = recompute._groups(operands(random_inputs(length, batch=batch, heads=heads, width=1)))
+        assert next(group.stop - group.start for group in groups) == most
+        assert [place for group in groups for place in range(batch)[group]] == [*range(batch)]

@@ -1,14 +1,17 @@
 """A question is answered by the row of a table, in every form of a verb, or refused in the document's language."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
 from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import formed, make_form
-from precis_text.forms.question import LEAST, match
+from precis_text.forms.question import LEAST, asked_of, match, named_rows
 from precis_text.length import make_length
-from precis_text.units import extraction_units
+from precis_text.units import TextUnit, extraction_units
 
 MARKDOWN = """# Hire of rooms
 
@@ -151,3 +154,128 @@ def test_a_refusal_is_in_the_language_of_the_document(document, question, refusa
     found = answer(document, question)
     assert not found.answered
     assert found.text == refusal
+
+
+# ---- relevance
+
+
+def of_the_paper(question: str, texts: list[str]) -> list[float]:
+    """BM25 as Robertson and Zaragoza give it, with k1 = 1.2 and b = 0.75, for texts without inflections."""
+    words = [text.split() for text in texts]
+    mean = sum(map(len, words)) / len(words)
+    found = []
+    for unit in words:
+        score = 0.0
+        for term in set(question.split()):
+            holding = sum(term in other for other in words)
+            rarity = math.log(1 + (len(words) - holding + 0.5) / (holding + 0.5))
+            count = unit.count(term)
+            score += rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(unit) / mean))
+        found.append(score)
+    return found
+
+
+TEXTS = ["zaba zaba kiku", "moro kiku luna rano", "moro", "pelo tiri suru nami", "zaba pelo"]
+
+
+@pytest.mark.parametrize("question", ["zaba", "kiku moro", "zaba luna pelo", "tiri none"])
+def test_relevance_is_that_of_the_paper_and_neighbours_share_it(question):
+    own = of_the_paper(question, TEXTS)
+    before, after = [0.0, *own[:-1]], [*own[1:], 0.0]
+    expected = [a + 0.4 * b + 0.2 * c for a, b, c in zip(own, before, after, strict=True)]
+    assert match(question, TEXTS).relevance == pytest.approx(expected)
+
+
+def test_rows_of_tables_share_nothing_with_their_neighbours():
+    whole, rows = match("zaba", TEXTS).relevance, match("zaba", TEXTS, {0}).relevance
+    assert rows[0] == whole[0]
+    assert rows[1] == pytest.approx(0.0)
+    assert rows[3:] == pytest.approx(whole[3:])
+
+
+def test_a_question_is_held_by_the_unit_with_most_of_its_weight():
+    assert match("moro kiku", TEXTS).held == pytest.approx(1.0)
+    assert match("moro none", TEXTS).held == pytest.approx(
+        math.log(1 + 3.5 / 2.5) / (math.log(1 + 3.5 / 2.5) + math.log(1 + 5.5 / 0.5))
+    )
+    assert match("none", TEXTS).held == match("zaba", []).held == match("the", TEXTS).held == 0.0
+    assert match("", TEXTS).relevance == [0.0] * 5
+
+
+def asked(texts, question, scores=None):
+    """The units that may answer a question, with their scores; None if the document says nothing about it."""
+    document = Passages("\n\n".join(texts))
+    units, start = [], 0
+    for text in texts:
+        units.append(TextUnit(text, start, start + len(text)))
+        start += len(text) + 2
+    found = asked_of(
+        ScoredText(document, units, [1] * len(units), scores or [0.5] * len(units), 60.0), question
+    )
+    return found and {
+        unit.text: score for unit, score in zip(found.units, found.scores, strict=True) if not unit.aside
+    }
+
+
+def test_units_with_three_tenths_of_the_best_relevance_may_answer():
+    found = asked(TEXTS, "zaba", [0.5, 0.0, 1.0, 0.2, 0.9])
+    relevance = match("zaba", TEXTS).relevance
+    best = max(relevance)
+    assert [*found] == [text for text, each in zip(TEXTS, relevance, strict=True) if each >= 0.3 * best]
+    assert found[TEXTS[0]] == pytest.approx(1.5 / 2)
+    assert found[TEXTS[4]] == pytest.approx(relevance[4] / best * 1.9 / 2)
+    assert asked(TEXTS, "none") is None
+    assert asked(TEXTS, "zaba none none2 none3 none4 none5") is None
+
+
+def test_the_unit_before_one_that_points_to_it_may_answer_too():
+    texts = [
+        "The harbour has an old wall of stone.",
+        "It leaks.",
+        "Boats turn here.",
+        "That ferry rusts badly.",
+    ]
+    assert "Boats turn here." in asked(texts, "Which ferry rusts badly?")
+    assert "The harbour has an old wall of stone." not in asked(texts, "Which ferry rusts badly?")
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        (
+            ["Room | Size", "Hall | 12 people", "Bar | 30 people"],
+            ["Room: Hall | Size: 12 people", "Room: Bar | Size: 30 people"],
+        ),
+        (["Room | Size", "Hall | 12 people", "Bar | 30 m"], None),  # two units of measure: a list
+        (["Room | Size", "Hall | large", "Bar | small"], None),
+        (["Room | 2020", "Hall | 12", "Bar | 30"], None),
+        (["Room | Size"], None),
+        (["Room | Size | Tea", "Hall | large | yes"], ["Room: Hall | Size: large | Tea: yes"]),
+        (["Room | Size | Tea", "Hall | | yes"], ["Room: Hall | Tea: yes"]),
+        (["Room | Size | Tea", "Hall | large"], ["Room: Hall | Size: large"]),
+        (["Room | | Tea", "Hall | large | yes | 12"], ["Room: Hall | large | Tea: yes | 12"]),
+    ],
+)
+def test_cells_are_named_by_a_first_row_without_digits(rows, shown):
+    rows = [row.replace("| |", "|  |") for row in rows]
+    document, units, start = "\n".join(rows), [], 0
+    for row in rows:
+        units.append(TextUnit(row, start, start + len(row), aside=True))
+        start += len(row) + 1
+    source = ScoredText(Passages(document), units, [1] * len(units), [0.5] * len(units), 60.0)
+    assert [unit.text for unit in named_rows(source).units][1:] == (shown or rows[1:])
+
+
+def test_rows_apart_are_two_tables_and_turns_with_bars_are_none():
+    text = "Room | Size | Tea\nHall | large | yes\n\nBoat | Crew | Sail\nCod | two | no"
+    document = Passages(text)
+    units = [
+        TextUnit(row, text.index(row), text.index(row) + len(row), aside=True)
+        for row in text.split("\n")
+        if row
+    ]
+    source = ScoredText(document, units, [1] * 4, [0.5] * 4, 60.0)
+    shown = [unit.text for unit in named_rows(source).units]
+    assert shown[1::2] == ["Room: Hall | Size: large | Tea: yes", "Boat: Cod | Crew: two | Sail: no"]
+    spoken = replace(source, units=[replace(unit, speaker="Ann") for unit in units])
+    assert [unit.text for unit in named_rows(spoken).units] == [unit.text for unit in units]

@@ -57,12 +57,6 @@ _CELL_PROSE = 40  # words: a cell of several paragraphs with more is no value of
 _SPACE = re.compile(r"[ \t\n\r\f\v]+")
 _NUMBERED = {"a": "abcdefghijklmnopqrstuvwxyz", "A": "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _ROMAN = ((100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
-_SELF_CLOSED = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
-_VOID = frozenset(
-    [
-        "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
-    ]
-)  # fmt: skip
 _ENDS = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
@@ -76,8 +70,6 @@ def parse_page(page: str) -> Any:
     Raises:
         UserError: it is nested too deeply.
     """
-    if page.lstrip().startswith("<?xml") or "http://www.w3.org/1999/xhtml" in page[:2000]:
-        page = _as_html(page)
     page = re.sub(r"\A\s*<\?xml[^>]*>", "", page)
     if "<![CDATA[" in page:
         page = _CDATA.sub(lambda found: escape(found.group(1), quote=False), page)
@@ -94,16 +86,6 @@ def parse_page(page: str) -> Any:
     if any("Excessive depth" in error.message for error in parser.error_log):
         raise UserError("is nested too deeply to read; it is damaged or malicious")
     return root
-
-
-def _as_html(page: str) -> str:
-    """Rewrite what XHTML has and HTML reads otherwise: elements that are closed at once."""
-    return _SELF_CLOSED.sub(
-        lambda found: (
-            found.group() if found.group(1).lower() in _VOID else f"<{found[1]}{found[2]}></{found[1]}>"
-        ),
-        page,
-    )
 
 
 def _with_ends(page: str) -> str:
@@ -155,7 +137,7 @@ def _left_out(element: Any, tag: str) -> str | None:
         return _DRAWN
     if tag in _LEFT_OUT:
         return _LEFT_OUT[tag]
-    if tag == "option" and element.getparent() is not None and tag_of(element.getparent()) == "select":
+    if tag == "option" and tag_of(element.getparent()) == "select":
         return "controls of forms"
     if tag == "button" and len(words_in(element).split()) <= _LONGEST_CONTROL:
         return "controls of forms"
@@ -212,6 +194,7 @@ class _Page:
     lists: list[_List] = field(default_factory=list)
     before: str = "\n\n"
     item: str = ""
+    cell: str = ""
     pre: int = 0
     quoted: int = 0
     marks: int = 0
@@ -262,9 +245,7 @@ class _Page:
     def _raise(self, element: Any) -> bool:
         """Write a raised text, unless its element is read like any other; return whether it is."""
         links = [link.get("href") or "" for link in element.iter("a")]
-        is_linked = (
-            bool(links) or tag_of(element.getparent()) == "a" if element.getparent() is not None else False
-        )
+        is_linked = bool(links) or tag_of(element.getparent()) == "a"
         is_mark = "reference" in (element.get("class") or "") or "footnote" in (element.get("class") or "")
         shown = words_in(element)
         if element.get("data-power"):
@@ -309,13 +290,16 @@ class _Page:
         self.pre += tag == "pre"
 
     def _end(self, element: Any, tag: str) -> None:
-        if tag in _HEADINGS and not (self._cells or self.quoted):
+        if tag in _HEADINGS and not self.quoted:
             self._heading()
-        elif tag in ("td", "th") and self._cells is not None:
-            self._cells.append(" ".join(self._taken().split()).rstrip("; "))
-        elif tag == "tr" and self._cells is not None:
-            cells, self.tables[-1].row = self._cells, None
-            self._put(" | ".join(cells) if any(cells) else "", before="\n")
+        elif tag in ("td", "th", "tr") and self._cells is not None:
+            self._end_block()
+            if self.cell or tag != "tr":
+                self._cells.append(" ".join(self.cell.split()).rstrip("; "))
+            self.cell = self.item = ""
+            if tag == "tr":
+                cells, self.tables[-1].row = self._cells, None
+                self._put(" | ".join(cells) if any(cells) else "", before="\n")
         elif tag in _BLOCKS:
             self._end_block()
             self._close(tag)
@@ -372,13 +356,15 @@ class _Page:
     def _end_block(self) -> None:
         """Write the collected text as a paragraph, a list item or a part of a cell."""
         text = self._taken()
-        if self._cells is not None:
-            item, self.item = self.item, ""
-            ends = "; " if item or self.lists else " "
-            self.text = [item.removeprefix("- ") + text.rstrip("; "), ends] if text else []
-        elif text:
-            item, self.item = self.item, ""
+        if not text:
+            return
+        item, self.item = self.item, ""
+        if self._cells is None:
             self._put(item + text, before="\n" if item else "\n\n")
+            return
+        ends = "; " if item or self.lists else " "
+        before = self.cell.rstrip("; ") + ends if self.cell and item else self.cell
+        self.cell = before + item.removeprefix("- ") + text.rstrip("; ") + ends
 
     def _put(self, text: str, *, before: str) -> None:
         """Write consecutive items and rows as lines, and everything else as paragraphs."""

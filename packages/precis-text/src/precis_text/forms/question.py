@@ -79,7 +79,7 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
     mean = max(1.0, sum(sizes) / max(1, len(sizes)))
     weights = {term: _rarity(sum(term in unit for unit in units), len(units)) for term in asked}
     total = sum(weights.values())
-    if not total:
+    if not total or not units:
         return Match([0.0] * len(units), 0.0)
     room = [_SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * size / mean) for size in sizes]
     own = [

@@ -75,7 +75,7 @@ class LogBuckets(Buckets):
         distance = distance.clamp(-(self.max_distance - 1), self.max_distance - 1)
         if self.buckets > 0:
             distance = self._bucket(distance)
-        return (distance + self.span).clamp(0, self.rows - 1)
+        return distance + self.span
 
     def _bucket(self, distance: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
         middle = self.buckets // 2

@@ -1,0 +1,205 @@
+"""Each line of a mail is its sender's own, or quoted, a signature, a program's, a disclaimer, a newsletter's frame."""
+
+from __future__ import annotations
+
+import pytest
+
+from precis_text.documents.html_text import CUT
+from precis_text.documents.mail_quotes import (
+    described,
+    foreign_lines,
+    is_forward,
+    is_reply,
+    is_stub,
+    plain_subject,
+)
+
+
+def own(text: str, **more) -> str:
+    """The sender's own lines of a mail, with "/" between them."""
+    lines = text.split("\n")
+    kinds = foreign_lines(lines, **{"forward": False, **more})
+    assert len(kinds) == len(lines)
+    return "/".join(line for line, kind in zip(lines, kinds, strict=True) if not kind and line.strip())
+
+
+@pytest.mark.parametrize(
+    ("mail", "left"),
+    [
+        ("Yes.\n> Is it late?\nSo it is.", "Yes./So it is."),
+        ("Yes.\n   > Is it late?\n    > of four", "Yes./    > of four"),
+        ("Hi.\n\nAnn wrote:\n> Is it late?\nYes.", "Hi./Yes."),
+        ("Hi.\n\nAnn wrote:\n\n\n> Is it late?\nYes.", "Hi./Yes."),
+        (
+            "So it\nis now\nand here\nAnn wrote:\n> Is it late?",
+            "So it/is now/and here/Ann wrote:",
+        ),  # in the middle of a text
+        ("Hi.\nOn Monday Ann wrote:\n> Is it late?", "Hi."),
+        ("Hi.\n\nOn Monday\nAnn of Olm\nwrote:\n> Is it late?", "Hi."),
+        ("Hi.\n\nOn Monday\nAnn of\nOlm\nwrote:\n> Is it late?", "Hi./On Monday/Ann of/Olm/wrote:"),
+        ("Hi.\n\nOn Monday\n\nwrote:\n> Is it late?", "Hi./On Monday"),
+        ("Hi.\n\nLook:\n> Is it late?", "Hi./Look:"),
+        ("Ann wrote:\n> Is it late?", ""),
+        ("> Is it late?\n> Ann wrote:\n> No.", ""),
+        ("a\n\nAnn wrote:\n> b\nc\n\nBen wrote:\n> d", "a/c"),
+    ],
+)
+def test_a_quotation_goes_with_the_line_that_names_its_author(mail: str, left: str) -> None:
+    assert own(mail) == left
+
+
+@pytest.mark.parametrize(
+    ("opening", "is_quoted"),
+    [
+        ("On 3 May 2020 Ann wrote:", True),
+        ("On 3/05 Ann wrote:", True),
+        ("On 2020 wrote:", False),  # of three words, without an address
+        ("On 2020 ann@olm wrote:", True),
+        ("On Monday Ann of Olm wrote:", False),  # without a date: prose
+        ("We read on 3 May 2020 what Ann wrote:", False),
+        ("On 3 May 2020\nAnn of Olm\nwrote:", True),
+        ("On 3 May 2020\nAnn\nof Olm\nwrote:", False),
+        ("On 3 May 2020\n\nAnn wrote:", False),
+    ],
+)
+def test_all_behind_on_a_day_somebody_wrote_is_quoted(opening: str, is_quoted: bool) -> None:
+    assert own(f"Yes.\n\n{opening}\nIs it late?\nBye.") == (
+        "Yes." if is_quoted else "/".join(["Yes.", *filter(None, opening.split("\n")), "Is it late?", "Bye."])
+    )
+    assert own(f"Yes.\n\n{opening}\n\n").endswith("wrote:")  # nothing is behind it
+    assert "Is it late?" in own(f"Yes.\n\n{opening}\nIs it late?\n> So.")  # the marks show what is quoted
+
+
+HEADER = "From: Ann\nSent: Monday"
+
+
+@pytest.mark.parametrize(
+    ("header", "is_quoted"),
+    [
+        (HEADER, True),
+        ("*From:* Ann\n*Date:* Monday", True),
+        ("From: Ann\nTo: Ben\nCc: Cem\nTopic: the mill\nSent: Monday", True),
+        ("From: Ann\nTo: Ben\nCc: Cem\nBcc: Dan\nTopic: the mill\nSent: Monday", False),
+        ("From: Ann\nTo: Ben", False),
+        ("Sent: Monday\nFrom: Ann", False),
+        ("From: Ann\n\nSent: Monday", True),
+        ("From: Ann\nand Ben\n\nSent: Monday", False),
+        ("Name: Ann\nWhen: 2020\nWhat: Re: The mill", True),
+        ("Name: Ann\nWhen: 2020\nWhat: The wall", False),
+        ("Name: Ann\nWhen: now\nWhat: The mill", False),
+        ("When: 2020\nWhat: The mill", False),
+        ("-----Original Message-----\nIs it late?", True),
+        ("Original message\nIs it late?", False),
+        (f"{CUT}\nIs it late?", True),
+    ],
+)
+def test_all_behind_the_header_of_an_answered_mail_is_quoted(header: str, is_quoted: bool) -> None:
+    mail = f"Yes.\n\n{header}\n\nIs it late?"
+    assert (own(mail, subject="The mill") == "Yes.") == is_quoted
+    assert "Is it late?" in own(mail, subject="The mill", forward=True)
+    kinds = foreign_lines(mail.split("\n"), forward=True)
+    assert "quoted" not in kinds
+
+
+def test_a_header_begins_with_its_first_label_and_goes_with_the_rule_above_it() -> None:
+    assert own(f"Yes.\n_____\n\n{HEADER}\nLate?") == "Yes."
+    assert own(f"Yes.\n____\n\n{HEADER}\nLate?") == "Yes./____"
+    assert own(f"To: Ben\n{HEADER}\nLate?") == "To: Ben/From: Ann/Sent: Monday/Late?"
+    assert own(f"To: Ben\n\n{HEADER}\nLate?") == "To: Ben"
+    assert own(f"_____\n{HEADER}\nLate?") == ""
+    assert own("Name: Ann\nWhen: 2020\nWhat: \nLate?", subject="") == "Name: Ann/When: 2020/What: /Late?"
+
+
+@pytest.mark.parametrize(
+    ("mark", "behind", "is_signature"),
+    [
+        ("-- ", 12, True),
+        ("-- ", 40, True),
+        ("--", 12, True),
+        ("--", 13, False),
+        ("—", 3, True),
+        ("---", 1, False),
+    ],
+)
+def test_a_signature_follows_two_dashes(mark: str, behind: int, is_signature: bool) -> None:
+    lines = ["Yes.", "", mark, *["Ann"] * behind]
+    kinds = foreign_lines(lines, forward=False)
+    assert kinds == ["", "", *["signature" if is_signature else ""] * (behind + 1)]
+    first = foreign_lines(lines[2:], forward=False)
+    assert first == ["signature" if mark == "-- " else ""] * (behind + 1)
+
+
+def test_a_signature_ends_no_quotation() -> None:
+    assert own("Yes.\n-- \nAnn\n> Late?") == "Yes."
+    assert foreign_lines(["Yes.", "-- ", "Ann", "> a"], forward=False) == [
+        "",
+        "signature",
+        "signature",
+        "quoted",
+    ]
+    assert own("Yes.\n-- \nAnn\n\n-- \nBen") == "Yes."
+
+
+def test_lines_of_programs_are_whole_lines() -> None:
+    assert foreign_lines(["Yes.", " Sent from my phone "], forward=False) == ["", "line of the mail program"]
+    assert own("He sent from my phone a mail.") != ""
+    assert foreign_lines(["a", CUT, "b"], forward=True) == ["", "line of the mail program", ""]
+
+
+SECRET = "This mail is confidential.\nIt is meant for Ann.\nTell the sender if you got it in error."
+
+
+def test_three_sentences_of_a_disclaimer_in_one_paragraph_make_it_one() -> None:
+    assert foreign_lines(["Yes.", "", *SECRET.split("\n")], forward=False) == ["", "", *["disclaimer"] * 3]
+    assert own("This mail is confidential.\nIt is meant for Ann.") != ""
+    assert own(SECRET.replace("\nIt", "\n\nIt").replace("\nTell", "\n\nTell")) != ""
+    words = len(SECRET.split())
+    assert own(SECRET + " so" * (249 - words)) == ""
+    assert own(SECRET + " so" * (250 - words)) != ""
+    kinds = foreign_lines([*SECRET.split("\n"), "> a", "b"], forward=False)
+    assert kinds == [*["disclaimer"] * 3, "quoted", ""]
+
+
+def test_the_frame_of_a_newsletter_is_short_and_in_newsletters_alone() -> None:
+    frame = "Unsubscribe here."
+    assert foreign_lines([frame, "", "Yes."], forward=False, newsletter=True) == [
+        "frame of the newsletter", "", "",
+    ]  # fmt: skip
+    assert own(frame) == frame
+    assert own(frame + " so" * 58, newsletter=True) == ""
+    assert own(frame + " so" * 59, newsletter=True) != ""
+
+
+@pytest.mark.parametrize(
+    ("subject", "plain", "forward", "reply"),
+    [
+        ("The mill", "The mill", False, False),
+        ("Re: The mill", "The mill", False, True),
+        ("FWD: AW: Re[2]: The mill", "The mill", True, False),
+        ("re (3): The mill", "The mill", False, True),
+        ("Regarding: The mill", "Regarding: The mill", False, False),
+    ],
+)
+def test_signs_of_answers_are_no_part_of_a_subject(
+    subject: str, plain: str, forward: bool, reply: bool
+) -> None:
+    assert (plain_subject(subject), is_forward(subject), is_reply(subject)) == (plain, forward, reply)
+
+
+def test_a_stub_is_short_and_speaks_of_html() -> None:
+    assert is_stub("This mail is in HTML." + " so" * 54)
+    assert not is_stub("This mail is in HTML." + " so" * 55)
+    assert not is_stub("This mail is late.")
+
+
+def test_what_is_left_out_is_told_in_a_fixed_order() -> None:
+    kinds = ["frame of the newsletter", "", "quoted", "disclaimer", "signature", "line of the mail program"]
+    assert described(kinds) == [
+        "1 quoted line left out",
+        "signature left out",
+        "line of the mail program left out",
+        "disclaimer left out",
+        "frame of the newsletter left out",
+    ]
+    assert described(["quoted"] * 1200) == ["1,200 quoted lines left out"]
+    assert described([""]) == []

@@ -1,0 +1,112 @@
+"""Greetings, short answers and decisions of a conversation are known by their words and by who speaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from precis_text.exchanges import (
+    answers_shortly,
+    contents,
+    decides,
+    is_courtesy,
+    leads,
+    questions_of_answers,
+)
+from precis_text.units import TextUnit
+
+
+def said(text: str, speaker: str = "Ann", **more) -> TextUnit:
+    shown = f"{speaker}: {text}" if speaker else text
+    return TextUnit(**{"text": shown, "start": 0, "stop": len(shown), "speaker": speaker, **more})
+
+
+def units_of(*turns: tuple[str, str]) -> list[TextUnit]:
+    return [said(text, speaker) for speaker, text in turns]
+
+
+ASKED = said("Is the mill closed?", "Ben")
+
+
+@pytest.mark.parametrize(
+    ("answer", "before", "short"),
+    [
+        (said("No."), ASKED, True),
+        (said("No, one two three four five six."), ASKED, True),
+        (said("No, one two three four five six seven."), ASKED, False),
+        (said("Mills turn."), ASKED, False),
+        (said("The answer is no."), ASKED, False),
+        (said("!"), ASKED, False),
+        (said("No.", "Ben"), ASKED, False),
+        (said("No."), said("The mill is closed.", "Ben"), False),
+        (said("No."), said("L'hôtel est fermé ？", "Ben"), True),
+        (said("No."), said("Is it closed?", ""), False),
+        (said("No."), said("Is it closed?", "Ben", aside=True), False),
+        (said("No."), None, False),
+        (said("No.", aside=True), ASKED, False),
+    ],
+)
+def test_a_short_answer_is_of_another_speaker_and_begins_with_yes_or_no(
+    answer: TextUnit, before: TextUnit | None, short: bool
+) -> None:
+    assert answers_shortly(answer, before) == short
+
+
+def test_a_decision_is_taken_with_the_question_right_before_it() -> None:
+    asked, answer = ("Ben", "Do we close the mill?"), ("Ann", "Yes, we decided to close it.")
+    other = ("Cem", "The wall of the harbour is wet.")
+    assert questions_of_answers(units_of(asked, answer)) == {1: 0}
+    assert questions_of_answers(units_of(other, asked, answer, other, asked, answer)) == {2: 1, 5: 4}
+    for turns in (
+        [asked, other, answer],
+        [answer, asked],
+        [asked, ("Ben", answer[1])],
+        [("", asked[1]), answer],
+        [asked, ("", answer[1])],
+        [asked, ("Ann", "Yes, we know of it.")],
+        [asked, ("Ann", "Yes, was it decided?")],
+        [("Ben", "We close the mill."), answer],
+        [asked],
+        [],
+    ):
+        assert questions_of_answers(units_of(*turns)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"),
+    [
+        ("Thanks, Berta!", True),
+        ("Thanks, Berta, for the oats.", False),
+        ("Okay, Berta!", False),  # a name only with a greeting
+        ("Thanks, berta!", False),
+        ("okay " * 8, True),
+        ("okay " * 9, False),
+        ("…", False),
+        ("", False),
+    ],
+)
+def test_a_courtesy_greets_or_thanks_by_name(text: str, is_said: bool) -> None:
+    assert is_courtesy(said(text.strip())) == is_said
+    assert not is_courtesy(said(text.strip(), ""))
+    assert not is_courtesy(said(text.strip(), aside=True))
+
+
+def test_only_what_somebody_says_decides_or_leads() -> None:
+    for decision in ("We agreed to close the mill.", "The mill turns. We agreed to close it. Is it late?"):
+        assert decides(said(decision))
+        assert not decides(said(decision, ""))
+        assert not decides(said(decision, aside=True))
+    for other in ("Have we agreed to close the mill?", "The mill turns.", "我们同意了？"):
+        assert not decides(said(other))
+    assert decides(said("Monday."), said("When have we agreed to close?", "Ben"))
+    assert not decides(said("When?"), said("When have we agreed to close?", "Ben"))
+    assert leads(said("Let's move on to the mill."))
+    assert not leads(said("Let's move on to the mill.", ""))
+    assert not leads(said("The mill moves on to us."))
+
+
+def test_different_words_with_content_count_and_fillers_do_not() -> None:
+    few, more = (
+        said("Yeah, the mill, the mill, you know.", ""),
+        said("The mill grinds oats for villages.", ""),
+    )
+    assert contents([few, more]) == [1, 4]
