@@ -37,6 +37,15 @@ def test_a_rewording_stays_and_a_copy_counts_as_quoted():
     assert (copied.origin, copied.reason) == ("quoted", "")
 
 
+@pytest.mark.parametrize("row", ["Applies to: Rowing 2013 | Rowing 2016", "Figure 2: Boats of the harbour"])
+def test_a_copied_row_or_caption_is_no_statement(row):
+    source = SourceText(f"{row}\n\n{TEXT}")
+    assert next(unit for unit in source.units if unit.text == row).aside
+    assert write_or_quote(source, row) == []
+    found = write_or_quote(source, f"{row}\n\nThe ferry carries 400 people a day.")
+    assert [each.text for each in found] == ["The ferry carries 400 people a day."]
+
+
 def test_a_quotation_that_the_summary_has_is_left_out():
     found = write_or_quote(
         SourceText(TEXT), "The ferry carries 900 people a day. The ferry carries 800 people a day."

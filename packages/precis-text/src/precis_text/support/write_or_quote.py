@@ -25,9 +25,7 @@ LEAST_SHARE = 0.55
 `python -m benchmarks.writers.threshold` learns it; its error rates are in `docs/experiments/marks.md`.
 """
 
-_FEWEST = (
-    2  # distinct words of a sentence; a single word supports itself, whatever the document says about it
-)
+_FEWEST = 2  # distinct words of a sentence; a single word supports itself, whatever the document says of it
 _LOOP = 12  # words from which a sentence may be a loop
 _DISTINCT = 0.6  # least share of distinct word pairs in one that is none
 _SAME = 0.8  # share of words that two sentences have in common if one repeats the other
@@ -83,12 +81,14 @@ def write_or_quote(
     other = f"it is in another language ({found})" if language and found and found != language else ""
     allowed = source.units if readable is None else readable
     support_by = {unit.start for unit in allowed}
+    asides = {unit.text for unit in allowed if unit.aside}
     chosen = _Chosen({unit.start for unit in allowed if not (unit.heading or unit.aside)})
     for sentence in support.sentences:
         if len(set(unicode_words(sentence.text))) < _FEWEST:
             continue
         inside = [mark for mark in support.marks if sentence.start <= mark.start < sentence.end]
-        problem = other or _problem(source, sentence, inside, least, support_by)
+        label = "it is a label or a row of a table" if sentence.text in asides else ""
+        problem = other or label or _problem(source, sentence, inside, least, support_by)
         chosen.add(sentence, problem)
     return chosen.sentences
 
