@@ -1,6 +1,7 @@
 """The least share of content words with which a written sentence stays, learnt from right and wrong sentences.
 
     python -m benchmarks.writers.threshold --data DIR [--documents 100] [--seed 0] [--most 0.05]
+        [--closeness -1]
 
 DIR holds sets of pairs with a dev file. From each of SETS, `--documents` pairs are drawn with the seed; every second
 one is for learning, the others for the test. Each gives these sentences, as if a model had written them:
@@ -14,6 +15,7 @@ one is for learning, the others for the test. Each gives these sentences, as if 
 A sentence is kept if `write_or_quote` keeps it: without a mark, and with the share of content or more. The rule: the
 least threshold at which at most `--most` of the sentences from elsewhere are kept, by the upper end of the 95%
 interval. A lower one keeps more right sentences. No threshold finds planted words, which the marks are for.
+`--closeness 0.8` shows what the rule for the small model `writer` would keep of right sentences.
 """
 
 from __future__ import annotations
@@ -59,21 +61,21 @@ def sentences(pair: Pair, others: Sequence[Pair], rng: random.Random) -> Iterato
     yield "elsewhere", rng.choice([other.summary for other in others if other is not pair])
 
 
-def share(source: SourceText, text: str) -> float:
+def share(source: SourceText, text: str, closeness: float = -1.0) -> float:
     """Return the share of content with which a sentence stays; -1 if it never does."""
-    made = write_or_quote(source, text, least=0.0)
+    made = write_or_quote(source, text, least=0.0, closeness=closeness)
     if not made or made[0].reason:
         return -1.0
     return min(source.content_share(each) for each in source.support(text).sentences)
 
 
-def measured(pairs: Sequence[Pair], rng: random.Random) -> tuple[Shares, Shares]:
+def measured(pairs: Sequence[Pair], rng: random.Random, closeness: float = -1.0) -> tuple[Shares, Shares]:
     """Return the shares of the sentences for learning and for the test."""
     halves: tuple[Shares, Shares] = (defaultdict(list), defaultdict(list))
     for number, pair in enumerate(pairs):
         source = SourceText(pair.document)
         for kind, text in sentences(pair, pairs, rng):
-            halves[number % 2][kind].append(share(source, text))
+            halves[number % 2][kind].append(share(source, text, closeness))
     return halves
 
 
@@ -109,12 +111,13 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=float, default=0.05)
+    parser.add_argument("--closeness", type=float, default=-1.0)
     asked = parser.parse_args()
     learning: Shares = defaultdict(list)
     test: Shares = defaultdict(list)
     for name in SETS:
         pairs = read_pairs(asked.data / name, seed=asked.seed, split="dev")[: asked.documents]
-        halves = measured([*map(one_sentence, pairs)], random.Random(asked.seed))
+        halves = measured([*map(one_sentence, pairs)], random.Random(asked.seed), asked.closeness)
         for whole, part in zip((learning, test), halves, strict=True):
             for kind in KINDS:
                 whole[kind] += part[kind]

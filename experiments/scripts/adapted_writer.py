@@ -1,7 +1,8 @@
 """What an adapter changes: summaries by the adapted writer, by the same writer without it, and the extract.
 
     python -m experiments.scripts.adapted_writer --pairs PAIRS --out OUT [--adapter RUN] [--model writer]
-        [--documents 20] [--context 400] [--sets NAME ...] [--systems extract writer adapted] [--report]
+        [--documents 20] [--context 400] [--sets NAME ...] [--systems extract writer adapted]
+        [--report [--closeness 0.8]]
 
 PAIRS is a folder of `experiments.scripts.writer_pairs`. Without `--adapter`, the adapted writer is `--model` as users
 have it: with the adapter that comes with it, where precis applies that. A set has one cap in words for all systems: the
@@ -10,7 +11,8 @@ summary is kept in OUT and not made again, so the command can be stopped and rep
 same time.
 `--report` prints, over the documents that all systems have summarized: ROUGE-1/2/L, the paired differences of the
 adapted writer with 95% intervals (bootstrap over documents, seed 0), and the shares of sentences in the
-model's own words, and of those that the check replaced.
+model's own words, and of those that the check replaced. With `--closeness`, it first checks the recorded summaries of
+both writers again with that least closeness (`precis_text.support.write_or_quote`), without a model.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +30,21 @@ from experiments.scripts.writer_pairs import NAMES
 from faults.report import header
 from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import read_pairs
+from precis.data.text.prompts import Message
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.extract.extractor_opening import open_extractor, passage_choice
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import NO_ADAPTER
+from precis.generation.writers.chat import OnTokens, Reply
 from precis.generation.writers.opening import open_writer
+from precis.generation.writers.writer import Writer
 from precis_text.words import length_in_words
 
 SYSTEMS = ("extract", "writer", "adapted")
 KINDS = ("rouge1", "rouge2", "rougeL")
 Summarize = Callable[[str, int], dict[str, Any]]
+Records = dict[tuple[str, int], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -74,14 +80,49 @@ def summarizer(system: str, asked: argparse.Namespace) -> Summarize:
         return extract
     model = locate(asked.model, asked.adapter if system == "adapted" else NO_ADAPTER)
     writer = open_writer(model, choose=passage_choice(), context=asked.context)
+    return lambda text, words: written_record(writer, text, words)
 
-    def write(text: str, words: int) -> dict[str, Any]:
-        (found,) = writer.summarize([text], words=words, short="write")
-        kinds = [(each.origin, bool(each.reason)) for each in found.sentences]
-        counts = {"written": kinds.count(("written", False)), "replaced": kinds.count(("quoted", True))}
-        return {"text": found.text, "sentences": len(kinds), **counts}
 
-    return write
+def written_record(writer: Writer, text: str, words: int) -> dict[str, Any]:
+    """The record of a writer's summary."""
+    (found,) = writer.summarize([text], words=words, short="write")
+    kinds = [(each.origin, bool(each.reason)) for each in found.sentences]
+    counts = {"written": kinds.count(("written", False)), "replaced": kinds.count(("quoted", True))}
+    return {"text": found.text, "sentences": len(kinds), **counts}
+
+
+@dataclass
+class Recorded:
+    """A chat model that repeats a recorded summary."""
+
+    text: str = ""
+    context: int = 1_000_000
+    context_is_assumed: bool = False
+    control: Sequence[str] = field(default_factory=tuple)
+    parts: Any = None
+    tokenizer: Any = None
+
+    def count(self, text: str) -> int:
+        """The words of a text."""
+        return length_in_words(text)
+
+    def size(self, messages: Sequence[Message], answer: str) -> int:
+        """The words of a prompt."""
+        return sum(self.count(message.content) for message in messages)
+
+    def reply(self, messages: list[Message], answer: str, *, most: int, on_tokens: OnTokens | None) -> Reply:
+        """The recorded summary."""
+        return Reply(self.text, self.count(self.text), True)
+
+
+def checked_again(records: Records, rows: Sequence[Scored], closeness: float) -> Records:
+    """The records of summaries whose sentences are checked again."""
+    chat, found = Recorded(), {}
+    writer = Writer(chat, choose=passage_choice(), closeness=closeness)
+    for row in rows:
+        chat.text = records[row.name, row.number]["text"]
+        found[row.name, row.number] = written_record(writer, row.pair.document, row.words)
+    return found
 
 
 def make(system: str, rows: Sequence[Scored], asked: argparse.Namespace) -> None:
@@ -112,6 +153,9 @@ def report(rows: Sequence[Scored], asked: argparse.Namespace) -> None:
         for system in SYSTEMS
     }
     shared = [row for row in rows if all((row.name, row.number) in each for each in found.values())]
+    if asked.closeness is not None:
+        for system in SYSTEMS[1:]:
+            found[system] = checked_again(found[system], shared, asked.closeness)
     for name in (*NAMES, "all"):
         chosen = [row for row in shared if name in (row.name, "all")]
         if not chosen:
@@ -148,6 +192,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--report", action="store_true")
+    parser.add_argument("--closeness", type=float)
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     rows = documents(asked.pairs, asked.documents, asked.sets)

@@ -39,6 +39,49 @@ def test_the_packaged_adapter_works_as_the_trained_one_at_half_the_size(tmp_path
     assert str(tmp_path) not in "".join(p.read_text() for p in (tmp_path / "packaged").glob("*.json"))
 
 
+def test_a_cut_product_is_the_nearest_of_its_rank_at_the_same_scale(tmp_path: Path) -> None:
+    trained = write_adapter(tmp_path / "trained", seed=2, half=False)
+    package(trained, tmp_path / "cut", rank=2)
+    whole, cut = (_products(tmp_path / name) for name in ("trained", "cut"))
+    assert whole.keys() == cut.keys()
+    for layer, product in whole.items():
+        values = torch.linalg.svdvals(product)
+        assert values[2] > 0.05 * values[0], "the cut of this test loses nothing"
+        assert torch.linalg.matrix_rank(cut[layer], rtol=1e-2) == 2
+        lost = torch.linalg.matrix_norm(product - cut[layer])
+        assert torch.allclose(lost, values[2], rtol=0.01)
+    record = json.loads((tmp_path / "cut" / "adapter.json").read_text())["low_rank"]
+    config = json.loads((tmp_path / "cut" / "adapter_config.json").read_text())
+    assert record == {"rank": 2, "alpha": 4.0}, "alpha / rank is 2, as trained"
+    assert (config["r"], config["lora_alpha"]) == (2, 4.0)
+    beside_base(llama()[0], tmp_path / "cut")
+    check_seal(tmp_path / "cut", thorough=True)
+
+
+def test_the_full_rank_loses_nothing_and_an_impossible_rank_is_refused(tmp_path: Path) -> None:
+    trained = write_adapter(tmp_path / "trained", seed=2, half=False)
+    package(trained, tmp_path / "packaged", rank=3)
+    package(tmp_path / "packaged", tmp_path / "again", rank=3)
+    whole, packaged, again = (_products(tmp_path / name) for name in ("trained", "packaged", "again"))
+    for layer, product in whole.items():
+        for found in (packaged[layer], again[layer]):
+            assert torch.linalg.matrix_norm(found - product) < 2e-3 * torch.linalg.matrix_norm(product)
+    for rank in (0, 4):
+        with pytest.raises(SystemExit, match=rf"--rank {rank} must be from 1 to 3"):
+            package(trained, tmp_path / "none", rank=rank)
+    assert not (tmp_path / "none").exists()
+
+
+def _products(folder: Path) -> dict[str, torch.Tensor]:
+    """The product B A of each layer, in float64."""
+    tensors = {name: tensor.double() for name, tensor in load_file(folder / TENSORS).items()}
+    return {
+        name: tensors[name.replace("lora_A", "lora_B")] @ tensor
+        for name, tensor in tensors.items()
+        if "lora_A" in name
+    }
+
+
 def test_every_set_that_the_adapter_is_trained_on_is_open_and_credited() -> None:
     sets = [each for each in (*SETS, *EXTENSIONS) if each.name in NAMES]
     assert len(sets) == len(NAMES)
@@ -63,10 +106,12 @@ def test_the_shipped_adapter_is_whole_small_and_licensed() -> None:
     assert has_seal(PACKAGED)
     names = check_seal(PACKAGED, thorough=True)
     assert {path.name for path in PACKAGED.iterdir()} == {*names, "seal.json"}
-    assert sum(path.stat().st_size for path in PACKAGED.iterdir()) < 10_000_000
+    assert sum(path.stat().st_size for path in PACKAGED.iterdir()) < 6_500_000, "the wheel may have 100 MB"
     assert load_use(PACKAGED).licence == "cc-by-sa-4.0"
     record = json.loads((PACKAGED / "adapter.json").read_text())
-    assert record["low_rank"] == {"rank": 16, "alpha": 32.0}
+    assert record["low_rank"] == {"rank": 10, "alpha": 20.0}
+    config = json.loads((PACKAGED / "adapter_config.json").read_text())
+    assert (config["r"], config["lora_alpha"]) == (10, 20.0)
     tensors = load_file(PACKAGED / TENSORS)
     assert {tensor.dtype for tensor in tensors.values()} == {torch.float16}
     assert len(tensors) == 2 * 7 * 30

@@ -32,6 +32,7 @@ from precis.storage.seal import seal
 from precis.tuning.low_rank import TENSORS, LowRank, add_low_rank
 from precis_text.errors import UserError
 from precis_text.length import ANY_LENGTH, Length, make_length
+from precis_text.support.write_or_quote import SMALL_CLOSENESS
 from tests.generation.writers.fake_chat import FakeChat
 from tests.generation.writers.test_writer import BOATS, LONG
 from tests.tiny_models import llama, save_llama
@@ -131,6 +132,27 @@ def test_threads_that_ask_for_both_lengths_at_once_get_what_each_gets_alone(pack
     with ThreadPoolExecutor(4) as threads:
         assert [*threads.map(text, lengths)] == alone
     assert alone[0] != alone[1]
+
+
+def test_the_included_writer_must_be_close_to_the_document_and_a_model_of_the_user_need_not(
+    package: Path, tmp_path: Path
+) -> None:
+    own = write_adapter(tmp_path / "own", seed=3)
+    for model, adapter, closeness in (
+        ("writer", None, SMALL_CLOSENESS),
+        ("writer", "none", SMALL_CLOSENESS),
+        ("writer", own, SMALL_CLOSENESS),
+        (package / "weights", None, -1.0),
+    ):
+        assert open_writer(locate(model, adapter)).closeness == closeness
+
+
+def test_a_writer_quotes_what_is_not_close_enough() -> None:
+    chat = FakeChat(lambda _: "The harbour sold the boats to Bob.")
+    document = "Ann sold three boats to Bob. The harbour of the town has a new light. It rained all week."
+    for closeness, origin in ((-1.0, "written"), (SMALL_CLOSENESS, "quoted")):
+        (summary,) = Writer(chat, closeness=closeness).summarize([document], words=12)
+        assert summary.sentences[0].origin == origin
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 
 from precis_text.support.addressed import for_readers, speaks_to_a_model
 from precis_text.support.marks import SourceText
-from precis_text.support.write_or_quote import as_written, is_loop, write_or_quote
+from precis_text.support.write_or_quote import SMALL_CLOSENESS, as_written, is_loop, write_or_quote
 from precis_text.units import extraction_units
 
 TEXT = (
@@ -37,6 +37,15 @@ def test_a_rewording_stays_and_a_copy_counts_as_quoted():
     assert (copied.origin, copied.reason) == ("quoted", "")
 
 
+@pytest.mark.parametrize("row", ["Applies to: Rowing 2013 | Rowing 2016", "Figure 2: Boats of the harbour"])
+def test_a_copied_row_or_caption_is_no_statement(row):
+    source = SourceText(f"{row}\n\n{TEXT}")
+    assert next(unit for unit in source.units if unit.text == row).aside
+    assert write_or_quote(source, row) == []
+    found = write_or_quote(source, f"{row}\n\nThe ferry carries 400 people a day.")
+    assert [each.text for each in found] == ["The ferry carries 400 people a day."]
+
+
 def test_a_quotation_that_the_summary_has_is_left_out():
     found = write_or_quote(
         SourceText(TEXT), "The ferry carries 900 people a day. The ferry carries 800 people a day."
@@ -55,6 +64,38 @@ def test_the_least_share_decides(least, origin):
     share = source.content_share(source.support(sentence).sentences[0])
     assert 0.5 < share < 0.9
     assert [each.origin for each in write_or_quote(source, sentence, least=least)] == [origin]
+
+
+@pytest.mark.parametrize(
+    ("written", "closeness"),
+    [
+        ("The ferry carries 400 people a day.", 1.0),
+        ("In April the engineers inspected pillars.", 1.0),
+        ("We've inspected the pillars.", 1.0),
+        ("The engineers inspected 400 people.", 0.5),
+        ("The engineers inspected expensive pillars with violins.", 0.2),
+        ("Xylophones hum quietly.", -1.0),
+        ("It is.", 1.0),
+    ],
+)
+def test_closeness_counts_the_words_of_the_closest_sentence_less_those_that_no_sentence_has(
+    written, closeness
+):
+    source = SourceText(TEXT)
+    assert source.closeness(source.support(written).sentences[0]) == pytest.approx(closeness)
+
+
+def test_a_sentence_that_mixes_two_of_the_source_stays_only_without_a_least_closeness():
+    mixed = "The engineers inspected the ferry in April."
+    (sentence,) = write_or_quote(SourceText(TEXT), mixed)
+    assert (sentence.text, sentence.origin) == (mixed, "written")
+    (sentence,) = write_or_quote(SourceText(TEXT), mixed, closeness=SMALL_CLOSENESS)
+    assert (sentence.text, sentence.origin) == ("The engineers inspected the pillars in April.", "quoted")
+    assert sentence.reason == "no sentence of the source has enough of its content"
+    close = "In April the engineers inspected pillars. Maria Lopez leads the office of roads."
+    found = write_or_quote(SourceText(TEXT), close, closeness=SMALL_CLOSENESS)
+    assert [each.origin for each in found] == ["written", "quoted"]
+    assert [each.reason for each in found] == ["", ""]
 
 
 def test_another_language_than_the_expected_one_is_replaced():

@@ -37,28 +37,14 @@ def unit_features(units: Sequence[str], tokens: Sequence[int]) -> NDArray[np.flo
     seen: set[str] = set()
     rows = []
     for place, (unit, found, length) in enumerate(zip(units, informative, tokens, strict=True)):
-        rows.append(
-            [
-                place / max(count - 1, 1),
-                math.log1p(place),
-                math.log1p(count - 1 - place),
-                place == 0,
-                place == count - 1,
-                math.log1p(length),
-                length / 64,
-                math.log1p(count),
-                math.log1p(total),
-                _SPEAKER.match(unit) is not None,
-                unit.rstrip().endswith(_ASKS),
-                unit.rstrip().endswith(_STOPS),
-                unit.lstrip()[:1] in _MARKS,
-                _share(map(str.isdigit, unit)),
-                _share(map(str.isupper, unit)),
-                _mean([shared[word] / count for word in found]),
-                _mean([shared[word] > 1 for word in found]),
-                _mean([word not in seen for word in found]),
-            ]
-        )
+        rows.append([
+            place / max(count - 1, 1), math.log1p(place), math.log1p(count - 1 - place), place == 0, place == count - 1,
+            math.log1p(length), length / 64, math.log1p(count), math.log1p(total),
+            _SPEAKER.match(unit) is not None, unit.rstrip().endswith(_ASKS), unit.rstrip().endswith(_STOPS),
+            unit.lstrip()[:1] in _MARKS, _share(map(str.isdigit, unit)), _share(map(str.isupper, unit)),
+            _mean([shared[word] / count for word in found]), _mean([shared[word] > 1 for word in found]),
+            _mean([word not in seen for word in found]),
+        ])  # fmt: skip
         seen.update(found)
     return np.array(rows, dtype=np.float32)
 

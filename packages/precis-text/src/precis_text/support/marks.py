@@ -29,6 +29,7 @@ HINT = "marks are hints: a sentence without a mark may be wrong, and one with a 
 _MOST = 3  # most source sentences to align with a sentence
 _GAIN = 0.1  # least share of a sentence's weight that each further one adds
 _NGRAMS = (1, 2, 3)
+_PARTICLE = 2  # letters of a word that tells nothing by itself
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,6 +174,15 @@ class SourceText:
         words = set(self._content(sentence.text))
         found = {word for passage in sentence.aligned for word in self._content(passage.text)}
         return len(words & found) / len(words) if words else 1.0
+
+    def closeness(self, sentence: SentenceSupport) -> float:
+        """Return the share, -1 to 1, of a sentence's content words in the closest source sentence, less that of words
+        that the source lacks. Words of one or two letters, such as the "ve" of "we've", do not count.
+        """
+        words = [word for word in set(self._content(sentence.text)) if len(word) > _PARTICLE]
+        near = {word for passage in sentence.aligned[:1] for word in self._content(passage.text)}
+        counted = sum((word in near) - (word not in self._index) for word in words)
+        return counted / len(words) if words else 1.0
 
     def _line(self, start: int) -> int:
         return self.text.count("\n", 0, start) + 1

@@ -25,9 +25,13 @@ LEAST_SHARE = 0.55
 `python -m benchmarks.writers.threshold` learns it; its error rates are in `docs/experiments/marks.md`.
 """
 
-_FEWEST = (
-    2  # distinct words of a sentence; a single word supports itself, whatever the document says about it
-)
+SMALL_CLOSENESS = 0.8
+"""The least closeness of a sentence by the small model `writer`, which mixes up what several sentences say.
+
+`docs/experiments/writers.md` has the errors at this and other values.
+"""
+
+_FEWEST = 2  # distinct words of a sentence; a single word supports itself, whatever the document says of it
 _LOOP = 12  # words from which a sentence may be a loop
 _DISTINCT = 0.6  # least share of distinct word pairs in one that is none
 _SAME = 0.8  # share of words that two sentences have in common if one repeats the other
@@ -62,6 +66,7 @@ def write_or_quote(
     *,
     language: str | None = None,
     least: float = LEAST_SHARE,
+    closeness: float = -1.0,
     readable: Sequence[TextUnit] | None = None,
 ) -> list[SummarySentence]:
     """Return the sentences of a summary that the source supports, and quotations in place of the others.
@@ -70,6 +75,7 @@ def write_or_quote(
         written: the model's text.
         language: the code of the expected language; a text in another one is replaced. None expects any.
         least: the least share of content words, 0 to 1, in the source sentences.
+        closeness: the least of `SourceText.closeness`; -1 allows any.
         readable: the units of the source that the model may read; others support nothing. Headings and asides among
             them support, but are not quoted. None allows all.
 
@@ -83,12 +89,16 @@ def write_or_quote(
     other = f"it is in another language ({found})" if language and found and found != language else ""
     allowed = source.units if readable is None else readable
     support_by = {unit.start for unit in allowed}
+    asides = {unit.text for unit in allowed if unit.aside}
     chosen = _Chosen({unit.start for unit in allowed if not (unit.heading or unit.aside)})
     for sentence in support.sentences:
         if len(set(unicode_words(sentence.text))) < _FEWEST:
             continue
         inside = [mark for mark in support.marks if sentence.start <= mark.start < sentence.end]
-        problem = other or _problem(source, sentence, inside, least, support_by)
+        label = "it is a label or a row of a table" if sentence.text in asides else ""
+        problem = other or label or _problem(source, sentence, inside, least, support_by)
+        if not (problem or sentence.copied) and source.closeness(sentence) < closeness:
+            problem = "no sentence of the source has enough of its content"
         chosen.add(sentence, problem)
     return chosen.sentences
 

@@ -160,13 +160,9 @@ def _load(
         check_memory(found, kind, config)
         with without_bars():
             model, info = kind.from_pretrained(
-                str(folder),
-                config=config,
-                use_safetensors=True,
-                trust_remote_code=False,
-                local_files_only=True,
-                output_loading_info=True,
-            )
+                str(folder), config=config, use_safetensors=True, trust_remote_code=False,
+                local_files_only=True, output_loading_info=True,
+            )  # fmt: skip
     except Exception as error:  # the library's own checks raise many types
         raise UserError(f"{source}: is not {what}: {first_line(error)}") from error
     return cast(PreTrainedModel, model), found, info

@@ -130,14 +130,9 @@ def read_gguf_model(
         link = Path(place) / "model.gguf"
         link.symlink_to(path.resolve())
         model, info = kind.from_pretrained(
-            place,
-            config=config,
-            gguf_file=str(link),
-            quantization_config=GgufConfig(dequantize=True),
-            dtype=dtype,
-            local_files_only=True,
-            output_loading_info=True,
-        )
+            place, config=config, gguf_file=str(link), quantization_config=GgufConfig(dequantize=True), dtype=dtype,
+            local_files_only=True, output_loading_info=True,
+        )  # fmt: skip
     return model, info
 
 

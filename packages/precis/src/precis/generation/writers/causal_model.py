@@ -90,16 +90,10 @@ class CausalModel:
         reporters = StoppingCriteriaList([_CountReporter(ids.shape[1], on_tokens)] if on_tokens else [])
         with torch.inference_mode():
             found = cast(Any, self.model).generate(
-                ids,
-                attention_mask=torch.ones_like(ids),
-                max_new_tokens=most,
-                max_length=None,
-                do_sample=False,
-                num_beams=1,
-                eos_token_id=ends or None,
-                pad_token_id=ends[0] if ends else 0,
+                ids, attention_mask=torch.ones_like(ids), max_new_tokens=most, max_length=None, do_sample=False,
+                num_beams=1, eos_token_id=ends or None, pad_token_id=ends[0] if ends else 0,
                 stopping_criteria=reporters,
-            )
+            )  # fmt: skip
         new = found[0, ids.shape[1] :].tolist()
         text = self.tokenizer.decode(new, skip_special_tokens=True)
         return Reply(cast(str, text), len(new), bool(new) and new[-1] in ends)

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from precis.generation.model_location import ModelLocation, locate
+from precis.generation.model_metadata import PACKAGES
 from precis.generation.writers.causal_model import CausalModel
 from precis.generation.writers.chat import ChatModel
 from precis.generation.writers.endpoint import Endpoint
@@ -14,6 +15,7 @@ from precis.generation.writers.reading import Choose, by_centrality
 from precis.generation.writers.writer import Check, Writer
 from precis_text.errors import UserError
 from precis_text.language import languages
+from precis_text.support.write_or_quote import SMALL_CLOSENESS
 
 
 def open_writer(
@@ -51,5 +53,8 @@ def open_writer(
     else:
         chat = CausalModel.from_pretrained(found, device=device, context=context)
         short = None if found.short is None else chat.with_adapter(found.short)
+    closeness = SMALL_CLOSENESS if found.base in PACKAGES else -1.0
     instruction = found.use.instruction
-    return Writer(chat, short=short, choose=choose, check=check, language=language, instruction=instruction)
+    return Writer(
+        chat, short=short, choose=choose, check=check, closeness=closeness, language=language, instruction=instruction
+    )  # fmt: skip

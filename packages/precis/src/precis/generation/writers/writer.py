@@ -60,6 +60,7 @@ class Writer:
         short: the same model with an adapter for short summaries, which writes where `Prompt.is_short`.
         choose: chooses the passages of a long document, and the quotations where nothing written stays.
         check: "strict" replaces sentences that the document does not support; "free" lets all stay.
+        closeness: how close a sentence must be to one of the document; see `write_or_quote`.
         language: ISO 639-1 code of the summaries; if None, each document's own.
         instruction: replaces the prompt's sentence that names the form, unless it is "".
 
@@ -78,6 +79,7 @@ class Writer:
         short: ChatModel | None = None,
         choose: Choose = by_centrality,
         check: Check = "strict",
+        closeness: float = -1.0,
         language: str | None = None,
         instruction: str = "",
     ) -> None:
@@ -86,7 +88,7 @@ class Writer:
         self.chat, self.check, self.language, self.instruction = chat, check, language, instruction
         self.settings = GenerationSettings(max_tokens=_LONGEST)
         self.max_source, self.limit_is_assumed = chat.context, chat.context_is_assumed
-        self.short, self._choose = short, choose
+        self.short, self._choose, self.closeness = short, choose, closeness
 
     @property
     def models(self) -> list[Any]:
@@ -269,7 +271,9 @@ class Writer:
         if self.check == "free":
             return as_written(document, reply)
         whole = trim(reply, _UNCUT, ended=ended).text  # without a sentence that the model did not end
-        found = write_or_quote(document, whole, language=language, readable=source.units)
+        found = write_or_quote(
+            document, whole, language=language, closeness=self.closeness, readable=source.units
+        )
         if not all(each.reason for each in found):
             return found
         cap = length.cap
