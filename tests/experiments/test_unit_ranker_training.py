@@ -19,7 +19,7 @@ from experiments.scripts.unit_ranker import (
 )
 from precis_experiments.open_sets import OTHER_LANGUAGES, SETS, pairs_of
 from precis_text.ranking_features import ASKED, FEATURES
-from precis_text.unit_ranker import Trees
+from precis_text.regression_trees import Trees
 from precis_text.units import extraction_units
 
 

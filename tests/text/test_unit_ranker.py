@@ -9,7 +9,8 @@ import pytest
 from precis_text.errors import UserError
 from precis_text.length import Sentences, Words
 from precis_text.ranking_features import ASKED, FEATURES, ranking_features, with_length
-from precis_text.unit_ranker import RANKER_FILE, Trees, UnitRanker, has_ranker
+from precis_text.regression_trees import Trees
+from precis_text.unit_ranker import RANKER_FILE, UnitRanker, has_ranker
 from precis_text.units import extraction_units
 
 TEXT = """The river
