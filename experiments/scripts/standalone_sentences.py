@@ -125,6 +125,8 @@ def main() -> None:
     needs = np.array(["D" in each for each in letters])
     found = held_out(documents, features, target)
     print(f"{len(letters)} sentences of {len(set(documents))} documents: {needs.mean():.1%} D")
+    after = features[:, -1] > 0
+    print(f"{needs[after].mean():.1%} after the unit before it, {needs[~after].mean():.1%} without")
     print(f"area under the curve, D and o: {area(found[is_clear], needs[is_clear]):.3f}")
     trees = {"features": STANDALONE_FEATURES, **flat(train(features, target))}
     asked.out.write_text(json.dumps(trees, separators=(",", ":")) + "\n", encoding="utf-8")

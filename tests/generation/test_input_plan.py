@@ -90,18 +90,20 @@ def test_ways_to_read_that_the_model_lacks_are_refused_however_short_the_input(l
         choose(1, 100, long=long, fusion_limit=0)
 
 
-def test_the_smallest_limit_that_is_known_counts() -> None:
+def test_the_trained_length_counts_before_the_tokenizers_and_both_within_the_table() -> None:
     words = bert_tokenizer()
     bart = BartConfig(max_position_embeddings=600)
     for declared, trained, limit in (
         (10**30, None, 600),
         (10**30, 500, 500),
-        (400, 500, 400),
+        (400, 500, 500),
         (400, None, 400),
         (999_999, 700, 600),
     ):
         words.model_max_length = declared
         assert input_limit(bart, words, trained=trained) == limit
+    words.model_max_length = 512
+    assert input_limit(T5Config(), words, trained=1024) == 1024  # it was tuned beyond its pre-training
     words.model_max_length = 10**6
     assert input_limit(T5Config(), words, trained=None) is None
     words.model_max_length = 10**6 - 1

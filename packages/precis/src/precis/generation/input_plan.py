@@ -133,14 +133,14 @@ def input_limit(
 ) -> int | None:
     """Return the longest input in tokens that a model should read; None if no limit is known.
 
-    It is the minimum of the trained length, the rows of the position table, and the tokenizer's limit; models of precis
-    have their own rule (`FamilyConfig.source_limit`).
+    It is the trained length, or else the tokenizer's limit, which comes from pre-training (512 for T5); at most the rows
+    of the position table. Models of precis have their own rule (`FamilyConfig.source_limit`).
     """
     declared = int(min(tokenizer.model_max_length, _NO_LIMIT))
     known = declared if declared < _NO_LIMIT else None
     if isinstance(config, FamilyConfig):
         return config.source_limit(trained, known)
-    limits = (trained, known, position_limit(config))
+    limits = (known if trained is None else trained, position_limit(config))
     return min((limit for limit in limits if limit is not None and limit < _NO_LIMIT), default=None)
 
 
