@@ -1,4 +1,4 @@
-"""Checks of the options of every command, given once, not empty, and finite numbers; and options from the environment."""
+"""Checks of the options of every command (given once, not empty, finite), and options from the environment."""
 
 from __future__ import annotations
 

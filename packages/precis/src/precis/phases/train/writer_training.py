@@ -100,11 +100,7 @@ def load_causal(start: str) -> TrainableModel:
 
 @dataclass(frozen=True)
 class Prompts:
-    """Turns pairs into prompts and summaries as token ids, with a writer's own prompts; see `TrainableModel.ids_of`.
-
-    Attributes:
-        end: the token that ends a summary.
-    """
+    """Turns pairs into ids of a writer's prompts and of summaries, which the token `end` ends; see `TrainableModel`."""
 
     writer: Writer
     chat: CausalModel
