@@ -8,18 +8,17 @@ import pytest
 from precis.generation.summarizer import NOTHING
 from precis.server.engine import MODEL_THREAD, Ask, Engine, QueuedDocument
 from precis.server.limits import ApiError, Limits
+from precis.server.metrics import Metrics
 from precis_text.errors import UserError
 from precis_text.length import make_length
 
 
-class Counting:
-    """A listener that writes down why documents have no summary."""
+class Counting(Metrics):
+    """Counters that write down why documents have no summary."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.reasons: list[str] = []
-
-    def queued(self, documents: int, tokens: int) -> None: ...
-    def batch(self, documents: int, seconds: float) -> None: ...
 
     def dropped(self, reason: str) -> None:
         self.reasons.append(reason)

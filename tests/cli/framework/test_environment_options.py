@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from precis.cli.framework.environment_options import words_of
+from precis.cli.framework.command_class import environment_words
 from precis_text.errors import UserError
 
 
@@ -21,7 +21,7 @@ OPTIONS = {
 
 
 def words(environment: dict[str, str], *typed: str) -> list[str]:
-    return words_of(environment, "serve", OPTIONS, list(typed))
+    return environment_words(environment, "serve", OPTIONS, list(typed))
 
 
 def test_variables_become_options_unless_they_are_typed() -> None:

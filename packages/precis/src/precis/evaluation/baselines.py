@@ -177,61 +177,46 @@ class Baseline(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lead(Settings):
-    """LEAD-k: the first k units that are not headings."""
+class OfUnits(Settings):
+    """A baseline of `units` units that does not read the references."""
 
     units: int = 3
     reads_references: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
-        return f"LEAD-{self.units}"
+        return f"{type(self).__name__.upper()}-{self.units}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lead(OfUnits):
+    """LEAD-k: the first k units that are not headings."""
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
         return lead(unmarked(pair.document), self.units)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Longest(Settings):
+class Longest(OfUnits):
     """LONGEST-k: the k units with the most characters."""
 
-    units: int = 3
     order: Literal["length", "document"] = "length"
-    reads_references: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:
-        return f"LONGEST-{self.units}"
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
         return longest(unmarked(pair.document), self.units, order=self.order)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LexRank(Settings):
+class LexRank(OfUnits):
     """LEXRANK-k: the k units most central by shared words (Erkan & Radev 2004)."""
-
-    units: int = 3
-    reads_references: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:
-        return f"LEXRANK-{self.units}"
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
         return most_central(unmarked(pair.document), self.units, rank=lex_rank)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextRank(Settings):
+class TextRank(OfUnits):
     """TEXTRANK-k: the k units most central by shared words and their lengths (Mihalcea & Tarau 2004)."""
-
-    units: int = 3
-    reads_references: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:
-        return f"TEXTRANK-{self.units}"
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
         return most_central(unmarked(pair.document), self.units, rank=text_rank)

@@ -23,8 +23,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.evaluation.answer_metrics import MeanScore
-from precis.evaluation.rouge import check_scored
-from precis.version import __version__
+from precis.evaluation.rouge import check_scored, signature_of
 from precis_text.errors import UserError
 
 _PER_CENT = 100.0
@@ -82,11 +81,9 @@ class BertScore:
     @property
     def signature(self) -> str:
         """All settings needed to reproduce the figures, in sacrebleu's `key:value|...` form."""
-        fields = {
-            "model": self._name, "layer": self._layer, "idf": "no", "rescaled": "no", "limit": self._limit,
-            "refs": "max", "transformers": version("transformers"), "precis": __version__,
-        }  # fmt: skip
-        return "|".join(["bertscore", *(f"{key}:{value}" for key, value in fields.items())])
+        usual = {"idf": "no", "rescaled": "no", "limit": self._limit, "refs": "max"}
+        versions = {"transformers": version("transformers")}
+        return signature_of("bertscore", model=self._name, layer=self._layer, **usual, **versions)
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
         """Score a test set, as `precis.evaluation.scoring.score` needs; raise `UserError` without predictions."""

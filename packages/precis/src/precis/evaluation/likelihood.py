@@ -94,10 +94,12 @@ class Likelihood:
         for batch in in_order(tokenized, batch_size=self._batch_size, pad_token_id=cast(int, pad)):
             moved = batch.to(self._model.device)
             inputs = {
-                "input_ids": moved.input_ids, "attention_mask": moved.attention_mask,
+                "input_ids": moved.input_ids,
+                "attention_mask": moved.attention_mask,
                 "decoder_input_ids": self._model.prepare_decoder_input_ids_from_labels(moved.labels),
-                "use_cache": False, **source_facts(moved),
-            }  # fmt: skip
+                "use_cache": False,
+                **source_facts(moved),
+            }
             logits = scores_of(self._model, self._model, inputs, targets=moved.labels.numel())
             losses = token_losses(logits, moved.labels).nll.sum(-1) / (moved.labels >= 0).sum(-1)
             for row, loss in zip(batch.indices, losses.tolist(), strict=True):

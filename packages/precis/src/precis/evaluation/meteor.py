@@ -38,8 +38,7 @@ from numpy.typing import NDArray
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from precis.evaluation.answer_metrics import MeanScore
-from precis.evaluation.rouge import RememberingStemmer, check_parallel, check_scored
-from precis.version import __version__
+from precis.evaluation.rouge import RememberingStemmer, check_parallel, check_scored, signature_of
 from precis_text.config import Settings
 from precis_text.errors import RunError, UserError
 
@@ -94,11 +93,9 @@ class Meteor(Settings):
         match = "exact,porter"
         if self.synonyms == "wordnet":
             match += f",wordnet-{_wordnet().get_version()}"
-        fields = {
-            "alpha": f"{self.alpha:g}", "beta": f"{self.beta:g}", "gamma": f"{self.gamma:g}", "match": match,
-            "case": "lc", "tok": "13a", "refs": "max", "nltk": version("nltk"), "precis": __version__,
-        }  # fmt: skip
-        return "|".join(["meteor", *(f"{key}:{value}" for key, value in fields.items())])
+        numbers = {name: f"{getattr(self, name):g}" for name in ("alpha", "beta", "gamma")}
+        common = {"case": "lc", "tok": "13a", "refs": "max", "nltk": version("nltk")}
+        return signature_of("meteor", **numbers, match=match, **common)
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
         """Score a test set, as `precis.evaluation.scoring.score` needs; raise `UserError` without predictions."""

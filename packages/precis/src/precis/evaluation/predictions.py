@@ -33,11 +33,7 @@ class OtherPairsError(UserError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """One summary. `tokens_read` < `document_tokens` means that the model did not read the whole document.
-
-    Attributes:
-        details: further JSON values of its maker.
-    """
+    """One summary, with `details` of its maker; `tokens_read` < `document_tokens`: the model did not read the whole."""
 
     id: str
     prediction: str

@@ -120,13 +120,15 @@ class Rouge(Settings):
     @property
     def signature(self) -> str:
         """All settings needed to reproduce the figures, in sacrebleu's `key:value|...` form."""
-        fields = {
-            "types": ",".join(name.removeprefix("rouge") for name in self.types),
-            "stem": "porter" if self.stemmer else "no", "tok": self.tokenizer,
-            "split": RULES if self.split == "precis-rules" else self.split, "refs": self.references,
-            "version": version("rouge-score"), "precis": __version__,
-        }  # fmt: skip
-        return "|".join(["rouge", *(f"{key}:{value}" for key, value in fields.items())])
+        return signature_of(
+            "rouge",
+            types=",".join(name.removeprefix("rouge") for name in self.types),
+            stem="porter" if self.stemmer else "no",
+            tok=self.tokenizer,
+            split=RULES if self.split == "precis-rules" else self.split,
+            refs=self.references,
+            version=version("rouge-score"),
+        )
 
     @cached_property
     def _tokenizer(self) -> _Tokenizer:
@@ -242,6 +244,11 @@ def check_parallel(predictions: Sequence[str], references: Sequence[Sequence[str
             raise UserError(f"references of example {row} are one text; give a list of texts: [text]")
         if not targets:
             raise UserError(f"example {row} lacks a reference; add one or remove the example")
+
+
+def signature_of(name: str, **settings: object) -> str:
+    """Return the settings needed to reproduce a figure, in sacrebleu's `key:value|...` form, with precis's version."""
+    return "|".join([name, *(f"{key}:{value}" for key, value in {**settings, "precis": __version__}.items())])
 
 
 def check_scored(name: str, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> None:

@@ -31,11 +31,7 @@ _PRETRAINED_ON = {
 
 @dataclass(frozen=True)
 class Encoded:
-    """A document as token ids: its own tokens, and those that the tokenizer and the instruction add around them.
-
-    Attributes:
-        units: the unit (a sentence, a turn) of each token of the body; empty if no unit-based prefix is attached.
-    """
+    """A document's token ids, those added around them, and each one's unit in `units`, if a prefix has units."""
 
     head: tuple[int, ...]
     body: tuple[int, ...]

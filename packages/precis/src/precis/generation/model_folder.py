@@ -62,11 +62,7 @@ class CheckedSettings:
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A validated folder: its settings without entries that name code, and the headers of its weights.
-
-    Attributes:
-        read: reads weights that are stored in fewer bits; None if transformers reads them.
-    """
+    """A validated folder: settings without code, the headers of its weights, and `read` for those in fewer bits."""
 
     folder: Path
     settings: dict[str, Any]

@@ -225,9 +225,14 @@ class Summarizer:
         wanted = chosen_form(form, type, about)
         if not wanted.is_plain:
             write = partial(
-                self.stream, settings=settings, instruction=instruction, batch_size=batch_size, long=long,
-                skip_empty=True, on_progress=on_progress,
-            )  # fmt: skip
+                self.stream,
+                settings=settings,
+                instruction=instruction,
+                batch_size=batch_size,
+                long=long,
+                skip_empty=True,
+                on_progress=on_progress,
+            )
             own = chosen_length(length, lengths)
             together = _WINDOW * batch_size
             forms = written_forms(

@@ -98,9 +98,12 @@ def _ready(source: ScoredText | None, form: Form, length: Length, count: Count) 
     if isinstance(form, Outline | Minutes):
         made = formed(form, source, length, count)
         return replace(
-            _summary(source, made.text, form, count), lines=made.lines, finished=made.finished,
-            places=tuple((line.start, line.stop) for line in made.lines), answered=made.answered,
-        )  # fmt: skip
+            _summary(source, made.text, form, count),
+            lines=made.lines,
+            finished=made.finished,
+            places=tuple((line.start, line.stop) for line in made.lines),
+            answered=made.answered,
+        )
     asked = asked_of(source, form.about) if form.about else source
     if asked is None:
         refusal = nothing_about(form.about, source.document)
@@ -117,9 +120,13 @@ def _summary(source: ScoredText, text: str, form: Form, count: Count) -> Summary
     """Return a summary that rules made."""
     tokens = count(source.document)
     return Summary(
-        text=text, document_tokens=tokens, tokens_read=tokens, summary_tokens=count(text), mode="extract",
+        text=text,
+        document_tokens=tokens,
+        tokens_read=tokens,
+        summary_tokens=count(text),
+        mode="extract",
         form=form.name,
-    )  # fmt: skip
+    )
 
 
 def _shaped(summary: Summary, source: ScoredText, form: Form, length: Length, count: Count) -> Summary:

@@ -69,10 +69,12 @@ class SequenceToSequence(Settings):
         """Return the summed loss of one batch, with the parts of `smoothed_cross_entropy`."""
         owner = unwrapped(model)
         inputs = {
-            "input_ids": batch.input_ids, "attention_mask": batch.attention_mask,
+            "input_ids": batch.input_ids,
+            "attention_mask": batch.attention_mask,
             "decoder_input_ids": owner.prepare_decoder_input_ids_from_labels(batch.labels),
-            "use_cache": False, **source_facts(batch),
-        }  # fmt: skip
+            "use_cache": False,
+            **source_facts(batch),
+        }
         scores = scores_of(model, owner, inputs, targets=batch.labels.numel())
         loss = smoothed_cross_entropy(scores, batch.labels, smoothing=self.label_smoothing)
         return replace(loss, num_tokens=batch.attention_mask.sum() + loss.num_targets)

@@ -33,11 +33,7 @@ PRETRAINING = tuple(_RECORDS["pretraining"])
 
 
 def record(kind: str, name: str) -> dict[str, Any]:
-    """Return the values of a recipe in `recipes.toml`, with its name and the hardware's precision.
-
-    Args:
-        kind: `pairs` or `pretraining`.
-    """
+    """Return a recipe's values in `recipes.toml`, for `pairs` or `pretraining`, with the hardware's precision."""
     found = _resolved(_RECORDS[kind], name)
     return {**found, "name": name, "train": {"precision": native_precision(), **found["train"]}}
 

@@ -64,15 +64,17 @@ class TaskSettings(Settings):
     beams: int = 5
 
 
-TABLE_7: Mapping[str, TaskSettings] = MappingProxyType({
-    "xsum": TaskSettings(prefix_length=100, epochs=30, batch_size=8),
-    "cnndm": TaskSettings(prefix_length=50, epochs=30, batch_size=8),
-    "pubmed": TaskSettings(prefix_length=50, epochs=30, batch_size=8),
-    "wikihow": TaskSettings(prefix_length=100, epochs=30, batch_size=8),
-    "samsum": TaskSettings(prefix_length=10, epochs=20, batch_size=16),
-    "e2e": TaskSettings(prefix_length=10, epochs=10, batch_size=16),
-    "dart": TaskSettings(prefix_length=10, epochs=10, batch_size=16),
-})  # fmt: skip
+TABLE_7: Mapping[str, TaskSettings] = MappingProxyType(
+    {
+        "xsum": TaskSettings(prefix_length=100, epochs=30, batch_size=8),
+        "cnndm": TaskSettings(prefix_length=50, epochs=30, batch_size=8),
+        "pubmed": TaskSettings(prefix_length=50, epochs=30, batch_size=8),
+        "wikihow": TaskSettings(prefix_length=100, epochs=30, batch_size=8),
+        "samsum": TaskSettings(prefix_length=10, epochs=20, batch_size=16),
+        "e2e": TaskSettings(prefix_length=10, epochs=10, batch_size=16),
+        "dart": TaskSettings(prefix_length=10, epochs=10, batch_size=16),
+    }
+)
 _LIKE = {"facts": "e2e", "dialogue": "samsum"}  # kinds of tasks
 
 
@@ -197,8 +199,11 @@ def _units_named(text: str) -> UnitKind | None:
 
 
 _KINDS: Mapping[type, Callable[[str], Any]] = {
-    AllLayers: layers_named, Direct: _keys_named, NoPrefix: _prefix_named, Sentences: _units_named,
-}  # fmt: skip
+    AllLayers: layers_named,
+    Direct: _keys_named,
+    NoPrefix: _prefix_named,
+    Sentences: _units_named,
+}
 PLAN_SETTINGS = tuple(each.name for each in fields(TunePlan) if each.name != "method")
 """The settings of a `TunePlan`; any other name in `precis tune --set` is a setting of the run."""
 

@@ -21,6 +21,7 @@ from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.messages import OnPartial, OnProgress
 from precis.server.limits import ApiError, Limits, empty_document, server_failed
+from precis.server.metrics import Metrics
 from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.errors import RunError, UserError
 from precis_text.forms.form import Form
@@ -50,23 +51,6 @@ class TextSummarizer(Protocol):
         self, texts: Sequence[str | Passages], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
     ) -> list[Summary]:
         """Return the summaries of `texts`, in order; `on_partial` receives their first sentences."""
-        ...
-
-
-class Listener(Protocol):
-    """A receiver of the engine's events: `precis.server.metrics.Metrics`."""
-
-    def queued(self, documents: int, tokens: int) -> None:
-        """Record the documents and tokens that are queued or running."""
-        ...
-
-    def batch(self, documents: int, seconds: float) -> None:
-        """Record a finished batch."""
-        ...
-
-    def dropped(self, reason: str) -> None:
-        """Record a document without a summary, once for each."""
-        ...
 
 
 @dataclass(eq=False)
@@ -144,7 +128,7 @@ class Engine:
 
     Args:
         summarizer: makes the summaries; only the engine's thread calls it.
-        listener: receives events, from that thread and from the event loop.
+        metrics: receives events, from that thread and from the event loop.
         fault: logs an exception that is a bug of the service.
         loaded: whether a model is in memory, so that a turn between two pieces never loads one.
     """
@@ -153,13 +137,13 @@ class Engine:
         self,
         summarizer: TextSummarizer,
         limits: Limits,
-        listener: Listener,
+        metrics: Metrics,
         fault: Callable[[BaseException], None],
         *,
         loaded: Callable[[str], bool] = lambda _: True,
     ) -> None:
         self._loaded, self._in_turn = loaded, False
-        self._summarizer, self._limits, self._listener, self._fault = summarizer, limits, listener, fault
+        self._summarizer, self._limits, self._metrics, self._fault = summarizer, limits, metrics, fault
         self._queue: list[QueuedDocument] = []
         self._changed = threading.Condition()
         self._tokens = self._documents = 0  # of queued and running jobs
@@ -192,7 +176,7 @@ class Engine:
                 raise ApiError(503, "stopping", "the server is stopping", retry_after=5)
             if self._tokens + sum(costs) > self._limits.queue:
                 for _ in texts:
-                    self._listener.dropped("queue_full")
+                    self._metrics.dropped("queue_full")
                 raise ApiError(
                     503,
                     "queue_full",
@@ -250,7 +234,7 @@ class Engine:
     def _count(self, documents: int, tokens: int) -> None:
         self._documents += documents
         self._tokens += tokens
-        self._listener.queued(self._documents, self._tokens)
+        self._metrics.queued(self._documents, self._tokens)
 
     def _work(self) -> None:
         while batch := self._next():
@@ -267,7 +251,7 @@ class Engine:
                 self._fail(job, server_failed())
         finally:
             self._release(batch)
-            self._listener.batch(len(batch), time.monotonic() - started)
+            self._metrics.batch(len(batch), time.monotonic() - started)
 
     def _take_turn(self, running: list[QueuedDocument]) -> None:
         """Make a batch of short documents while a long one is between two pieces."""
@@ -323,7 +307,7 @@ class Engine:
             if job.given_up:
                 return
             job.given_up = refused.code
-        self._listener.dropped(refused.code)
+        self._metrics.dropped(refused.code)
         job.finish(refused)
 
     def _make(self, batch: list[QueuedDocument]) -> None:

@@ -26,12 +26,7 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class FileRequest:
-    """A request with files.
-
-    Attributes:
-        files: names and contents, in order.
-        options: the other fields, as texts.
-    """
+    """A request with files: their names and contents, in order, and the other fields as texts (`options`)."""
 
     files: list[tuple[str, bytes]]
     options: Mapping[str, str] = field(default_factory=dict)

@@ -33,32 +33,26 @@ class Served(Protocol):
     @property
     def name(self) -> str:
         """Its name in requests."""
-        ...
 
     @property
     def modes(self) -> tuple[Mode, ...]:
         """The modes that it was trained for, the default first."""
-        ...
 
     @property
     def languages(self) -> tuple[str, ...]:
         """Those in which it chooses well; see `ServedModel`."""
-        ...
 
     @property
     def size(self) -> int:
         """Bytes of its weights."""
-        ...
 
     def counter(self) -> TokenCounter:
         """Return a counter of its tokens, which outlives it."""
-        ...
 
     def make(
         self, texts: Sequence[str | Passages], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
     ) -> list[Summary]:
         """Return the summaries of `texts`, in order."""
-        ...
 
 
 def _itself(model: Served) -> Served:

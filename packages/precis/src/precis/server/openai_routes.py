@@ -266,8 +266,11 @@ class _Responses:
         status = "completed" if summary.finished else "incomplete"
         more = {} if summary.finished else {"incomplete_details": {"reason": "max_output_tokens"}}
         return {
-            **self._response(status), **more, "output": [self._item(summary.text, status)], "usage": usage,
-        }  # fmt: skip
+            **self._response(status),
+            **more,
+            "output": [self._item(summary.text, status)],
+            "usage": usage,
+        }
 
     def begin(self) -> Iterator[str]:
         yield self._event("response.created", response=self._response("in_progress"))

@@ -18,11 +18,7 @@ def plain(text: str) -> str:
 
 
 def answer(index: int, document: str, summary: Summary, *, support: bool, other: str = "") -> dict[str, Any]:
-    """Return one summary as JSON; see `precis.server.schemas.OneSummary`.
-
-    Args:
-        other: a sentence on a document in a language that the model was not trained on, for the note.
-    """
+    """Return one summary as JSON, see `OneSummary`; `other` is a sentence on an unknown language, for the note."""
     note = " ".join(filter(None, (read_note(summary), other)))
     return {
         "index": index, "summary": summary.text, **_sentences(document, summary, support=support),

@@ -58,9 +58,14 @@ async def respond(
     """
     lengths = body.model_dump(include={*LENGTH_OPTIONS})
     ask = service.ask(
-        model=body.model, mode=body.mode, instruction=body.instruction, type=body.type, about=body.about,
-        beams=body.beams, **lengths,
-    )  # fmt: skip
+        model=body.model,
+        mode=body.mode,
+        instruction=body.instruction,
+        type=body.type,
+        about=body.about,
+        beams=body.beams,
+        **lengths,
+    )
     texts = [body.text] if isinstance(body.text, str) else body.text
     names = [document["name"] for document in documents]
     try:

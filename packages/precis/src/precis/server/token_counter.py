@@ -13,11 +13,9 @@ class TokenCounter(Protocol):
 
     def at_least(self, text: str) -> int:
         """Return a lower bound on the tokens of a text, in a fraction of the time."""
-        ...
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text, without the marks around it."""
-        ...
 
 
 class ByTokenizer:

@@ -90,9 +90,16 @@ def train(
         accelerator=accelerator,
     )
     run = Run(
-        model, optimizer, pieces=pieces, updater=updater, batches_per_epoch=batches.batches_per_epoch,
-        folder=Path(folder), validate=validate, callbacks=callbacks, identity=identity or {},
-    )  # fmt: skip
+        model,
+        optimizer,
+        pieces=pieces,
+        updater=updater,
+        batches_per_epoch=batches.batches_per_epoch,
+        folder=Path(folder),
+        validate=validate,
+        callbacks=callbacks,
+        identity=identity or {},
+    )
     with (
         interruptions() as interruption,
         compiled_layers(model, "none" if pieces else settings.compiler),

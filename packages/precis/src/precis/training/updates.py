@@ -19,13 +19,13 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn, optim
 
+from precis.data.packs.mixture import scrambled
 from precis.objectives.losses import BatchSource, InTurn, Loss, Objective, Stage, TrainingBatch, stages_of
 from precis.training.optimizer import set_learning_rate
 from precis.training.processes import in_pieces, whole
 from precis.training.schedule import learning_rate_at
 from precis.training.training_settings import TrainSettings
 
-_MASK = 2**64 - 1
 VALIDATION = 2**32 - 1  # the micro-batch number of validation
 #: Sums by name, still on the device.
 Sums = dict[str, Any]
@@ -232,9 +232,12 @@ def _add(sums: Sums, loss: Loss) -> None:
 def add_to_window(window: dict[str, float], totals: Totals, *, learning_rate: float, seconds: float) -> None:
     """Add one step to the sums of `window`. A skipped step is counted and adds no loss."""
     sums = {
-        "steps": 1.0, "tokens": float(totals.tokens), "seconds": seconds, "learning_rate": learning_rate,
+        "steps": 1.0,
         "skipped": 0.0 if totals.finite else 1.0,
-    }  # fmt: skip
+        "tokens": float(totals.tokens),
+        "seconds": seconds,
+        "learning_rate": learning_rate,
+    }
     if totals.finite:
         sums |= {"loss": totals.loss, "targets": totals.targets, "gradient_norm": totals.gradient_norm}
         sums |= {f"parts/{name}": value for name, value in totals.parts.items()}
@@ -262,16 +265,8 @@ def window_means(window: dict[str, float]) -> dict[str, float]:
 
 
 def mixed_seed(*numbers: int) -> int:
-    """Mix integers into a 63-bit seed; nearby inputs give unrelated seeds (splitmix64, Steele et al.
-    2014).
-    """
-    state = 0
-    for number in numbers:
-        state = (state + (number & _MASK) + 0x9E3779B97F4A7C15) & _MASK
-        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
-        state ^= state >> 31
-    return state >> 1
+    """Mix integers into a 63-bit seed; nearby inputs give unrelated seeds."""
+    return int(scrambled(*numbers)) >> 1
 
 
 def seed_position(*, seed: int, step: int, rank: int, micro_batch: int) -> None:

@@ -46,12 +46,7 @@ _KEY = "low_rank"  # the entry of adapter.json
 @final
 @dataclass(frozen=True, kw_only=True)
 class LowRank(Settings):
-    """The settings of a low-rank adapter.
-
-    Attributes:
-        rank: r, the rank of each product.
-        alpha: the product is scaled by alpha / r.
-    """
+    """The settings of a low-rank adapter: r, the `rank` of each product, which is scaled by `alpha` / r."""
 
     rank: int = 8
     alpha: float = 16.0

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.commands.summarize_command import Beams, Device
-from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.command_class import CommandOfService, described, examples
 from precis.cli.framework.config_file import Config
-from precis.cli.framework.environment_options import CommandOfService
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis.cli.framework.panels import OptionGroup
 from precis.cli.framework.signals import EndedBySignal

@@ -278,11 +278,15 @@ class MakingOptions(OptionGroup):
     def _writing(self, *, draft: bool) -> dict[str, Any]:
         """Return the options of a model that writes, as `SummaryJob.writing`."""
         return {
-            "draft": draft, "instruction": self.instruction,
+            "draft": draft,
+            "instruction": self.instruction,
             "long": None if self.long is None else self.long.value,
-            "beams": 1 if draft and self.beams is None else self.beams, "max_source": self.max_source,
-            "language": self.language, "free": self.free, "allow_remote": self.allow_remote,
-        }  # fmt: skip
+            "beams": 1 if draft and self.beams is None else self.beams,
+            "max_source": self.max_source,
+            "language": self.language,
+            "free": self.free,
+            "allow_remote": self.allow_remote,
+        }
 
     def summary_job(self, device: str | None, *, draft: bool = False) -> SummaryJob:
         """Return the job, without loading anything; raise `UserError` for a wrong length, question or beam width."""

@@ -1,8 +1,10 @@
-"""Checks of the options of every command: given once, not empty, and finite numbers."""
+"""Checks of the options of every command (given once, not empty, finite), and options from the environment."""
 
 from __future__ import annotations
 
 import math
+import os
+import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,12 +18,14 @@ from precis.cli.framework.error_messages import shortened
 from precis.cli.framework.panels import HelpPage, arranged, expanded
 from precis.cli.framework.signals import EndedBySignal
 from precis.recipes.run_options import settings_of
+from precis_text.config import nearest
 from precis_text.errors import UserError
 
-__all__ = ["CheckedCommand", "Commands", "described", "examples", "words_of"]
+__all__ = ["CheckedCommand", "CommandOfService", "Commands", "described", "examples", "words_of"]
 
 # An empty text is a valid choice here: no instruction, no initial words.
 _MAY_BE_EMPTY = ("instruction", "initial_text")
+_SWITCHES = {"true": True, "1": True, "false": False, "0": False}  # of the environment
 
 
 class CheckedCommand(HelpPage, TyperCommand):
@@ -192,3 +196,62 @@ def _name(parameter: Any) -> str:
     if isinstance(parameter, TyperArgument):
         return str(parameter.metavar or parameter.name).rstrip(".").upper()
     return str(parameter.opts[0])
+
+
+class CommandOfService(CheckedCommand):
+    """A command with options from the environment, as images and units set them.
+
+    The command line overrides the environment, and the environment overrides the `--config` file.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the options of the environment, see `environment_words`, before those of the command line; then parse."""
+        if ctx.resilient_parsing or "--help" in args:
+            return super().parse_args(ctx, args)
+        options = {name: one for one in self.params for name in one.opts if name.startswith("--")}
+        return super().parse_args(ctx, [*environment_words(os.environ, str(self.name), options, args), *args])
+
+
+def environment_words(
+    environment: Mapping[str, str], command: str, options: Mapping[str, Any], typed: list[str]
+) -> list[str]:
+    """Return the words of options that the environment sets and the command line does not.
+
+    Args:
+        environment: variables; those that start with PRECIS_ and the command's name count.
+        options: spelling -> parameter of the command.
+        typed: the command line.
+
+    Raises:
+        UserError: a variable names no option, or its value is not one of the option.
+    """
+    prefix = f"PRECIS_{command.upper()}_"
+    given = {word.partition("=")[0] for word in typed}
+    words: list[str] = []
+    for variable in sorted(name for name in environment if name.startswith(prefix)):
+        name = "--" + variable.removeprefix(prefix).lower().replace("_", "-")
+        option = options.get(name)
+        if option is None:
+            known = [prefix + one.removeprefix("--").upper().replace("-", "_") for one in options]
+            raise UserError(
+                f"{variable}: precis {command} does not have this option{nearest(variable, known)}"
+            )
+        if not given & {*option.opts, *option.secondary_opts}:
+            words += _words_for(name, environment[variable], option, variable)
+    return words
+
+
+def _words_for(name: str, value: str, option: Any, variable: str) -> Iterator[str]:
+    if option.is_flag:
+        if value.lower() not in _SWITCHES:
+            raise UserError(f"{variable}={value}: write true or false")
+        yield from [name] if _SWITCHES[value.lower()] else option.secondary_opts[:1]
+        return
+    try:
+        values = shlex.split(value) if option.multiple else [value]
+    except ValueError as error:
+        raise UserError(
+            f"{variable}: {error}; separate values by spaces, and quote those with spaces"
+        ) from None
+    for one in values:
+        yield from (name, one)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -20,11 +20,12 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from precis.data.batches.length_buckets import Moves
 from precis_text.errors import UserError
 
 
 @dataclass(frozen=True)
-class UnitBatch:
+class UnitBatch(Moves):
     """Documents of one batch, padded to the one with the most units.
 
     Attributes:
@@ -37,9 +38,6 @@ class UnitBatch:
     valid: Bool[Tensor, "b u"]
     wanted: Float[Tensor, "b u"]
     log_words: Float[Tensor, " b"]
-
-    def to(self, device: Any) -> Self:
-        return type(self)(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
 @dataclass(frozen=True)

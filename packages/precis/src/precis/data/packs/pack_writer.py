@@ -222,9 +222,12 @@ class PartWriter:
         """Write `pack.json`: these facts, and the contents of the part."""
         arrays = {name: file.facts() for name, file in self._files.items()}
         record = {
-            **facts, "documents": self.documents, "tokens": self.tokens,
-            "digest": self._digest.hexdigest()[:16], "arrays": arrays,
-        }  # fmt: skip
+            **facts,
+            "documents": self.documents,
+            "tokens": self.tokens,
+            "digest": self._digest.hexdigest()[:16],
+            "arrays": arrays,
+        }
         write_file(self.folder / PACK_FILE, json.dumps(record, indent=2) + "\n")
 
 

@@ -42,12 +42,7 @@ class TextReport(SkippedRows):
 
 @dataclass(frozen=True)
 class HubTexts:
-    """The training split of a data set on the hub, whose rows are streamed; nothing is kept on disk.
-
-    Attributes:
-        name: `hub:owner/name[:config][@revision]`.
-        rows: the most rows to read; None for all.
-    """
+    """The training split of `hub:owner/name[:config][@revision]`, streamed; at most `rows` rows, all if None."""
 
     name: str
     rows: int | None = None

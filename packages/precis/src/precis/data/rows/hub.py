@@ -51,11 +51,7 @@ def read_hub(source: str, split_names: Sequence[str], *, stream: bool = False) -
 
 
 def hub_splits(source: str) -> list[str]:
-    """List the splits of a data set without downloading a row.
-
-    Raises:
-        UserError: the hub cannot be reached, or lacks this data set or configuration.
-    """
+    """List a data set's splits without downloading a row; raise `UserError` if the hub lacks it or is away."""
     return [str(name) for name in _load(source, stream=True)]
 
 

@@ -77,10 +77,13 @@ def _matrices(layer: DecoderLayer, parts: int, bytes_: bool) -> Sequence[Tensor]
     by_heads = partial(packed, unit=own.query.weight.shape[0] // own.heads)
     return [
         *(by_heads(linear) for linear in (own.query, own.key, own.value)),
-        by_heads(own.output, by_outputs=False), by_heads(source.query),
-        by_heads(source.output, by_outputs=False), packed(network.up), packed(network.down, by_outputs=False),
+        by_heads(own.output, by_outputs=False),
+        by_heads(source.query),
+        by_heads(source.output, by_outputs=False),
+        packed(network.up),
+        packed(network.down, by_outputs=False),
         *([packed(network.gate)] if isinstance(network, GatedFeedForward) else []),
-    ]  # fmt: skip
+    ]
 
 
 def _packed(linear: nn.Linear, *, parts: int, bytes_: bool, unit: int = 1, by_outputs: bool = True) -> Tensor:

@@ -120,11 +120,7 @@ class _Layer:
         tokens: int,
         last: bool = False,
     ) -> Float[Tensor, "s*b*m d"]:
-        """Pass all states through the layer; the last layer returns only predicting states.
-
-        Args:
-            buckets: buckets of the distances to the slots and, last, to a state's own key.
-        """
+        """Pass all states through the layer; `buckets` are of the distances to the slots and, last, to the own key."""
         shape = {"documents": target.documents, "tokens": tokens, "heads": self.heads}
         projected, width = self.project(states), states.shape[-1]
         q, k, v = (heads_of(part, **shape) for part in projected[:, : 3 * width].chunk(3, dim=-1))

@@ -45,29 +45,23 @@ class ChatModel(Protocol):
     @property
     def control(self) -> Sequence[str]:
         """The control tokens."""
-        ...
 
     @property
     def parts(self) -> Any:
         """The model in memory, whose parameters have a size; None for an endpoint."""
-        ...
 
     def count(self, text: str) -> int:
         """Return the tokens of a text."""
-        ...
 
     @property
     def tokenizer(self) -> Any:
         """The tokenizer in memory; None for an endpoint."""
-        ...
 
     def size(self, messages: Sequence[Message], answer: str) -> int:
         """Return the tokens of a prompt."""
-        ...
 
     def reply(self, messages: list[Message], answer: str, *, most: int, on_tokens: OnTokens | None) -> Reply:
         """Return the reply, of at most `most` tokens; raise `RunError` if the model cannot answer."""
-        ...
 
 
 def plain_reply(text: str) -> str:

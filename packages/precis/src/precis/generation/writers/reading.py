@@ -31,12 +31,7 @@ def by_centrality(document: str, words: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Readable:
-    """A document with its units, of which a writer may read some.
-
-    Attributes:
-        text: the whole document.
-        units: those that it may read, in order.
-    """
+    """A document, the whole `text`, with the `units` that a writer may read, in order."""
 
     text: str
     units: Sequence[TextUnit]

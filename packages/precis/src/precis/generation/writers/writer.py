@@ -203,11 +203,7 @@ class Writer:
         return Readable(text, for_readers(text, extraction_units(text))), turn
 
     def prompt_for(self, document: str) -> DocumentPrompt:
-        """Return the prompt of a document that is summarized without options, to train on.
-
-        Raises:
-            UserError: if the prompt does not fit the context.
-        """
+        """Return the prompt of a document without options, to train on; raise `UserError` if it does not fit."""
         text = unmarked(main_part(document))
         asked = _Asked(Prompt(instruction=self.instruction), self.settings, "passages", None)
         source, turn = self._begun(text, self.chat.count(text), asked, ANY_LENGTH)

@@ -157,15 +157,23 @@ def _call(
     given = (operands.position_keys, operands.position_queries)
     tables = [None if x is None else pad_position_table(x[:, found.rows] / options.scale) for x in given]
     settings: dict[str, Any] = {
-        "score_scale": options.scale, "strict_fp32": True, "gradient_band": found.band,
-        "dropout_p": options.dropout, "dropout_seed": _seed(queries.device) if options.dropout else None,
-    }  # fmt: skip
-    # in the order of the library's WorkloadKey, without the phase
-    workload = (
-        longest, queries.shape[-1], sequences * queries.shape[1], found.rows.stop - found.rows.start,
-        str(queries.dtype).removeprefix("torch."), *(x is not None for x in given), "strict",
-        "padded" if padded else "packed", padded,
-    )  # fmt: skip
+        "score_scale": options.scale,
+        "strict_fp32": True,
+        "gradient_band": found.band,
+        "dropout_p": options.dropout,
+        "dropout_seed": _seed(queries.device) if options.dropout else None,
+    }
+    workload = (  # in the order of the library's WorkloadKey, without the phase
+        longest,
+        queries.shape[-1],
+        sequences * queries.shape[1],
+        found.rows.stop - found.rows.start,
+        str(queries.dtype).removeprefix("torch."),
+        *(x is not None for x in given),
+        "strict",
+        "padded" if padded else "packed",
+        padded,
+    )
     return [*tables, found.places], settings | launches(workload, queries.device, options.dropout > 0.0)
 
 

@@ -164,10 +164,12 @@ class Gradients:
         """Return gradients of queries, keys, values, and the two tables by row."""
         rows, given = self.tables.rows, self.operands
         return (
-            self.queries, self.keys, self.values,
+            self.queries,
+            self.keys,
+            self.values,
             self._by_row(given.position_keys, self.c2p, rows, self.c2p_ends),
             self._by_row(given.position_queries, self.p2c, rows.flip(0), self.p2c_ends),
-        )  # fmt: skip
+        )
 
     def _by_row(
         self, table: Tensor | None, by_distance: Tensor | None, rows: Tensor, ends: Tensor | None

@@ -89,12 +89,16 @@ def compare(
         _write_documents(folder / DOCUMENTS, pairs)
         tasks = [
             ModelTask(
-                name=name, job=job, documents=documents, pairs=pairs,
+                name=name,
+                job=job,
+                documents=documents,
+                pairs=pairs,
                 file=folder / "predictions" / f"{slug(name)}.jsonl",
-                made_by={**located[name].made_by(), "threads": options.threads}, set_up=options.set_up,
+                made_by={**located[name].made_by(), "threads": options.threads},
+                set_up=options.set_up,
             )
             for name, job in jobs.items()
-        ]  # fmt: skip
+        ]
         left = [task for task in tasks if _done(task) < len(pairs)]  # all are checked before any runs
         for task in left:
             for done in summarize_in_process(task):

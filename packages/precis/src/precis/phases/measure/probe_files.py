@@ -63,9 +63,12 @@ def write_attention(maps: Maps, reading: ProbedModel, out: Path) -> None:
 def _map_record(layer: int, found: AttentionMap) -> dict[str, Any]:
     queries, columns = found.weights.shape
     return {
-        "layer": layer, "prefix_columns": found.prefix, "prefix_share": round(found.prefix_share, 6),
-        "queries": queries, "keys": columns - found.prefix,
-    }  # fmt: skip
+        "layer": layer,
+        "prefix_columns": found.prefix,
+        "prefix_share": round(found.prefix_share, 6),
+        "queries": queries,
+        "keys": columns - found.prefix,
+    }
 
 
 def write_spectra(
@@ -99,11 +102,14 @@ def write_spectra(
         record = {"site": site.value, "layers": layers, "groups": spans}
         described = [
             {
-                "adapter": name, "layers": where, "matrices": s.matrices, "empty": s.empty,
+                "adapter": name,
+                "layers": where,
+                "matrices": s.matrices,
+                "empty": s.empty,
                 "components_for_90%": s.rank,
             }
             for name, where, s in rows
-        ]  # fmt: skip
+        ]
         write_json(out / "spectrum.json", {**facts, **record, "spectra": described})
     return pools
 

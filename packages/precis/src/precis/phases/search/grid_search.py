@@ -21,7 +21,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, final
+from typing import Any, Literal, final
 
 from precis.evaluation.rouge import Rouge
 from precis.generation.adapters import base_of, place_of_base, write_base
@@ -33,7 +33,8 @@ from precis.phases.folder_check import SETTINGS_FILE
 from precis.phases.output_folders import claim_folder
 from precis.phases.run_folder import CARD_FILE, export_folder, export_model, has_checkpoints
 from precis.phases.search.grid_study import STUDY_FILE, GridStudy, Trial, load_optuna
-from precis.phases.search.search_space import Grid, at_point, decoding_at_point, points
+from precis.phases.search.prefix_search import PrefixSpace, TunedPrefix
+from precis.phases.search.search_space import SearchSpace, at_point, decoding_at_point, points
 from precis.phases.train.finetuning import TOKENIZER_FOLDER, finetune
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.training_pairs import read_pairs_of
@@ -79,27 +80,6 @@ def refuse_without_search(options: Mapping[str, Any], *, search: bool) -> None:
             raise UserError(f"{option} is for a search; add --search")
 
 
-class Searchable(Protocol):
-    """A training that a search repeats at the points of a grid."""
-
-    @property
-    def run(self) -> RunPlan:
-        """The training settings, outside of the grid."""
-
-    @property
-    def makes(self) -> Literal["model", "adapter"]:
-        """The folder that a trial exports."""
-
-    def check(self, point: Mapping[str, int | float]) -> None:
-        """Raise `UserError` if a value of a point is out of its setting's range."""
-
-    def train(self, point: Mapping[str, int | float], request: PairRequest) -> Trained:
-        """Train at a point."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings that all trials share, as JSON values."""
-
-
 @final
 @dataclass(frozen=True, kw_only=True)
 class FineTunedModel:
@@ -121,19 +101,8 @@ class FineTunedModel:
         return self.run.to_dict()
 
 
-class Space(Protocol):
-    """The two grids of a search."""
-
-    @property
-    def training_grid(self) -> Grid:
-        """The points to train at."""
-
-    @property
-    def decoding_grid(self) -> Grid:
-        """The ways to decode with the best model."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ranges as JSON values."""
+Searchable = FineTunedModel | TunedPrefix
+Space = SearchSpace | PrefixSpace
 
 
 def search(

@@ -63,12 +63,7 @@ class PrefixSpace(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class TunedPrefix:
-    """A prefix as a `precis.phases.search.grid_search.Searchable`.
-
-    Attributes:
-        prefix: the prefix and its attention, outside of the grid.
-        run: the training settings, outside of the grid.
-    """
+    """A prefix, its attention and its training settings, outside of the grid, as a training that a search repeats."""
 
     prefix: TunePlan
     run: RunPlan

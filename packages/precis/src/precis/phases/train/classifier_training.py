@@ -65,11 +65,21 @@ def train_classifier(
         max_source=plan.max_source, instruction=instruction, task=name, licence=trainable.use.licence
     )
     ready = PreparedPairs(
-        plan=plan, train=train, validate=validate, use=use, record={"sources": request.sources.to_dict()},
-        identity={ "answer": "head", "data": [reader.digest for reader in pairs.readers],
-        "instruction": instruction, "examples": request.examples, "sampling_seed": request.sampling_seed, },
-        shared=shared, labels=labels,
-    )  # fmt: skip
+        plan=plan,
+        train=train,
+        validate=validate,
+        use=use,
+        record={"sources": request.sources.to_dict()},
+        identity={
+            "answer": "head",
+            "data": [reader.digest for reader in pairs.readers],
+            "instruction": instruction,
+            "examples": request.examples,
+            "sampling_seed": request.sampling_seed,
+        },
+        shared=shared,
+        labels=labels,
+    )
 
     def export(card: str) -> None:
         folder = session.folder / MODEL_FOLDER
@@ -125,7 +135,7 @@ def _prepared(
         return replace(pair, document=answers.read(pair.document))
 
     held = len(pairs.dev)
-    train, dev, shared = tokenize_pairs(plan, pairs, trainable, instruction, read=read)
+    train, dev, shared = tokenize_pairs(plan, pairs, trainable.ids_of, instruction, read=read)
     border = len(values) - held
     # a classifier writes no targets, so their lengths must not determine the batches
     train = replace(train, targets=Ragged.of([[0]] * len(train)))

@@ -32,12 +32,7 @@ from precis_text.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class SeedRuns:
-    """The runs of one training with several seeds, those that are finished and at most one that was interrupted.
-
-    Attributes:
-        folder: the folder of all runs.
-        runs: the runs, by seed.
-    """
+    """The runs of one training by seed, in `folder`: those that are finished, and at most one interrupted."""
 
     folder: Path
     runs: dict[int, Trained]
