@@ -70,7 +70,9 @@ def test_the_least_share_decides(least, origin):
     ("written", "closeness"),
     [
         ("The ferry carries 400 people a day.", 1.0),
-        ("In April the engineers inspected pillars.", 1.0),
+        ("The engineers inspected pillars in April.", 1.0),
+        ("In April the engineers inspected pillars.", 0.75),
+        ("The 400 people carry ferries a day.", 0.6),
         ("We've inspected the pillars.", 1.0),
         ("The engineers inspected 400 people.", 0.5),
         ("The engineers inspected expensive pillars with violins.", 0.2),
@@ -78,7 +80,7 @@ def test_the_least_share_decides(least, origin):
         ("It is.", 1.0),
     ],
 )
-def test_closeness_counts_the_words_of_the_closest_sentence_less_those_that_no_sentence_has(
+def test_closeness_counts_words_in_the_order_of_the_closest_sentence_less_those_that_no_sentence_has(
     written, closeness
 ):
     source = SourceText(TEXT)
@@ -92,7 +94,7 @@ def test_a_sentence_that_mixes_two_of_the_source_stays_only_without_a_least_clos
     (sentence,) = write_or_quote(SourceText(TEXT), mixed, closeness=SMALL_CLOSENESS)
     assert (sentence.text, sentence.origin) == ("The engineers inspected the pillars in April.", "quoted")
     assert sentence.reason == "no sentence of the source has enough of its content"
-    close = "In April the engineers inspected pillars. Maria Lopez leads the office of roads."
+    close = "The engineers inspected pillars in April. Maria Lopez leads the office of roads."
     found = write_or_quote(SourceText(TEXT), close, closeness=SMALL_CLOSENESS)
     assert [each.origin for each in found] == ["written", "quoted"]
     assert [each.reason for each in found] == ["", ""]

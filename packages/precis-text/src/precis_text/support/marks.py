@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any, Literal
 
@@ -176,13 +177,14 @@ class SourceText:
         return len(words & found) / len(words) if words else 1.0
 
     def closeness(self, sentence: SentenceSupport) -> float:
-        """Return the share, -1 to 1, of a sentence's content words in the closest source sentence, less that of words
-        that the source lacks. Words of one or two letters, such as the "ve" of "we've", do not count.
+        """Return the share, -1 to 1, of a sentence's content words that the closest source sentence has in the same
+        order, less that of words that the source lacks. The "ve" of "we've" and other short words do not count.
         """
-        words = [word for word in set(self._content(sentence.text)) if len(word) > _PARTICLE]
-        near = {word for passage in sentence.aligned[:1] for word in self._content(passage.text)}
-        counted = sum((word in near) - (word not in self._index) for word in words)
-        return counted / len(words) if words else 1.0
+        words = [word for word in self._content(sentence.text) if len(word) > _PARTICLE]
+        near = [word for passage in sentence.aligned[:1] for word in self._content(passage.text)]
+        blocks = SequenceMatcher(None, words, near, autojunk=False).get_matching_blocks()
+        lacking = sum(word not in self._index for word in words)
+        return (sum(block.size for block in blocks) - lacking) / len(words) if words else 1.0
 
     def _line(self, start: int) -> int:
         return self.text.count("\n", 0, start) + 1

@@ -26,10 +26,7 @@ LEAST_SHARE = 0.55
 """
 
 SMALL_CLOSENESS = 0.8
-"""The least closeness of a sentence by the small model `writer`, which mixes up what several sentences say.
-
-`docs/experiments/writers.md` has the errors at this and other values.
-"""
+"""The least closeness of a sentence of the small model `writer`; `docs/experiments/writers.md` says why."""
 
 _FEWEST = 2  # distinct words of a sentence; a single word supports itself, whatever the document says of it
 _LOOP = 12  # words from which a sentence may be a loop
