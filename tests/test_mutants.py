@@ -92,9 +92,14 @@ def test_the_tests_of_a_module_are_those_with_its_name_and_those_that_import_it(
 
 def test_further_folders_of_tests_run_behind_those_of_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
+
+    def report(found: object, tested: dict[str, list[str]], *_: object, **__: object) -> int:
+        tried.extend(*tested.values())
+        return 0
+
     monkeypatch.setattr(sys, "argv", ["mutants", "precis.storage.locks", "--also", "tests/storage"])
     monkeypatch.setattr(mutants, "_import_libraries", lambda: None)
-    monkeypatch.setattr(mutants, "_report", lambda _, tested, *__, **___: tried.extend(*tested.values()) or 0)
+    monkeypatch.setattr(mutants, "_report", report)
     assert mutants.main() == 0
     own = mutants.tests_of("precis.storage.locks")
     assert tried[: len(own)] == own

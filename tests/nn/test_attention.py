@@ -120,9 +120,14 @@ def test_learning_from_a_long_text_keeps_no_scores(learning):
     columns = [torch.randn(1, 2, 2, dtype=torch.float64) for _ in range(2)]
     learnt = queries if learning == "queries" else columns[0]
     learnt.requires_grad_()
-    prefix = PrefixColumns(*columns) if learning == "prefix" else None
+    prefix = PrefixColumns(columns[0], columns[1]) if learning == "prefix" else None
     kept = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
+
+    def keep(saved):
+        kept.append(saved.numel())
+        return saved
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
         mixed = attend(queries, keys, values, bias=None, prefix=prefix, normalize=Gumbel())
     assert max(kept, default=0) < 1025 * 64
     (gradient,) = torch.autograd.grad(mixed.sum(), [learnt])

@@ -153,12 +153,8 @@ def test_rows_and_cuts_leave_one_segment_for_all_queries_as_it_is():
     columns = PrefixColumns(torch.zeros(1, 2, 4), torch.zeros(1, 2, 4), shared)
     refuse = lambda _: pytest.fail("was cut")  # noqa: E731
     assert columns.cut(refuse) is columns
-    assert PrefixColumns(*columns_of(columns)).cut(refuse).blocks is None
+    assert PrefixColumns(columns.keys, columns.values).cut(refuse).blocks is None
     own = PrefixBlocks(torch.tensor([[0, 1]]), torch.tensor([0, 1]), 2)
-    cut = PrefixColumns(*columns_of(columns), own).cut(lambda segments: segments.flip(-1))
+    cut = PrefixColumns(columns.keys, columns.values, own).cut(lambda segments: segments.flip(-1))
     assert cut.blocks.segments.tolist() == [[1, 0]]
     assert own.rows(1, 2).segments.tolist() == [[1]]
-
-
-def columns_of(prefix):
-    return prefix.keys, prefix.values

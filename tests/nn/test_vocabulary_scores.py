@@ -73,7 +73,7 @@ class Noted(torch.nn.Module):
 
 def test_the_enhanced_mask_decoder_asks_twice_with_absolute_positions():
     layer, states, mask = Noted(), torch.randn(2, 3, 8), torch.ones(2, 1, 1, 3, dtype=torch.bool)
-    decoder = EnhancedMaskDecoder(layer, width=8, longest=3)
+    decoder = EnhancedMaskDecoder(layer, width=8, longest=3)  # type: ignore[arg-type]
     first = states + decoder.absolute.weight
     torch.testing.assert_close(decoder(states, mask, None), first + 2)
     assert [given[0] is states and given[1] is mask and given[2] is None for given in layer.given] == [

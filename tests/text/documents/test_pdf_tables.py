@@ -95,11 +95,13 @@ def test_four_long_rows_side_by_side_are_two_columns() -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_cells_have_fewer_than_four_words_in_most_lines_of_one_side(side: int) -> None:
-    sides = [LEFT, RIGHT]
+    sides: list[tuple[str, ...]] = [LEFT, RIGHT]
     sides[side] = tuple(" ".join(text.split()[:4]) for text in sides[side])
-    assert read(columns(*sides)) == [*sides[0], *sides[1]]
+    assert read(columns(sides[0], sides[1])) == [*sides[0], *sides[1]]
     sides[side] = tuple(" ".join(text.split()[:3]) for text in sides[side])
-    assert read(columns(*sides)) == [f"{left} | {right}" for left, right in zip(*sides, strict=True)]
+    assert read(columns(sides[0], sides[1])) == [
+        f"{left} | {right}" for left, right in zip(*sides, strict=True)
+    ]
 
 
 def test_a_table_by_columns_is_read_in_rows_from_its_first_full_row_to_its_last() -> None:
