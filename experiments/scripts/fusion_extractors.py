@@ -46,7 +46,7 @@ from precis_text.control_characters import main_part, unmarked
 NAMES = ("science_abstract", "openstax", "optech_talk")
 MOST = 4096  # tokens that are read of a document
 TRUNCATED = 1024  # the same of the truncated variant
-CAP = 500  # training documents of a set
+CAP = 500  # documents of a set's split
 BATCH = 4096  # padded tokens of a batch, unless one document has more
 RATE = 1e-3
 WARMUP = 0.1  # share of the time
@@ -104,7 +104,7 @@ class Documents:
     words: Mapping[str, int]
 
 
-def read_sets(data: Path, tokenizer: Any) -> Documents:
+def read_sets(data: Path, tokenizer: Any, cap: int) -> Documents:
     """Read, tokenize and mark the documents of all sets."""
     known = {each.name: each for each in (*SETS, *EXTENSIONS)}
     units = unit_tokenizer(tokenizer, most=MOST)
@@ -113,9 +113,9 @@ def read_sets(data: Path, tokenizer: Any) -> Documents:
     for name in NAMES:
         for split, found in parts.items():
             rows = list(pairs_of(known[name], data / known[name].place, split))
+            random.Random(0).shuffle(rows)
+            rows = rows[:cap]
             if split == "train":
-                random.Random(0).shuffle(rows)
-                rows = rows[:CAP]
                 sizes = [len(text.split()) for row in rows for text in row["summaries"]]
                 words[name] = round(float(np.mean(sizes)))
             texts = [unmarked(main_part(str(row["document"]))) for row in rows]
@@ -315,13 +315,14 @@ def main() -> None:
     parser.add_argument("--start", type=Path, required=True, help="the pre-trained model")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=120, help="processor time of each training")
+    parser.add_argument("--documents", type=int, default=CAP, help="most documents of a set and split")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3])
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=[*VARIANTS][:4])
     asked = parser.parse_args()
     begin(1)
     tokenizer = load_model(str(asked.start), device="cpu").tokenizer
     asked.out.mkdir(parents=True, exist_ok=True)
-    documents = read_sets(asked.data, tokenizer)
+    documents = read_sets(asked.data, tokenizer, asked.documents)
     for seed in asked.seeds:
         for name in asked.variants:
             place = asked.out / f"{name.replace(' ', '-')}-{seed}.json"

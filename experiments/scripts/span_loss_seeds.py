@@ -10,6 +10,7 @@ seeds of the folder alone, and together with the three that were run before, of 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from precis.cli.framework.console import note
 from precis.cli.framework.options import begin
 from precis.evaluation.significance import OVER_RUNS
 from precis_experiments.experiment import Results, Runner, markdown
-from precis_experiments.resumable_steps import Step, Study
+from precis_experiments.resumable_steps import Interrupted, Step, Study
 from precis_experiments.scales import SCALES, Scale
 from precis_experiments.zcodepp_studies import PARTS, WHOLE, ablation
 
@@ -67,6 +68,7 @@ def difference_rows(results: Results, scale: Scale) -> list[list[str]]:
             [
                 PARTS[variant],
                 ", ".join(f"{mean:+.3f}" for mean in means),
+                _cell(before[:, None]),
                 _cell(new),
                 _cell(means[:, None]),
             ]
@@ -112,8 +114,11 @@ def main() -> None:
     study = Study(asked.out, scale, name=ablation.name, data=asked.data)
     known = ablation.steps(scale, Runner(study, asked.data, note))
     steps = chosen_steps(known, asked.variants, asked.seeds)
-    results = study.work(steps, note, show=lambda found: print(tables(found, scale), flush=True))
-    assert results
+    try:
+        study.work(steps, note, show=lambda found: print(tables(found, scale), flush=True))
+    except Interrupted:
+        note("repeat the command to resume")
+        sys.exit(130)
 
 
 if __name__ == "__main__":
