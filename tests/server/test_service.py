@@ -1,7 +1,6 @@
 """What `/v1/summarize` promises: answers equal to those made alone, limits, and nothing lost or leaked."""
 
 import asyncio
-import inspect
 import json
 import logging
 import random
@@ -423,10 +422,8 @@ def test_a_summary_is_waited_for_until_a_second_after_its_deadline(
 
 
 def test_the_limits_of_the_command_are_those_of_the_library() -> None:
-    given = {name: each.default for name, each in inspect.signature(serve_command.serve).parameters.items()}
     limits = Limits()
-    assert (limits.body, limits.files) == (given["max_body_mb"] * 2**20, given["max_files_mb"] * 2**20)
-    assert (limits.tokens, limits.queue) == (given["max_tokens"], given["queue_tokens"])
+    assert serve_command.LimitOptions().limits(batch=limits.batch, beams=limits.beams) == limits
 
 
 def test_batches_are_counted_in_powers_of_two() -> None:
