@@ -73,11 +73,13 @@ def test_the_least_share_decides(least, origin):
         ("The engineers inspected pillars in April.", 1.0),
         ("In April the engineers inspected pillars.", 0.75),
         ("The 400 people carry ferries a day.", 0.6),
-        ("We've inspected the pillars.", 1.0),
+        ("In April, we've inspected the pillars.", 0.5),
+        ("We've inspected the pillars in April.", 0.75),
         ("The engineers inspected 400 people.", 0.5),
         ("The engineers inspected expensive pillars with violins.", 0.2),
-        ("Xylophones hum quietly.", -1.0),
-        ("It is.", 1.0),
+        ("Xylophones hum quietly everywhere.", -1.0),
+        ("Xylophones hum.", -0.5),
+        ("It is.", 0.0),
     ],
 )
 def test_closeness_counts_words_in_the_order_of_the_closest_sentence_less_those_that_no_sentence_has(
