@@ -179,13 +179,13 @@ class SourceText:
 
     def closeness(self, sentence: SentenceSupport) -> float:
         """Return the share, -1 to 1, of a sentence's content words that the closest source sentence has in the same
-        order, less that of words that the source lacks. Words of two letters, as in "we've", do not count, and
-        a sentence of fewer than four words counts as one of four, since it is hardly a statement.
+        order, less that of words that the source lacks, and of numbers and codes that this sentence lacks. Words of
+        two letters ("we've") do not count. A sentence of fewer than four words is hardly a statement: it counts as four.
         """
         words = [word for word in self._content(sentence.text) if len(word) > _PARTICLE]
         near = [word for passage in sentence.aligned[:1] for word in self._content(passage.text)]
         blocks = SequenceMatcher(None, words, near, autojunk=False).get_matching_blocks()
-        lacking = sum(word not in self._index for word in words)
+        lacking = sum(word not in (near if any(map(str.isdigit, word)) else self._index) for word in words)
         return (sum(block.size for block in blocks) - lacking) / max(len(words), _STATEMENT)
 
     def _line(self, start: int) -> int:
