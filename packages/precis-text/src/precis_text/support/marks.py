@@ -31,6 +31,7 @@ _MOST = 3  # most source sentences to align with a sentence
 _GAIN = 0.1  # least share of a sentence's weight that each further one adds
 _NGRAMS = (1, 2, 3)
 _PARTICLE = 2  # letters of a word that tells nothing by itself
+_STATEMENT = 4  # fewest content words of a statement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,13 +179,14 @@ class SourceText:
 
     def closeness(self, sentence: SentenceSupport) -> float:
         """Return the share, -1 to 1, of a sentence's content words that the closest source sentence has in the same
-        order, less that of words that the source lacks. The "ve" of "we've" and other short words do not count.
+        order, less that of words that the source lacks, and of numbers and codes that this sentence lacks. Words of
+        two letters ("we've") do not count. A sentence of fewer than four words is no statement: it counts as four.
         """
         words = [word for word in self._content(sentence.text) if len(word) > _PARTICLE]
         near = [word for passage in sentence.aligned[:1] for word in self._content(passage.text)]
         blocks = SequenceMatcher(None, words, near, autojunk=False).get_matching_blocks()
-        lacking = sum(word not in self._index for word in words)
-        return (sum(block.size for block in blocks) - lacking) / len(words) if words else 1.0
+        lacking = sum(word not in (near if any(map(str.isdigit, word)) else self._index) for word in words)
+        return (sum(block.size for block in blocks) - lacking) / max(len(words), _STATEMENT)
 
     def _line(self, start: int) -> int:
         return self.text.count("\n", 0, start) + 1

@@ -177,9 +177,8 @@ class Writer:
         language = turn.prompt.language
         sentences = self._checked(source, reply, ended=ended, language=language, length=length)
         fitted, finished = _fitted(sentences, length, self.chat.count)
-        made = (
-            "\n".join(each.text for each in fitted) if turn.prompt.form == "key-points" else _joined(fitted)
-        )
+        separator = "\n" if turn.prompt.form == "key-points" else " "
+        made = separator.join(each.text for each in fitted)
         if length.short == "keep" and length_in_words(made) > length_in_words(text):
             return kept(text, tokens)
         return Summary(
