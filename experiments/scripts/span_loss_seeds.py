@@ -59,7 +59,7 @@ def difference_rows(results: Results, scale: Scale) -> list[list[str]]:
             for seed in scale.ablation_seeds
             if {step_name(variant, seed), step_name(WHOLE, seed)} <= results.keys()
         ]
-        if len(pairs) < 2:
+        if not pairs:
             continue
         new = np.array([without - whole for without, whole in pairs])
         before = np.array(EARLIER[variant]) - np.array(EARLIER[WHOLE])

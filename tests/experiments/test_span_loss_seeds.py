@@ -42,7 +42,7 @@ def test_differences_are_paired_and_pool_the_earlier_seeds_by_their_means():
         step_name(WITHOUT_POSITIONS, 4): run(5.3, 5.3),
         step_name(WITHOUT_RTD, 3): run(6.0, 6.0),
     }
-    ((claim, each, first, new, every),) = difference_rows(results, SCALE)
+    (claim, each, first, new, every), rtd = difference_rows(results, SCALE)
     assert claim == "disentangled attention helps"
     assert each == "+0.035, +0.173, +0.091, +0.100, +0.300"
     assert first.startswith("+0.100 [")
@@ -51,5 +51,8 @@ def test_differences_are_paired_and_pool_the_earlier_seeds_by_their_means():
     before = [a - b for a, b in zip(EARLIER[WITHOUT_POSITIONS], EARLIER[WHOLE], strict=True)]
     assert float(every.split()[0]) == pytest.approx((sum(before) + 0.4) / 5, abs=1e-3)
     assert every.endswith("5 seeds")
+    assert rtd[0] == "RTD helps"
+    assert rtd[1].endswith("+0.900")  # one new seed
+    assert rtd[-1].endswith("4 seeds")
     assert "| RTD and spans | 5.100, 5.000 | 1.0 |" in tables(results, SCALE)
     assert "| without RTD | 6.000, - | 1.0 |" in tables(results, SCALE)
