@@ -119,15 +119,19 @@ def main() -> None:
     parser.add_argument("--labels", type=Path, default=LABELS)
     parser.add_argument("--out", type=Path, default=TREES)
     asked = parser.parse_args()
-    documents, rows, letters = map(list, zip(*labelled(asked.data, asked.labels), strict=True))
+    found = list(labelled(asked.data, asked.labels))
+    if not found:
+        parser.error(f"no document of {asked.labels} is in {asked.data}; give the folder of all data sets")
+    documents, rows, letters = map(list, zip(*found, strict=True))
     features, target = np.stack(rows), np.array([stumbles(each) for each in letters])
     is_clear = np.array(["D" in each or each in ("o", "or") for each in letters])
     needs = np.array(["D" in each for each in letters])
-    found = held_out(documents, features, target)
-    print(f"{len(letters)} sentences of {len(set(documents))} documents: {needs.mean():.1%} D")
+    expected = held_out(documents, features, target)
+    labels = len(asked.labels.read_text(encoding="utf-8").splitlines()) - 1
+    print(f"{len(letters)} of {labels} sentences, of {len(set(documents))} documents: {needs.mean():.1%} D")
     after = features[:, -1] > 0
     print(f"{needs[after].mean():.1%} after the unit before it, {needs[~after].mean():.1%} without")
-    print(f"area under the curve, D and o: {area(found[is_clear], needs[is_clear]):.3f}")
+    print(f"area under the curve, D and o: {area(expected[is_clear], needs[is_clear]):.3f}")
     trees = {"features": STANDALONE_FEATURES, **flat(train(features, target))}
     asked.out.write_text(json.dumps(trees, separators=(",", ":")) + "\n", encoding="utf-8")
 

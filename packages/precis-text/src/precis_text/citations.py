@@ -36,12 +36,16 @@ _EMPTY = r"\(\s?\)(?=[.,;])|\((?:see|cf\.|e\.g\.,?)\s?\)(?=[\s.,;])"
 _NOTHING = rf"\s(?:(?:\[\s\]|\(\s\)|[\[\]])(?=\s)|{_EMPTY})"
 _QUOTED_TWICE = r"(?:\s|^)>(?:\s?>)+(?:\s|(?=[\w-]))"
 _QUOTED = rf"{_QUOTED_TWICE}|(?:\s|^)>(?=[^\W\d])"  # mail whose lines were joined
-_FIELDS = r"(?:name|e-?mail|from|to|cc|bcc|date|sent|subject|reply-to)"
-_FIELD = rf'{_FIELDS}:\s(?:"[^"]*"(?:\s?<[^<>]*>)?\s|\S+(?:,\s\S+)*\s)'
-_OPENING = re.compile(
-    rf"^(?:(?:<\S+@\S+>\s)?>\s?(?=[^\W\d])|(?:</s>\s?)?(?:{_FIELD}){{2,}}(?=\S))", re.IGNORECASE
+_FIELD = r"(?:name|e-?mail|from|to|cc|bcc|date|sent|subject|reply-to):"
+_QUOTE = r'"[^"]*"(?:\s?<[^<>\s]*>)?'
+_ADDRESSES = r"(?:\S+@[^\s,]+(?:,\s|(?=\s)))+"
+_HEAD = (
+    rf"(?:{_FIELD}\s(?:{_QUOTE}|{_ADDRESSES}|[^:\n]+(?=\s{_FIELD}))\s)+{_FIELD}\s(?:{_QUOTE}|{_ADDRESSES})\s"
 )
-_EMPHASIS = re.compile(r"^[*_](?=[^\W_])|(?<=[^\W_][.!?])[*_]$")
+_OPENING = re.compile(rf"^(?:(?:<\S+@\S+>\s)?>\s?(?=[^\W\d])|(?:</s>\s?)?{_HEAD}(?=\S))", re.IGNORECASE)
+_EMPHASIS = re.compile(
+    r"^[*_](?=[^\W\d_a-z]\w*\s)|(?<=[^\W_][.!?])[*_]$"
+)  # not "_id" and "*args" of programs
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 _NEEDS = re.compile(
     r"\b(?:in|see|by|from|of|refs?|references?|with|to|and|or|than|on|for|cf|as|eq|siehe|nach|von|aus|mit|laut|und|dans"

@@ -67,8 +67,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
 
     Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
     that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
-    the next one. A decision that answers is chosen together with its question (`exchanges`). A unit is skipped if many
-    of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at least
+    the next one. A unit is worth more after the one before it than alone (`standalone`). A decision that answers is
+    chosen together with its question (`exchanges`). A unit is skipped if many of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at least
     half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
     the worth of the best fill a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others
     until 85% of it are used, if the document has that many; messages with less than 5% of the best worth stay out. If
@@ -91,7 +91,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     best = waiting.best
     sizes = _with_questions(sizes, questions)
     extract = _Extract(read.units, sizes, costs)
-    passed: list[int] = []
+    passed: dict[int, float] = {}
     least = 0.0
     for value, group in waiting:
         place, new = group[-1], extract.without_chosen(group)
@@ -101,9 +101,9 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         if len(new) > 1 and ((over > 0 and (length.cap or extract.chosen)) or value < least):
             continue
         if value < least:
-            passed.append(place)
+            passed[place] = max(value, passed.get(place, 0.0))
         elif length.cap is not None and over > 0:
-            passed.append(place)
+            passed[place] = max(value, passed.get(place, 0.0))
             least = max(least, value * (_HALF if extract.chosen else _NEARLY))  # for its replacement
         elif extract.chosen and over > limit - extract.spent and extract.written >= length.min_words:
             break  # with it, the length would be farther from the target
@@ -191,6 +191,10 @@ class _Waiting:
 
     A group is a unit, or a unit that points back with the one before it. A unit that depends on a neighbour joins
     as a group of its own once that is chosen.
+
+    Args:
+        worth, after: of each unit alone, and after the unit before it.
+        out: places that are never chosen.
     """
 
     def __init__(
@@ -246,10 +250,10 @@ class _Waiting:
             value, group = heappop(self._heap)
             yield -value, group
 
-    def put_back(self, places: Sequence[int]) -> None:
-        """Let units wait again that were removed and not chosen."""
-        for place in places:
-            heappush(self._heap, (-self._worth[place], (place,)))
+    def put_back(self, passed: Mapping[int, float]) -> None:
+        """Let units wait again, with their worth, that were removed and not chosen."""
+        for place, value in passed.items():
+            heappush(self._heap, (-value, (place,)))
 
     def choose(self, group: Sequence[int]) -> None:
         """Record that units were chosen, and release their neighbours that depend on them.
@@ -261,12 +265,11 @@ class _Waiting:
             for neighbour, worth in ((place - 1, self._worth), (place + 1, self._after)):
                 if not 0 <= neighbour < len(self._needs):
                     continue
+                in_turn = self._speakers[neighbour] == self._speakers[place] != ""
                 if self._needs[neighbour] == place:
                     heappush(self._heap, (-worth[neighbour], (neighbour,)))
-                elif neighbour in self._alone:
-                    in_turn = self._speakers[neighbour] == self._speakers[place] != ""
-                    factor = _IN_TURN if in_turn else 1.0
-                    heappush(self._heap, (-factor * worth[neighbour], (neighbour,)))
+                elif neighbour in self._alone and (in_turn or neighbour > place):
+                    heappush(self._heap, (-(_IN_TURN if in_turn else 1.0) * worth[neighbour], (neighbour,)))
 
 
 def _needed(

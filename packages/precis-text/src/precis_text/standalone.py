@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from precis_text.language import language_of
 from precis_text.regression_trees import Trees
 from precis_text.units import TextUnit
-from precis_text.words import unicode_words
 
 Floats = NDArray[np.float64]
 
@@ -56,17 +55,19 @@ def standalone(units: Sequence[TextUnit]) -> tuple[list[float], list[float]]:
     """Return for each unit how well it can be read alone, and after the one before it; 0 to 1, 1 if not in English."""
     if language_of("\n".join(unit.text for unit in units)) != "en":
         return [1.0] * len(units), [1.0] * len(units)
-    features, trees = standalone_features(units), _trees()
-    alone, after = (
-        (1 / (1 + np.exp(trees(np.c_[features, np.full(len(units), is_after)])))).tolist()
-        for is_after in (0.0, 1.0)
-    )
-    return alone, after
+    features = np.tile(standalone_features(units), (2, 1))
+    is_after = np.repeat([0.0, 1.0], len(units))
+    shares = 1 / (1 + np.exp(_trees()(np.c_[features, is_after])))
+    return shares[: len(units)].tolist(), shares[len(units) :].tolist()
 
 
 @cache
 def _trees() -> Trees:
     values = json.loads(files("precis_text").joinpath("standalone.json").read_text("utf-8"))
+    if values["features"] != [*STANDALONE_FEATURES]:
+        raise ValueError(
+            "standalone.json was made for other features; run experiments.scripts.standalone_sentences"
+        )
     return Trees.from_dict(values, len(STANDALONE_FEATURES))
 
 
@@ -75,16 +76,17 @@ def standalone_features(units: Sequence[TextUnit]) -> Floats:
     said = [
         unit.text.removeprefix(f"{unit.speaker}:").strip() if unit.speaker else unit.text for unit in units
     ]
-    stems = [_stems(text) for text in said]
+    words = [_TOKENS.findall(text) for text in said]
+    stems = [_stems(own) for own in words]
     known = {stem for own in stems[:_BEGINNING] for stem in own}
     seen: set[str] = set()
     rows = []
-    for place, (unit, text, own) in enumerate(zip(units, said, stems, strict=True)):
+    for place, (unit, text, tokens, own) in enumerate(zip(units, said, words, stems, strict=True)):
         before = units[place - 1] if place else None
         kinds, earlier = max(len(set(own)), 1), set(stems[place - 1]) if place else set[str]()
         rows.append(
             [
-                *_of_words(text),
+                *_of_words(text, tokens),
                 bool(unit.speaker),
                 before is not None and before.speaker != unit.speaker,
                 bool(unit.speaker) and (before is None or before.speaker != unit.speaker),
@@ -99,15 +101,14 @@ def standalone_features(units: Sequence[TextUnit]) -> Floats:
     return np.array(rows, dtype=np.float64)
 
 
-def _stems(text: str) -> list[str]:
-    """Return the beginnings of a text's content words."""
-    words = (word.lower().replace("’", "'") for word in unicode_words(text))
-    return [word[:_STEM] for word in words if len(word) > 2 and word not in _GROUP_OF]
+def _stems(words: Sequence[str]) -> list[str]:
+    """Return the beginnings of the content words."""
+    lower = (word.lower().replace("’", "'") for word in words)
+    return [word[:_STEM] for word in lower if len(word) > 2 and word not in _GROUP_OF]
 
 
-def _of_words(text: str) -> list[float]:
+def _of_words(text: str, words: Sequence[str]) -> list[float]:
     """Return the shares of the word groups in a text, and the values of `_FORM`."""
-    words = _TOKENS.findall(text)
     lower = [word.lower().replace("’", "'") for word in words]
     count = max(len(words), 1)
     groups = [_GROUP_OF.get(word, "") for word in lower]
