@@ -7,7 +7,7 @@ from precis.nn import attention
 from precis.nn.attention import DisentangledSelfAttention, attend, scaled_attention
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.layer_plan import Global
-from precis.nn.normalizers import Gumbel
+from precis.nn.normalizers import Gumbel, TopP
 from precis.nn.packed import Packing
 from precis.nn.prefix_columns import PrefixColumns
 from precis.nn.relative_positions import LogBuckets, OffsetRows, PositionTable
@@ -149,3 +149,11 @@ def test_positions_have_projections_of_their_own_only_where_they_are_used_and_no
     states = torch.randn(1, 5, 8)
     same = torch.allclose(own(states, positions=table, mask=None), shared(states, positions=table, mask=None))
     assert same == (not c2p and not p2c)
+
+
+@pytest.mark.parametrize("normalize", [TopP(mass=0.5), Gumbel()])
+def test_long_inputs_give_the_same_where_weights_depend_on_all_queries_and_where_not(monkeypatch, normalize):
+    q, k, v = random_inputs(batch=1, heads=1, queries=1025, keys=20, width=2)
+    found = attend(q, k, v, normalize=normalize)
+    monkeypatch.setattr(attention, "_BLOCK_FROM", 2000)
+    torch.testing.assert_close(found, attend(q, k, v, normalize=normalize))

@@ -152,3 +152,20 @@ def test_sizes_may_vary_where_layers_are_compiled_and_learn(monkeypatch):
     assert marked == []
     layers.train().expect_other_sizes(*tensors)
     assert marked == [(2, 0), (2, 1), (1, 0)]
+
+
+def test_layers_are_computed_twice_only_where_they_learn_and_it_is_asked_for():
+    layers, again = stack(), []
+
+    def noted(layer, *given):
+        again.append(layer)
+        return layer(*given)
+
+    layers._gradient_checkpointing_func = noted
+    for asked, learning in ((False, True), (True, False), (False, False)):
+        layers.gradient_checkpointing = asked
+        layers.train(learning).run_layer(layers.layers[0], torch.tensor(2.0), 1.0)
+        assert again == []
+    layers.gradient_checkpointing = True
+    assert float(layers.train().run_layer(layers.layers[0], torch.tensor(2.0), 1.0)) == 5.0
+    assert again == [layers.layers[0]]
