@@ -384,3 +384,13 @@ def test_a_turn_begins_with_a_dash_two_signs_or_a_name_whose_words_all_have_capi
     line: str, turn: bool
 ) -> None:
     assert ("\n" in spoken((0.0, 1.0, "It turns."), (1.0, 2.0, line))) == turn
+
+
+def test_a_sentence_over_two_cues_names_its_speaker_once() -> None:
+    found = read_content(
+        cues("Ann: The board met", "Ann: on Monday.", "Ann: It paid.", "Bob: So we", "Cem: No.")
+    )
+    assert found.text == "Ann: The board met on Monday.\nAnn: It paid.\nBob: So we\nCem: No."
+    assert times(found) == ["0:00:00", "0:00:01", "0:00:02", "0:00:03", "0:00:04"]
+    late = b"WEBVTT\n\n00:00.000 --> 00:01.000\nAnn: Well. The\n\n00:09.000 --> 00:10.000\nAnn: wall fell.\n"
+    assert read_content(late).text == "Ann: Well. The\nAnn: wall fell."

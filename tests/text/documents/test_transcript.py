@@ -40,3 +40,12 @@ def test_prose_is_not_touched() -> None:
 def test_messages_of_an_export_of_discord_have_speakers() -> None:
     text = "[14-Mar-26 10:30 PM] Ann Ode\nThe quay is dear.\n\n[14-Mar-26 10:31 PM] Ben\nWho pays?\n"
     assert passages_of(text).text == "Ann Ode: The quay is dear.\nBen: Who pays?"
+
+
+def test_reactions_of_slack_are_left_out_and_counted():
+    chat = "Ann Lee  9:02 AM\nThe roof leaks again.\n:eyes: 3 :+1: 2\nBob Day  9:04 AM\nI call the firm.\n:tada:\n1\n"
+    found = read_content(chat.encode(), name="a.txt")
+    assert found.text == "Ann Lee: The roof leaks again.\nBob Day: I call the firm."
+    assert found.notes == ["2 lines of the chat program left out"]
+    kept = "Ann Lee  9:02 AM\n:tada:\nBob Day  9:04 AM\nOn 3: we won :tada:\n"
+    assert read_content(kept.encode(), name="a.txt").text == "Ann Lee: :tada:\nBob Day: On 3: we won :tada:"

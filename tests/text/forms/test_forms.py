@@ -428,3 +428,22 @@ def test_a_teaser_may_use_the_first_35_percent_and_two_sentences_at_least(senten
     assert [unit.aside for unit in opening(scored(document))] == [False] * opens + [True] * (
         sentences - opens
     )
+
+
+def test_a_turn_is_cut_at_a_sentence_and_said_to_be_whole():
+    passages = Passages(
+        "Ann: Good morning. The roof of the mill leaks. The firm comes on Monday to mend it.\nBob: Hm."
+    )
+    source = ScoredText(passages, extraction_units(passages.text), [1, 1], [0.9, 0.1], 20.0)
+    for length in (make_length(sentences=2), make_length(words=12)):
+        made = formed(make_form(type="tldr"), source, length, len)
+        assert (made.text, made.finished) == ("Ann: Good morning. The roof of the mill leaks.", True)
+    assert not formed(make_form(type="tldr"), source, make_length(words=2), len).finished
+
+
+def test_other_headings_do_not_repeat_a_title():
+    text = "# What went well\n\nThe new oven bakes bread in half the time.\n\n# What went badly\n\nThe mill leaks."
+    passages = read_content(text.encode(), name="a.md")
+    units = extraction_units(passages.text)
+    source = ScoredText(passages, units, [1] * len(units), [0.5] * len(units), 20.0)
+    assert formed(make_form(type="headline"), source, make_length(), len).text != "What went well"

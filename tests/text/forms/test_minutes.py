@@ -339,3 +339,17 @@ def test_the_page_of_the_service_names_every_part():
     page = files("precis").joinpath("server/page/page.js").read_text("utf-8")
     (names,) = re.findall(r"const PARTS = \{(.*?)\};", page)
     assert tuple(re.findall(r"(\w+): \"", names)) == PARTS
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "reply"),
+    [
+        (ENGLISH, "Bob: Morning everyone, can you all hear me?", "Ann: Yes, we can."),
+        (ENGLISH, "Bob: Can anybody still see the plan?", "Ann: Yes."),
+        (GERMAN, "Bernd: Können Sie mich alle gut hören?", "Anna: Ja."),
+        (FRENCH, "Bruno: Vous pouvez tous m'entendre ?", "Anne: Oui."),
+        (SPANISH, "Berta: ¿Pueden oírme?", "Ana: Sí."),
+    ],
+)
+def test_a_test_of_the_microphone_is_no_action(before, said, reply):
+    assert parts_of(said, before=before, after=reply) == []

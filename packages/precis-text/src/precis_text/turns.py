@@ -19,6 +19,7 @@ _WHOLE = re.compile(_TABLE["notices"]["whole"].replace("\n", ""), re.IGNORECASE)
 _ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"].replace("\n", ""), re.IGNORECASE)
 _PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"].replace("\n", ""), re.IGNORECASE)
 _EDITED = re.compile("[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>")
+REACTIONS = re.compile(_TABLE["notices"]["reactions"], re.MULTILINE)
 _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
@@ -144,7 +145,7 @@ def _group(head: re.Match[str], name: str) -> str:
 
 
 def _turn(document: str, form: _Form, head: re.Match[str], stop: int) -> Turn:
-    text = " ".join(_EDITED.sub("", document[head.end() : stop]).split())
+    text = " ".join(REACTIONS.sub("", _EDITED.sub("", document[head.end() : stop])).split())
     speaker = _group(head, "label") or _group(head, "speaker")
     is_unnamed = not speaker and not form.is_spoken
     is_notice = _group(head, "program") != "" or is_unnamed or _WHOLE.fullmatch(text) is not None

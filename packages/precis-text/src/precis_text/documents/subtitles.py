@@ -118,19 +118,30 @@ def _write(writer: Writer, said: list[_Said], *, is_marked: bool) -> None:
     Args:
         is_marked: whether sentences end in full stops; else a breath, or enough words, ends a piece.
     """
-    ended, voice, words = 0.0, "", 0
+    ended, voice, words, line = 0.0, "", 0, ""
     for cue in said:
-        pause, first = cue.begins - ended, cue.lines[0]
+        pause, lines = cue.begins - ended, cue.lines
+        if is_marked and pause <= _PAUSE:
+            lines = [(lines[0][0], _continued(lines[0][1], line)), *lines[1:]]
+        first = lines[0]
         is_new = pause > _PAUSE or _begins_turn(first[1]) or first[0] not in ("", voice)
         between = "\n" if is_new else " "
         if not is_marked and (words >= _PIECE or (words >= _FEWEST and (pause > _BREATH or is_new))):
             between = "\n\n"
-        text, voice = _joined(cue.lines, voice)
+        text, voice = _joined(lines, voice)
+        line = f"{'' if is_new else line} {text}".rpartition("\n")[2].strip()
         hours, minutes, seconds = int(cue.begins // 3600), int(cue.begins // 60 % 60), int(cue.begins % 60)
         writer.at(time=f"{hours}:{minutes:02}:{seconds:02}")
         writer.add(text, between=between)
         words = len(text.split()) + (words if between == " " else 0)
         ended = cue.ends
+
+
+def _continued(text: str, line: str) -> str:
+    """Return a text without its speaker if it goes on with that speaker's sentence: Zoom names each cue."""
+    name = _NAME.match(text)
+    goes_on = name and line.startswith(name[0]) and not _STOPS.search(line[-2:])
+    return text[name.end() :] if name and goes_on else text
 
 
 def _begins_turn(line: str) -> bool:

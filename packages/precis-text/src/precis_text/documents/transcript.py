@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from precis_text.documents.passages import Passages, Writer
-from precis_text.turns import Turn, turns_of, without_stamps
+from precis_text.turns import REACTIONS, Turn, turns_of, without_stamps
 
 
 def passages_of(text: str) -> Passages:
@@ -18,6 +18,7 @@ def passages_of(text: str) -> Passages:
     writer, notices = Writer(), 0
     writer.add(text[: turns[0].start].strip())
     for turn in turns:
+        notices += len(REACTIONS.findall(text, turn.body, turn.stop))
         if turn.is_notice:
             notices += bool(turn.text)
             continue

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from precis_text.config import Settings
 from precis_text.documents.passages import Passages
-from precis_text.length import Length, Sentences, Trimmed, Words, first_words
+from precis_text.length import Length, Sentences, Tokens, Trimmed, Words, trim
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 
@@ -140,7 +140,7 @@ def fitted(
     text = form.render(kept, source)
     if not kept or _holds(text, kept, length, count):
         return kept, Trimmed(text, True)
-    return kept, Trimmed(_beginning(text, length, count), False)
+    return kept, _beginning(text, length, count)
 
 
 def _holds(text: str, lines: Sequence[FormLine], length: Length, count: Count) -> bool:
@@ -152,16 +152,13 @@ def _holds(text: str, lines: Sequence[FormLine], length: Length, count: Count) -
     return cap.holds(text, tokens=0 if isinstance(cap, Words) else count(text))
 
 
-def _beginning(text: str, length: Length, count: Count) -> str:
-    """Return the beginning of one line that a cap holds."""
+def _beginning(text: str, length: Length, count: Count) -> Trimmed:
+    """Return the beginning of one line that a cap holds, in whole sentences if one fits."""
     cap = length.cap
-    assert cap is not None
-    if isinstance(cap, Words):
-        return first_words(text, cap.count)
-    if isinstance(cap, Sentences):
-        return split_sentences(text)[0] if cap.count == 1 else " ".join(split_sentences(text)[: cap.count])
+    if not isinstance(cap, Tokens):
+        return trim(text, cap, ended=True)
     low, high = 0, len(text)
     while low < high:  # the longest beginning within the tokens
         middle = (low + high + 1) // 2
         low, high = (middle, high) if count(text[:middle]) <= cap.count else (low, middle - 1)
-    return text[:low].rstrip()
+    return Trimmed(text[:low].rstrip(), False)

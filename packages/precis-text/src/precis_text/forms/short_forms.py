@@ -192,7 +192,8 @@ def _title(source: ScoredText) -> TextUnit | None:
         if not unit.heading or unit.aside or len(unit.text.split()) not in _TITLE_WORDS:
             continue
         words = {word for word in unicode_words(unit.text) if len(word) > 3}
-        rest = {word for other in source.units[place + 1 :] for word in unicode_words(other.text)}
+        told = (other.text for other in source.units[place + 1 :] if not other.heading)
+        rest = {word for text in told for word in unicode_words(text)}
         if words and len(words & rest) >= _SAID * len(words):
             return unit
     return None
