@@ -45,7 +45,7 @@ from precis.generation.model_location import ModelLocation, is_classifier, locat
 from precis.generation.model_metadata import ModelUse
 from precis.messages import without_bars
 from precis.models.family import FamilyConfig
-from precis.process import use_threads
+from precis.threads import use_threads
 from precis.storage.model_files import check_decoding
 from precis.storage.seal import check_sealed, checking_sealed
 from precis.tuning.adapter_folder import BaseRecord
