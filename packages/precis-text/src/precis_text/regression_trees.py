@@ -61,12 +61,12 @@ class Trees:
             depth += 1
         return cls(feature, threshold, yes, no, roots, depth)
 
-    def __call__(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the (rows,) sums of the leaves that each of the (rows, features) reaches."""
         parts = [self._some(rows[start : start + _AT_ONCE]) for start in range(0, len(rows), _AT_ONCE)]
         return np.concatenate([np.zeros(0), *parts])
 
-    def _some(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _some(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
         here = np.tile(self.roots, (len(rows), 1))
         row = np.arange(len(rows))[:, None]
         for _ in range(self.depth):
