@@ -80,3 +80,12 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_importing_precis_loads_neither_torch_nor_transformers():
     code = "import precis, sys; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_importing_precis_costs_little():
+    heavy = {"ctypes", "pathlib", "signal", "threading", "urllib.parse"}
+    code = (
+        f"import sys; before = set(sys.modules); import precis; print({heavy} & (set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -12,10 +12,10 @@ PROGRAM = """
 import sys, torch
 from precis_text import cores
 cores.available_cores = lambda: 3
-from precis import process
-from precis.process import use_threads
+from precis import threads
+from precis.threads import use_threads
 for calls in sys.argv[1:]:
-    process._DECIDED.clear()  # as a new process has it
+    threads._DECIDED.clear()  # as a new process has it
     torch.set_num_threads(8)
     exec(calls)
     print(torch.get_num_threads(), flush=True)

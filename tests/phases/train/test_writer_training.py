@@ -276,6 +276,12 @@ def test_control_tokens_in_a_summary_are_text() -> None:
     assert row.count(chat.tokenizer.eos_token_id) == 1
 
 
+def test_an_unknown_option_of_prompts_is_refused() -> None:
+    found, _ = prompts()
+    with pytest.raises(TypeError, match="segmentor"):
+        found.ids_of([Pair(document="Ann sings.", summary="Ann.")], brief(), segmentor=None)  # type: ignore[call-arg]
+
+
 def test_pairs_without_words_are_refused_or_skipped() -> None:
     found, _ = prompts()
     pairs = [Pair(document="Ann sings.", summary="Ann sings."), Pair(document="Bob rows.", summary=" ")]

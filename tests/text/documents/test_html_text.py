@@ -32,6 +32,19 @@ def test_an_element_that_is_closed_at_once_holds_nothing(begin: str, tag: str) -
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
+        ("<p>The form asks <textarea cols='3'/> for a name</p>", "The form asks for a name"),
+        ("<p>one <TEXTAREA rows = '1'\n/> two <textarea/> three</p>", "one two three"),
+        ("<p>one <textarea title='a > b'/> two</p>", "one two"),
+        ("<p>one <svg><title/><path/></svg> two</p>", "one two"),
+    ],
+)
+def test_what_is_closed_at_once_does_not_end_its_paragraph(given: str, shown: str) -> None:
+    assert text(given) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
         ("<p>one<!-- a --><p>two<!-- b", "one\n\ntwo b"),
         ("<p>one<!-- a --!><p>two", "one\n\ntwo"),
         ("<!--<p>one</p>", "one"),

@@ -58,6 +58,7 @@ _SPACE = re.compile(r"[ \t\n\r\f\v]+")
 _NUMBERED = {"a": "abcdefghijklmnopqrstuvwxyz", "A": "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _ROMAN = ((100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 _ENDS = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)
+_CLOSED_AT_ONCE = re.compile(r"""<\w+(?:"[^"]*"|'[^']*'|[^<>"'])*/>""")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 
@@ -96,7 +97,9 @@ def _with_ends(page: str) -> str:
         page = page[:opened] + page[opened + 4 :]
     for name in ("title", "textarea"):
         opened = page.lower().rfind(f"<{name}")
-        if opened >= 0 and f"</{name}" not in page[opened:].lower():
+        if opened < 0 or _CLOSED_AT_ONCE.match(page, opened):
+            continue
+        if f"</{name}" not in page[opened:].lower():
             page = page[:opened] + re.sub(r"<[^<>]*>", "<p>", page[opened:], count=1)
     return page
 

@@ -24,7 +24,12 @@ _FEW = 100  # values below which comparing pairs is faster than sorting
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Correlations of a metric and a human score, -1 to 1, over `summaries`; None if undefined, as below 3 systems."""
+    """Correlations of one metric with one human score, -1 to 1; None if undefined.
+
+    Attributes:
+        summaries: number of summaries with both scores.
+        system_tau: None below three systems.
+    """
 
     summaries: int
     spearman: Interval | None

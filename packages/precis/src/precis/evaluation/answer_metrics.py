@@ -160,12 +160,12 @@ def f1_of(positive: str, predictions: Sequence[str], references: Sequence[Sequen
 
 
 def pearson(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """Compute Pearson's correlation of numbers; the first reference counts, and must be one."""
+    """Compute Pearson's correlation of numbers; the first reference counts, and must be a number."""
     return _correlation("pearson", "pearsonr", predictions, references)
 
 
 def spearman(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> CorpusFigure:
-    """Compute Spearman's rank correlation of numbers; the first reference counts, and must be one."""
+    """Compute Spearman's rank correlation of numbers; the first reference counts, and must be a number."""
     return _correlation("spearman", "spearmanr", predictions, references)
 
 

@@ -98,7 +98,11 @@ class Meteor(Settings):
         return signature_of("meteor", **numbers, match=match, **common)
 
     def __call__(self, predictions: Sequence[str], references: Sequence[Sequence[str]]) -> MeanScore:
-        """Score a test set, as `precis.evaluation.scoring.score` needs; raise `UserError` without predictions."""
+        """Score a test set, in the form that `precis.evaluation.scoring.score` needs.
+
+        Raises:
+            UserError: the predictions are empty; or as for `score`.
+        """
         check_scored("METEOR", predictions, references)
         return MeanScore(signature=self.signature, examples=self.score(predictions, references))
 

@@ -62,7 +62,11 @@ class CheckedSettings:
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A validated folder: settings without code, the headers of its weights, and `read` for those in fewer bits."""
+    """A validated folder: its settings without entries that name code, and the headers of its weights.
+
+    Attributes:
+        read: reads weights that are stored in fewer bits; None if transformers reads them.
+    """
 
     folder: Path
     settings: dict[str, Any]
@@ -173,7 +177,11 @@ def check_finite(model: PreTrainedModel, source: str) -> None:
 
 
 def check_left_over(found: ModelFolder, names: list[str], source: str) -> None:
-    """Warn of weights that the model does not use; raise `UserError` if precis wrote the folder."""
+    """Warn of weights that the model does not use.
+
+    Raises:
+        UserError: if precis wrote the folder, which then must not contain any.
+    """
     if not names:
         return
     what = f"{len(names)} weights are unused, {names[0]!r} first"

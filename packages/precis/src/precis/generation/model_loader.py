@@ -45,9 +45,9 @@ from precis.generation.model_location import ModelLocation, is_classifier, locat
 from precis.generation.model_metadata import ModelUse
 from precis.messages import without_bars
 from precis.models.family import FamilyConfig
-from precis.process import use_threads
 from precis.storage.model_files import check_decoding
 from precis.storage.seal import check_sealed, checking_sealed
+from precis.threads import use_threads
 from precis.tuning.adapter_folder import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 from precis.tuning.low_rank import base_record, is_low_rank, merge_low_rank

@@ -51,7 +51,11 @@ class Normalizer(ABC):
         return self
 
     def bound(self, *, mask: Bool[Tensor, "#b #h #i #j"] | None, training: bool) -> "Normalizer":
-        """Return the normalizer for a self-attention; its `mask` (b 1 1 n) marks the real keys, and so the queries."""
+        """Return the normalizer for one call of self-attention.
+
+        Args:
+            mask: the allowed keys; (b 1 1 n) marks the real positions, and so the real queries.
+        """
         if self.is_softmax:
             return self
         padding = mask is not None and mask.shape[-2] == 1 and not self.row_wise

@@ -56,7 +56,11 @@ class Joined:
 
 
 def join(batch: PairBatch) -> Joined:
-    """Return each prompt with its summary after it; raise `ValueError` if a prompt is empty: nothing predicts then."""
+    """Return each prompt with its summary directly after it.
+
+    Raises:
+        ValueError: if a prompt is empty, so that nothing predicts the summary's first token.
+    """
     prompts, written = batch.attention_mask.sum(1), batch.labels != IGNORE
     if bool((prompts == 0).any()):
         raise ValueError("a prompt without tokens cannot predict a summary; give each row a prompt")

@@ -7,20 +7,25 @@ k see only the start token and are left out, as in Eq. 3. The released code leav
 them in fine-tuning. We follow the paper, since drafting never uses these places.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from precis.data.batches.corruption import IGNORE
-from precis.data.batches.pretraining_batches import MassBatch
 from precis.nn.streams import attenuated
 from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import Loss, TokenLosses, token_losses
 from precis.objectives.sequence_to_sequence import PairBatch, source_facts, unwrapped
 from precis_text.config import Settings
 from precis_text.errors import UserError
+
+if TYPE_CHECKING:  # importing batches imports transformers
+    from precis.data.batches.pretraining_batches import MassBatch
 
 
 @dataclass(frozen=True, kw_only=True)

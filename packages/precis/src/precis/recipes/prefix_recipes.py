@@ -151,7 +151,11 @@ class TunePlan(Settings):
             )
 
     def tuning(self, train: TokenizedPairs, tokenizer: PreTrainedTokenizerBase) -> Tuning:
-        """Return the attachment to a base that reads these pairs; raise `UserError` for impossible settings."""
+        """Return the attachment to a base that reads these pairs.
+
+        Raises:
+            UserError: an unknown method or impossible settings.
+        """
         length = self.target_length
         if length is None:
             length = max(1, round(float(np.mean(train.targets.lengths))))
@@ -313,7 +317,8 @@ def resolve_low_rank(
 ) -> tuple[LowRank, RunPlan]:
     """Return the low-rank adapter and the training plan that options describe, for a causal language model.
 
-    Hu et al. (2022) train GPT-2 at 2e-4, linearly decayed, and GPT-3 at 2e-4 or less; 2e-4 is the default here.
+    The plan is the recipe `pretrained-writer` with a larger learning rate. Hu et al. (2022) train GPT-2 at 2e-4,
+    linearly decayed, and GPT-3 at 2e-4 or less; 2e-4 is the default here.
 
     Args:
         changes, assignments, select: the user's options, which win; see `precis.recipes.overrides.as_asked`.

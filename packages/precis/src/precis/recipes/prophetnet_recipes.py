@@ -59,7 +59,11 @@ PROPHETNET_TASKS: Mapping[str, PaperTask] = MappingProxyType(
 
 
 def prophetnet_decoding(task_name: str | None) -> GenerationSettings:
-    """Return the decoding settings for a task; raise `UserError` if the paper does not report on it."""
+    """Return the decoding settings for a task.
+
+    Raises:
+        UserError: the paper does not report on it, or `task_name` is None.
+    """
     if task_name is None or task_name not in PROPHETNET_TASKS:
         known = ", ".join(PROPHETNET_TASKS)
         raise UserError(f"ProphetNet's decoding settings need --task with one of its tasks: {known}")

@@ -39,7 +39,11 @@ class ApiError(Exception):
         self.retry_after, self.document = retry_after, document
 
     def of(self, names: Sequence[str], index: int | None = None) -> ApiError:
-        """Return this error with the file, one of `names`, that document `index`, or else `document`, comes from."""
+        """Return this error with the name of the file that document `index`, or else `document`, comes from.
+
+        Args:
+            names: those of all documents; empty if they do not come from files.
+        """
         place = index if self.document is None else self.document - 1
         if place is None or not names:
             return self

@@ -143,7 +143,11 @@ def _lock(descriptor: int, place: Path, doing: str, *, holder: bytes) -> None:
 
 
 def is_file_of(path: Path, descriptor: int) -> bool:
-    """Return whether an open file still has this name; raise `OSError` if the path cannot be examined."""
+    """Return whether an open file still has this name: it was neither deleted, renamed nor replaced.
+
+    Raises:
+        OSError: if the path cannot be examined.
+    """
     try:
         there = path.lstat()
     except (FileNotFoundError, NotADirectoryError):

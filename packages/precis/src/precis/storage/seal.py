@@ -255,7 +255,11 @@ def checking_sealed(folder: Path) -> Iterator[None]:
 
 
 def unsealed_names(folder: Path) -> list[str]:
-    """Return the names added after sealing, without hidden ones; raise `DamagedError` for a damaged seal."""
+    """Return the names that were added to a sealed folder after sealing, without hidden ones.
+
+    Raises:
+        DamagedError: if the seal is missing or damaged.
+    """
     ours = sealed_names(folder)
     return sorted(p.name for p in folder.iterdir() if p.name not in ours and not p.name.startswith("."))
 

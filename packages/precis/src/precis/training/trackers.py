@@ -30,7 +30,11 @@ _logger = logging.getLogger("precis.training")
 
 
 class Tracker(Callback):
-    """A callback that sends settings, records and validations to a service, `name` in PRECIS_TRACK and our extras."""
+    """A callback that sends settings, records and validations to a service.
+
+    Attributes:
+        name: the extra of precis, and the word for it in PRECIS_TRACK.
+    """
 
     name: str
 

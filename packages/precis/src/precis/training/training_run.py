@@ -100,7 +100,11 @@ class Run:
         return not (self._stop or self.state.step >= self._total_steps or self._patience_spent())
 
     def record_step(self, totals: Totals, *, compiling: float = 0.0) -> None:
-        """Count the step, `compiling` seconds of it, and notify; raise after too many in a row that were not finite."""
+        """Count the step and notify the callbacks; raise after too many steps in a row that were not finite.
+
+        Args:
+            compiling: seconds of the step spent compiling.
+        """
         state = self.state
         now = time.perf_counter()
         seconds, self._clock = now - self._clock, now

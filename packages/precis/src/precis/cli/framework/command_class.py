@@ -217,6 +217,8 @@ def environment_words(
 ) -> list[str]:
     """Return the words of options that the environment sets and the command line does not.
 
+    `PRECIS_SERVE_MAX_TOKENS=1000` stands for `--max-tokens 1000`.
+
     Args:
         environment: variables; those that start with PRECIS_ and the command's name count.
         options: spelling -> parameter of the command.

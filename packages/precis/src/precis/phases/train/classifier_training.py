@@ -135,7 +135,7 @@ def _prepared(
         return replace(pair, document=answers.read(pair.document))
 
     held = len(pairs.dev)
-    train, dev, shared = tokenize_pairs(plan, pairs, trainable.ids_of, instruction, read=read)
+    train, dev, shared = tokenize_pairs(plan, pairs, trainable, instruction, read=read)
     border = len(values) - held
     # a classifier writes no targets, so their lengths must not determine the batches
     train = replace(train, targets=Ragged.of([[0]] * len(train)))

@@ -142,9 +142,7 @@ def prepare_pairs(
             instruction = before.instruction_for(task)
             notify(f"the model was grounded with instructions; before every document it reads: {instruction}")
     plan = fit_to_model(plan, trainable, notify)
-    train, dev, shared = tokenize_pairs(
-        plan, pairs, trainable.ids_of, instruction, segmenter=segmenter(instruction)
-    )
+    train, dev, shared = tokenize_pairs(plan, pairs, trainable, instruction, segmenter=segmenter(instruction))
     pairs.tell_about(notify)
     tell_cut(train, plan, "", notify)
     tell_cut(dev, plan, "dev ", notify)

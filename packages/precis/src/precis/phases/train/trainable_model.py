@@ -99,7 +99,11 @@ def with_fusion(trainable: TrainableModel, fusion: Fusion) -> TrainableModel:
 
 
 def fused(model: PreTrainedModel, fusion: Fusion, *, name: str | None) -> PreTrainedModel:
-    """Return a Z-Code++, `name` in an error, or one with its generator, that reads as `fusion` says (`with_fusion`)."""
+    """Return a Z-Code++, or one with its generator, that reads as `fusion` says; see `with_fusion`.
+
+    Args:
+        name: the model's name, for an error.
+    """
     if not isinstance(model.config, ZCodePPConfig):
         raise UserError(
             f"{name}: is a {model.config.model_type}; model.chunk_length and model.global_layers are for "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
@@ -52,16 +53,30 @@ def read_pairs_of(sources: PairSources, *, seed: int) -> TrainingPairs:
     return TrainingPairs(train, dev, [reader], [note], sources.skip_bad)
 
 
+class ReadsPairs(Protocol):
+    """A model that turns pairs into token ids; see `TrainableModel.ids_of`."""
+
+    def ids_of(
+        self,
+        pairs: Iterable[Pair],
+        plan: RunPlan,
+        *,
+        instruction: str = "",
+        segmenter: UnitSegmenter | None = None,
+        skip: Callable[[int, str], None] | None = None,
+    ) -> TokenizedPairs: ...
+
+
 def tokenize_pairs(
     plan: RunPlan,
     pairs: TrainingPairs,
-    ids_of: Callable[..., TokenizedPairs],
+    trainable: ReadsPairs,
     instruction: str,
     *,
     segmenter: UnitSegmenter | None = None,
     read: Callable[[Pair], Pair] = lambda pair: pair,
 ) -> tuple[TokenizedPairs, TokenizedPairs, int]:
-    """Tokenize training and validation pairs by `ids_of`, a method of the model; with segments if there is a segmenter.
+    """Tokenize training and validation pairs, with segments if there is a segmenter.
 
     `read` maps every training pair and then every validation pair to the model's input. If bad pairs are skipped,
     those without ids are also removed from `pairs.dev`. The last value is the number of validation pairs with the
@@ -73,7 +88,7 @@ def tokenize_pairs(
             reader.count_as_skipped(message)
             skipped.add(index)
 
-        return ids_of(
+        return trainable.ids_of(
             map(read, rows),
             plan,
             instruction=instruction,

@@ -56,7 +56,7 @@ class RunRequest:
         start: the model to start from (run folder, Hugging Face folder or hub name); if None, a new one.
         restart: delete the run in `out` and start again.
         command: what the user typed, for the record.
-        tell: receives progress messages.
+        notify: receives progress messages.
         callbacks: callbacks of the loop; if None, the standard ones.
     """
 
@@ -75,7 +75,7 @@ class Session:
         folder: the run folder.
         accelerator: the devices and processes.
         is_main: whether this process is the main one.
-        tell: `request.tell` in the main process; it does nothing in the others.
+        notify: `request.notify` in the main process; it does nothing in the others.
     """
 
     def __init__(
@@ -208,7 +208,11 @@ class Session:
 def with_validation_interval(
     train: TrainSettings, batches_per_epoch: int, *, times: int, each_epoch: bool = True
 ) -> TrainSettings:
-    """Return `train` with at least `times` validations in a run, and one `each_epoch`, if it lacks an interval."""
+    """Return `train` with a validation interval, if it lacks one: at least `times` validations in a run.
+
+    Args:
+        each_epoch: also validate at least once per epoch.
+    """
     if train.validate_every is not None:
         return train
     every = max(1, train.total_steps(batches_per_epoch) // times)

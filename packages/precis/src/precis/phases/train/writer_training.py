@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from transformers import AutoModelForCausalLM
@@ -21,6 +20,7 @@ from transformers import AutoModelForCausalLM
 from precis.data.batches.token_arrays import Ragged, TokenizedPairs, pair_name
 from precis.data.pairs.pair import Pair
 from precis.data.text.prompts import disarmed, prompts_digest
+from precis.data.text.segments import UnitSegmenter
 from precis.extract.extractor_opening import passage_choice
 from precis.generation.adapters import place_of_base, write_base
 from precis.generation.model_loader import load_model
@@ -100,7 +100,11 @@ def load_causal(start: str) -> TrainableModel:
 
 @dataclass(frozen=True)
 class Prompts:
-    """Turns pairs into ids of a writer's prompts and of summaries, which the token `end` ends; see `TrainableModel`."""
+    """Turns pairs into prompts and summaries as token ids, with a writer's own prompts; see `TrainableModel.ids_of`.
+
+    Attributes:
+        end: the token that ends a summary.
+    """
 
     writer: Writer
     chat: CausalModel
@@ -111,14 +115,16 @@ class Prompts:
         pairs: Iterable[Pair],
         plan: RunPlan,
         *,
+        instruction: str = "",
+        segmenter: UnitSegmenter | None = None,
         skip: Callable[[int, str], None] | None = None,
-        **_: Any,
     ) -> TokenizedPairs:
-        """Tokenize pairs with the writer's own instruction; `truncated_sources` are documents that it reads in part.
+        """Tokenize pairs. `truncated_sources` counts the documents that the model reads in part.
 
         Raises:
             UserError: a text gives no ids, and `skip` is None.
         """
+        del instruction, segmenter  # the writer has its own instruction
         prompts: list[list[int]] = []
         summaries: list[list[int]] = []
         kept: list[int] = []
@@ -164,7 +170,7 @@ def _prepared(
     writer = Writer(chat, choose=choose, instruction=instruction)
     writer.settings = GenerationSettings(max_tokens=plan.max_target)
     prompts = Prompts(writer, chat, chat.closing())
-    train, dev, shared = tokenize_pairs(plan, pairs, prompts.ids_of, instruction)
+    train, dev, shared = tokenize_pairs(plan, pairs, prompts, instruction)
     pairs.tell_about(notify)
     for role, rows in (("", train), ("dev ", dev)):
         _tell_parts(rows, plan, role, notify)

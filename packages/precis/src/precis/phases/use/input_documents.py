@@ -161,7 +161,11 @@ def _read(file: str, how: Reading, notify: Notify, *, is_alone: bool) -> Iterato
 def _documents(
     name: str, read: Callable[[], list[Passages]], how: Reading, *, is_alone: bool
 ) -> Iterator[Document]:
-    """Yield a file's documents, titled if several; raise `UserError`, as `is_alone` says, if it cannot be read."""
+    """Yield the documents of a file, each with its title if there are several.
+
+    Raises:
+        UserError: it cannot be read, and the run does not keep going; the advice depends on `is_alone`.
+    """
     try:
         found = read()
     except UserError as error:
