@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from precis.nn import vocabulary_scores
+from precis.nn.blocks import EncoderLayer
 from precis.nn.vocabulary_scores import (
     EnhancedMaskDecoder,
     MaskedTokenHead,
@@ -59,21 +60,21 @@ def test_a_token_is_judged_by_itself_and_the_first_token():
     assert (head(changed) != found).all()
 
 
-class Noted(torch.nn.Module):
+class Noted(EncoderLayer):
     """A layer that notes what it is given and adds one to its queries."""
 
     def __init__(self):
-        super().__init__()
+        torch.nn.Module.__init__(self)
         self.given = []
 
-    def forward(self, states, mask, positions, queries):
-        self.given.append((states, mask, positions, queries))
-        return queries + 1
+    def forward(self, states, mask, positions, query_states=None, prefix=None, packing=None):
+        self.given.append((states, mask, positions, query_states))
+        return query_states + 1
 
 
 def test_the_enhanced_mask_decoder_asks_twice_with_absolute_positions():
     layer, states, mask = Noted(), torch.randn(2, 3, 8), torch.ones(2, 1, 1, 3, dtype=torch.bool)
-    decoder = EnhancedMaskDecoder(layer, width=8, longest=3)  # type: ignore[arg-type]
+    decoder = EnhancedMaskDecoder(layer, width=8, longest=3)
     first = states + decoder.absolute.weight
     torch.testing.assert_close(decoder(states, mask, None), first + 2)
     assert [given[0] is states and given[1] is mask and given[2] is None for given in layer.given] == [
