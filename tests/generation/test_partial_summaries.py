@@ -6,8 +6,8 @@ import torch
 from precis.generation import summary as summary_module
 from precis.generation.decoder_batches import Fast, Generate, _TokenReporter
 from precis.generation.fast.fast_decoder import TOKENS_EVERY
+from precis.generation.partial_summaries import PartialSummaries, sure_beginning
 from precis.generation.summarizer import Summarizer
-from precis.generation.summary import PartialSummaries, sure_beginning
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.length import Length, Sentences, Words, trim
 from precis_text.words import length_in_words
