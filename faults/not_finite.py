@@ -39,9 +39,9 @@ from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
 from precis.phases.train.pretraining import PRETRAINING_FOLDER, pretrain, resolve_pretraining
 from precis.phases.train.training_session import MODEL_FOLDER
+from precis.recipes.adapter_recipes import TunePlan, resolve_tuning
 from precis.recipes.overrides import with_changes
 from precis.recipes.planning import few_shot, resolve_grounding, resolve_run
-from precis.recipes.prefix_recipes import TunePlan, resolve_tuning
 from precis.storage.model_files import ADAPTER_FOLDER
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
 from precis.training.updates import Totals, Updater

@@ -3,7 +3,7 @@
 The decoders, sizes and searches are those of `benchmarks.compare.decode` at batch 1. Each round times all contenders
 beside each number of neighbours, so what else the machine does changes all of them alike. A slowdown is the time beside
 neighbours over the time alone in the same round. "precis fp32, 300000 spins" and its like are ours with threads that
-wait awake for another time than `precis.threads.bound_waiting` sets: 300,000 is that of GNU's OpenMP by itself.
+wait awake for another time than `precis.process.bound_waiting` sets: 300,000 is that of GNU's OpenMP by itself.
 "precis fp32, operators" is ours without C++ kernels: a parallel region for each operator of a decoding step.
 """
 

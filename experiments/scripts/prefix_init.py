@@ -20,8 +20,8 @@ from precis.cli.framework.library_logging import quieten_transformers
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
+from precis.recipes.adapter_recipes import TunePlan
 from precis.recipes.planning import resolve_run
-from precis.recipes.prefix_recipes import TunePlan
 from precis.tuning import Prefix
 from precis.tuning.prefix import Direct, Reparametrized
 

@@ -262,8 +262,8 @@ def names_in(values: object) -> Iterator[str]:
 
 def test_the_early_check_knows_the_settings_of_every_recipe_and_method() -> None:
     from precis.cli.framework.options import RECIPE_NAMES, setting_names
+    from precis.recipes.adapter_recipes import resolve_low_rank, resolve_prefix
     from precis.recipes.catalogue import PRETRAINING, recipe
-    from precis.recipes.prefix_recipes import resolve_low_rank, resolve_prefix
     from precis.recipes.pretraining_runs import pretraining_run
     from precis.recipes.run_plan import ExtractPlan
     from precis.tuning import METHODS

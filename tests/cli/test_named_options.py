@@ -25,7 +25,7 @@ OF_OTHERS = {
 
 #: Options of other commands that a command names: it says what to do next, or with its result.
 OF_NEXT = {
-    "model_command.py": {"--model"},
+    "convert_command.py": {"--model"},
     "data_command.py": {"--task", "--data", "--instruction", "--skip-bad"},
 }
 

@@ -7,7 +7,7 @@ import pytest
 
 from precis.cli import main
 from precis.cli.framework.console import Screen
-from precis.generation import summary as summary_module
+from precis.generation import partial_summaries as streaming
 from precis_text.terminal_text import shown as as_shown
 from tests.tiny_models import documents, save
 
@@ -26,7 +26,7 @@ def test_a_terminal_gets_the_sentences_as_they_are_written(
     (tmp_path / "a.txt").write_text(documents(1)[0])
     words = ["summarize", str(tmp_path / "a.txt"), "--model", str(tmp_path / "model"), "--beams", "1"]
     words += ["--device", "cpu", "--short", "write", "--min-words", "20", *options]
-    monkeypatch.setattr(summary_module, "split_sentences", by_fours)
+    monkeypatch.setattr(streaming, "split_sentences", by_fours)
     begun: list[str] = []
     begin = Screen.begin
     monkeypatch.setattr(Screen, "begin", lambda self, text: (begun.append(text), begin(self, text))[1])  # type: ignore[func-returns-value]

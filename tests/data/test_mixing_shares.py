@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis.data.packs.mixture import BySize
+from precis.data.mixing_shares import BySize
 from precis_text.errors import UserError
 
 

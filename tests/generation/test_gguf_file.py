@@ -11,9 +11,9 @@ from transformers import AutoModelForCausalLM, LlamaConfig
 
 from precis.cli import main
 from precis.generation import gguf_file
-from precis.generation.early_checks import refuse_missing
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
+from precis.generation.model_names import refuse_missing
 from precis.generation.writers.causal_model import CausalModel
 from precis.generation.writers.opening import open_writer
 from precis_text.errors import UserError

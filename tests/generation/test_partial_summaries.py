@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from precis.generation import summary as summary_module
+from precis.generation import partial_summaries as streaming
 from precis.generation.decoder_batches import Fast, Generate, _TokenReporter
 from precis.generation.fast.fast_decoder import TOKENS_EVERY
+from precis.generation.partial_summaries import PartialSummaries, sure_beginning
 from precis.generation.summarizer import Summarizer
-from precis.generation.summary import PartialSummaries, sure_beginning
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.length import Length, Sentences, Words, trim
 from precis_text.words import length_in_words
@@ -70,7 +70,7 @@ def test_a_greedy_search_tells_each_document_how_its_summary_begins(
         words = text.split()
         return [" ".join(words[start : start + 4]) for start in range(0, len(words), 4)]
 
-    monkeypatch.setattr(summary_module, "split_sentences", by_fours)
+    monkeypatch.setattr(streaming, "split_sentences", by_fours)
     model, tokenizer = tiny(kind)
     summarizer = Summarizer(model, tokenizer, loop=loop, max_source=60)
     heard: dict[int, list[str]] = {}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from precis.cli import main
-from precis.data.packs.mixture import BySize
+from precis.data.mixing_shares import BySize
 from precis.data.packs.text_sources import read_texts
 from precis.data.text.unigram_tokenizer import load_tokenizer
 from precis.phases.data.corpus_packing import make_pack

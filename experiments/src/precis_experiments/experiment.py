@@ -32,9 +32,9 @@ from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
 from precis.phases.train.pretraining import pretrain
 from precis.phases.train.validation_scores import evenly_spaced
+from precis.recipes.adapter_recipes import TunePlan
 from precis.recipes.overrides import with_changes
 from precis.recipes.planning import Answer
-from precis.recipes.prefix_recipes import TunePlan
 from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.run_plan import RunPlan, native_precision
 from precis.storage.atomic import write_file

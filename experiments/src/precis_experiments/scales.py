@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from typing import TypeVar
 
+from precis.recipes.adapter_recipes import LOW_RESOURCE, Layers, TunePlan, settings_for
 from precis.recipes.catalogue import recipe
 from precis.recipes.planning import Answer
-from precis.recipes.prefix_recipes import LOW_RESOURCE, Layers, TunePlan, settings_for
 from precis.tuning import MethodSettings, Prefix
 from precis.tuning.discourse import lower_layers
 from precis.tuning.prefix import Direct, LowLayers, NoPrefix, Reparametrized, SingleLayer, TopLayers

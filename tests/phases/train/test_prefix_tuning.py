@@ -24,7 +24,7 @@ from precis.phases.measure.model_scores import evaluate_models
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
-from precis.recipes.prefix_recipes import TunePlan, resolve_tuning
+from precis.recipes.adapter_recipes import TunePlan, resolve_tuning
 from precis.recipes.run_plan import RunPlan
 from precis.training.callbacks import StepInfo, Trained
 from precis.tuning import NoPrefix, Prefix, attached, method, read_adapter

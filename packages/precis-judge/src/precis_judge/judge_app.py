@@ -23,7 +23,7 @@ from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 
-from precis.server.asgi_request import page_headers
+from precis.server.listener import page_headers
 from precis_judge.judging_study import JudgingStudy
 from precis_judge.verdicts import VerdictStore
 from precis_text.bounded_io import JsonError, parse_json

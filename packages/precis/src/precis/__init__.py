@@ -2,7 +2,7 @@
 
 The public names are imported on first use, so `import precis` costs nothing. `__init__.pyi` lists them, for this module
 and for type checkers. After `import precis`, transformers' Auto classes open folders of these models, and threads of a
-torch that is imported later wait as `precis.threads` says.
+torch that is imported later wait as `precis.process` says.
 """
 
 from functools import cache
@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from precis.auto_classes import announce
-from precis.threads import bound_waiting
+from precis.process import bound_waiting
 from precis.version import __version__ as __version__
 
 

@@ -31,7 +31,7 @@ from transformers.utils import GENERATION_CONFIG_NAME
 
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.text.unigram_tokenizer import load_tokenizer
-from precis.generation.early_checks import PICKLES, SAFE, unknown_device
+from precis.generation.early_checks import unknown_device
 from precis.generation.generation_settings import limit_decoding
 from precis.generation.gguf_file import read_gguf_model, read_gguf_tokenizer
 from precis.generation.model_folder import (
@@ -43,11 +43,12 @@ from precis.generation.model_folder import (
 )
 from precis.generation.model_location import ModelLocation, is_classifier, locate
 from precis.generation.model_metadata import ModelUse
+from precis.generation.model_names import PICKLES, SAFE
 from precis.messages import without_bars
 from precis.models.family import FamilyConfig
+from precis.process import use_threads
 from precis.storage.model_files import check_decoding
 from precis.storage.seal import check_sealed, checking_sealed
-from precis.threads import use_threads
 from precis.tuning.adapter_folder import BaseRecord
 from precis.tuning.attach import load_adapter, record_of
 from precis.tuning.low_rank import base_record, is_low_rank, merge_low_rank

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.rows.hub import hub_name
-from precis.generation.early_checks import is_endpoint, is_gguf, model_in, refuse_missing
 from precis.generation.model_metadata import DEFAULT, NO_ADAPTER, PACKAGES, USE_FILE, ModelUse, load_use
+from precis.generation.model_names import is_endpoint, is_gguf, model_in, refuse_missing
 from precis.storage.model_files import (
     ADAPTER_FOLDER,
     CONFIG,

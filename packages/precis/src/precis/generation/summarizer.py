@@ -33,8 +33,9 @@ from precis.generation.input_plan import (
 )
 from precis.generation.model_loader import LoadedModel, load_model
 from precis.generation.model_location import ModelLocation, locate
+from precis.generation.partial_summaries import PartialSummaries
 from precis.generation.summary import NOTHING as NOTHING
-from precis.generation.summary import How, Long, PartialSummaries, several
+from precis.generation.summary import How, Long, several
 from precis.generation.summary import Summary as Summary
 from precis.generation.summary import kept as kept
 from precis.generation.written_forms import written_forms

@@ -26,6 +26,10 @@ from precis_text.errors import UserError, first_line
 UNIT_FEATURES = 18
 """Number of features that `precis_text.unit_features` computes for a unit."""
 
+SHAPE_FILE = "scorer.json"
+WEIGHTS_FILE = "scorer.safetensors"
+_MOST_BYTES = 1 << 30  # of the weights
+
 
 @dataclass(frozen=True, kw_only=True)
 class UnitScorerShape(Settings):
@@ -97,11 +101,6 @@ def sines(places: int, width: int) -> Float[Tensor, "p w"]:
     rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000) / width))
     angles = torch.arange(places)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
-
-SHAPE_FILE = "scorer.json"
-WEIGHTS_FILE = "scorer.safetensors"
-_MOST_BYTES = 1 << 30
 
 
 def has_scorer(folder: Path) -> bool:

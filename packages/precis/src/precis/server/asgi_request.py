@@ -1,4 +1,4 @@
-"""One request and its answer: limits on the size and time of the body, and headers of every answer."""
+"""One request and its answer: limits on the size and time of its body."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from precis.server.limits import ApiError, Limits
+from precis.server.listener import page_headers
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -19,24 +20,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _DRAINED_FOR = 2.0  # seconds for reading the rest of a refused body, so that its sender sees the answer
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
-)
-
-
-def page_headers() -> dict[str, str]:
-    """Return the headers of every answer by name, which keep pages of other sites out.
-
-    A page shows only images in its own text, such as its empty icon.
-    """
-    return {
-        "x-content-type-options": "nosniff", "x-frame-options": "DENY", "referrer-policy": "no-referrer",
-        "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
-        "cache-control": "no-store", "content-security-policy": _POLICY,
-    }  # fmt: skip
-
-
 _HEADERS = [(name.encode(), value.encode()) for name, value in page_headers().items()]
 
 

@@ -1,4 +1,4 @@
-"""The address and the socket of a server, and which machines can reach it.
+"""The address and the socket of a server, and who can reach it: machines, and pages of other sites.
 
 This module needs no library, so that a wrong address or a taken port is refused at once.
 """
@@ -18,6 +18,10 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-f:]+\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
 _PREFIX = re.compile(r"(?:/[\w.~-]+)+", re.ASCII)
 _BACKLOG = 512  # connections that the system accepts before the server does
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +77,18 @@ def check_access(address: Address, *, has_keys: bool, origins: Sequence[str] = (
         raise UserError(
             f"--host {address.host} is open to other machines; give a file of keys with --keys, or omit --host"
         )
+
+
+def page_headers() -> dict[str, str]:
+    """Return the headers of every answer by name, which keep pages of other sites out.
+
+    A page shows only images in its own text, such as its empty icon.
+    """
+    return {
+        "x-content-type-options": "nosniff", "x-frame-options": "DENY", "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
+        "cache-control": "no-store", "content-security-policy": _POLICY,
+    }  # fmt: skip
 
 
 def named(host: str) -> str:

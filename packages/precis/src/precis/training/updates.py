@@ -19,7 +19,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn, optim
 
-from precis.data.packs.mixture import scrambled
+from precis.data.keyed_hash import scrambled
 from precis.objectives.losses import BatchSource, InTurn, Loss, Objective, Stage, TrainingBatch, stages_of
 from precis.training.optimizer import set_learning_rate
 from precis.training.processes import in_pieces, whole
@@ -265,7 +265,7 @@ def window_means(window: dict[str, float]) -> dict[str, float]:
 
 
 def mixed_seed(*numbers: int) -> int:
-    """Mix integers into a 63-bit seed; nearby inputs give unrelated seeds."""
+    """Mix integers into a 63-bit seed; nearby inputs give unrelated seeds (splitmix64, Steele et al. 2014)."""
     return int(scrambled(*numbers)) >> 1
 
 

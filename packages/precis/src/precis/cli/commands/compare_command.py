@@ -81,7 +81,7 @@ def compare(
     scored with ROUGE. OUT/report.html shows the figures, and each document next to its summaries; it needs no network.
     """
     from precis.cli.framework.console import ProgressLine, show
-    from precis.generation.early_checks import refuse_missing
+    from precis.generation.model_names import refuse_missing
     from precis.phases.use.input_documents import Reading, read_documents
     from precis_text.cores import default_threads
     from precis_text.length import make_length

@@ -208,7 +208,7 @@ def evaluate(
     with an interval and a p-value.
     """
     from precis.cli.framework.console import ProgressLine, show
-    from precis.generation.early_checks import refuse_missing
+    from precis.generation.model_names import refuse_missing
 
     for name in model or ():
         refuse_missing(name)

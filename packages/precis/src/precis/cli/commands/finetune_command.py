@@ -172,7 +172,7 @@ def finetune(
     Writes checkpoints, metrics and curves to the run folder, and the best model to OUT/model.
     """
     from precis.cli.framework.console import note
-    from precis.generation.early_checks import refuse_missing
+    from precis.generation.model_names import refuse_missing
 
     sizes = _check_curve(curve, search=search)
     if search and answer is AnswerName.head:

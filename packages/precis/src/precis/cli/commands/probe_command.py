@@ -114,7 +114,7 @@ class ProbeOptions(OptionGroup):
 
     def read(self, adapters: list[str], *, progress: ProgressLine) -> ProbedModel:
         """Load the model and read its documents."""
-        from precis.threads import use_threads
+        from precis.process import use_threads
 
         use_threads(self.threads)
         from precis.phases.data.run_pairs import ColumnNames, find_part

@@ -302,7 +302,7 @@ def _pool(
 
 def _refuse_missing(models: list[str]) -> None:
     """Raise `UserError` if one of the models does not exist."""
-    from precis.generation.early_checks import refuse_missing
+    from precis.generation.model_names import refuse_missing
 
     for model in models:
         refuse_missing(model)

@@ -68,7 +68,7 @@ def tokenizer(
     outside the vocabulary become bytes.
     """
     from precis.cli.framework.console import note
-    from precis.data.packs.mixture import BySize
+    from precis.data.mixing_shares import BySize
     from precis.phases.data.run_pairs import NamedPairs
 
     if from_model is not None:

@@ -134,7 +134,7 @@ def tune(
     Writes checkpoints (only of the adapter), metrics and curves to the run folder, and the best adapter to OUT/adapter.
     Pass the run folder as --model to use base and adapter together. For a copy of the base, use --adapter.
     """
-    from precis.generation.early_checks import refuse_missing
+    from precis.generation.model_names import refuse_missing
 
     refuse_missing(model)
     pairs = named_pairs_of(context)

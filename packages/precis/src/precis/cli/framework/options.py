@@ -415,7 +415,7 @@ def begin(threads: int | None = None, *, out: Path | None = None, recipe: str | 
     """
     from precis.cli.framework.library_logging import quieten_transformers
     from precis.phases.output_folders import claim_folder
-    from precis.threads import use_threads
+    from precis.process import use_threads
 
     if recipe is not None and recipe not in RECIPE_NAMES:
         raise UserError(f"unknown recipe {recipe!r}{nearest(recipe, RECIPE_NAMES)}")

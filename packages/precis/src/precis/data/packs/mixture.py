@@ -6,36 +6,20 @@ number of processes can share the positions. A corpus of a billion blocks needs 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from precis.data.keyed_hash import scrambled
 from precis.data.packs.packed_text import Blocks
-from precis_text.config import Settings
 from precis_text.errors import UserError
 
 Positions = NDArray[np.int64]
 
 _ROUNDS = 6  # rounds of the Feistel network; four already look random, and more cost little
 _CYCLE = 1000  # positions in which a mixture keeps its weights
-_MASK = np.uint64(0xFFFFFFFFFFFFFFFF)
-
-
-def scrambled(*numbers: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
-    """Hash integers to 64 random-looking bits, element by element (splitmix64, Steele et al. 2014)."""
-    with np.errstate(over="ignore"):
-        state: NDArray[np.uint64] = np.zeros((), np.uint64)
-        for number in numbers:
-            value = number if isinstance(number, np.ndarray) else np.asarray(number & int(_MASK), np.uint64)
-            state = np.asarray(state + value + np.uint64(0x9E3779B97F4A7C15))
-            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            state = state ^ (state >> np.uint64(31))
-    return np.asarray(state, np.uint64)
 
 
 @final
@@ -179,39 +163,3 @@ class PackedRows:
             here = corpora == number
             indices[here] = self._orders[number].at(within[here])
         return corpora, indices
-
-
-@dataclass(frozen=True, kw_only=True)
-class BySize(Settings):
-    """Shares by size, flattened by a temperature: p_m = min(n_m, limit)^(1/T) / sum over all parts.
-
-    T = 1 is examples-proportional mixing with a limit, a large T makes all parts equal (T5, arXiv:1910.10683, section
-    3.5.2). mT5 (arXiv:2010.11934, section 3.2) writes the exponent as alpha = 0.3, which is T = 3.33. Z-Code++ uses
-    mT5's data and vocabulary for many languages (section 3.1).
-
-    Attributes:
-        temperature: T, 1 or more.
-        limit: larger sizes count as this size; None for no limit.
-
-    Raises:
-        UserError: the temperature is below 1 or not finite.
-    """
-
-    temperature: float = 1.0
-    limit: int | None = None
-
-    def __post_init__(self) -> None:
-        if not (self.temperature >= 1 and math.isfinite(self.temperature)):
-            raise UserError(
-                f"--temperature {self.temperature:g}: use 1 (by size) or more, such as 3.33; 100 makes all parts equal"
-            )
-
-    def shares(self, sizes: Sequence[int]) -> tuple[float, ...]:
-        """Return the share of each part, 0 to 1, in their order; sizes are above 0."""
-        counted = [min(size, self.limit or size) ** (1 / self.temperature) for size in sizes]
-        return tuple(part / sum(counted) for part in counted)
-
-    def counts(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the items of each part in a mixture in which the largest part counts once; small parts repeat."""
-        shares, largest = self.shares(sizes), min(max(sizes), self.limit or max(sizes))
-        return tuple(round(largest * share / max(shares)) for share in shares)

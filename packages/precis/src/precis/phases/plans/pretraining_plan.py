@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
 
-from precis.data.packs.mixture import BySize
+from precis.data.mixing_shares import BySize
 from precis.messages import Notify
 from precis.objectives.pretraining_objectives import SpansAlone
 from precis.phases.train.memory_plan import memory_plan

@@ -19,7 +19,7 @@ from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune as run_tuning
 from precis.phases.train.training_session import RunOptions
 from precis.phases.train.writer_training import train_writer
-from precis.recipes.prefix_recipes import (
+from precis.recipes.adapter_recipes import (
     LORA,
     TunePlan,
     resolve_low_rank,

@@ -15,7 +15,7 @@ from precis.nn.normalizers import TopP
 from precis.phases.search.search_space import TRAINING, Grid, at_point, refuse_values_twice, with_ranges
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
-from precis.recipes.prefix_recipes import TunePlan
+from precis.recipes.adapter_recipes import TunePlan
 from precis.recipes.run_plan import RunPlan
 from precis.training import Trained
 from precis.tuning import METHODS

@@ -19,7 +19,7 @@ import numpy as np
 from torch import nn
 
 from precis.data.batches.token_arrays import TokenizedPairs
-from precis.data.packs.mixture import BySize
+from precis.data.mixing_shares import BySize
 from precis.data.pairs.pair import Pair
 from precis.data.tasks.instructions import GENERAL, KINDS, VERSION, wording_for
 from precis.data.tasks.tasks import MIXTURES, TASKS
@@ -163,7 +163,7 @@ def ground(
         start: a pre-trained model (run folder, Hugging Face folder or hub name).
         data: the folder that contains a folder for each task; if None, $PRECIS_DATA or the hub.
         cap: the largest number of pairs to draw from a set.
-        temperature: flattens the sets' shares; see `precis.data.packs.mixture.BySize`.
+        temperature: flattens the sets' shares; see `precis.data.mixing_shares.BySize`.
         leave_out: sets to exclude from training, so that scores on them are zero-shot.
         skip_bad: skip unusable rows.
         callbacks, asked: see `precis.phases.train.training_session.RunRequest`.

@@ -31,7 +31,7 @@ from precis.phases.train.pair_training import (
 )
 from precis.phases.train.trainable_model import TrainableModel, load_trainable
 from precis.phases.train.training_session import MODEL_FOLDER, Session
-from precis.recipes.prefix_recipes import TaskSettings, TunePlan
+from precis.recipes.adapter_recipes import TaskSettings, TunePlan
 from precis.recipes.run_plan import RunPlan
 from precis.storage.model_files import ADAPTER_FOLDER
 from precis.training import Trained

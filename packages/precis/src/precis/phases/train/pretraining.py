@@ -18,7 +18,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.data.batches.corruption import CorruptionIds
-from precis.data.packs.mixture import BySize, PackedRows
+from precis.data.mixing_shares import BySize
+from precis.data.packs.mixture import PackedRows
 from precis.data.packs.packed_text import Blocks, PackedText
 from precis.data.text.unigram_tokenizer import SENTINELS, digest_of, load_tokenizer, sentinel
 from precis.generation.model_loader import load_model

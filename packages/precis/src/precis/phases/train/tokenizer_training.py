@@ -12,7 +12,7 @@ from pathlib import Path
 from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from precis.data.packs.mixture import BySize
+from precis.data.mixing_shares import BySize
 from precis.data.packs.text_sources import read_texts, sample_texts, text_files
 from precis.data.text.unigram_tokenizer import (
     CLS,

@@ -1,9 +1,9 @@
-"""The plans of adapters. For a prefix, its training settings by task: the paper's Table 7 and its low-resource sets.
+"""The plans of adapters: LoRA, and a prefix by task, as in the paper's Table 7 and its low-resource sets.
 
-The paper trains BART-large. Its rate of 5e-5, Li & Liang's for their network, suits a base of that size; a smaller
-base needs a larger rate: for models of a few million parameters 0.001 to 0.003 for the network, 0.1 to 0.3 where keys
-and values are parameters themselves. The table gives searched ranges of block sizes, top-p and temperatures, not the
-chosen values; `MethodSettings` has our defaults. The meaning of "tau (top-p)" is our interpretation; see
+The prefix paper trains BART-large. Its rate of 5e-5, Li & Liang's for their network, suits a base of that size; a
+smaller base needs a larger rate: for models of a few million parameters 0.001 to 0.003 for the network, 0.1 to 0.3
+where keys and values are parameters themselves. The table gives searched ranges of block sizes, top-p and temperatures,
+not the chosen values; `MethodSettings` has our defaults. The meaning of "tau (top-p)" is our interpretation; see
 `precis.nn.normalizers.TopP`.
 """
 

@@ -1,4 +1,4 @@
-"""The plan of a prefix, Table 7 of the discourse-prefix paper, and shares of a training set."""
+"""The plans of adapters, Table 7 of the discourse-prefix paper, and shares of a training set."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.segments import Turns
 from precis.phases.data.run_pairs import examples_in_share, find_sources
-from precis.recipes.prefix_recipes import (
+from precis.recipes.adapter_recipes import (
     LOW_RESOURCE,
     TABLE_7,
     TunePlan,
