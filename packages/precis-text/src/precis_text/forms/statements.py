@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, pairwise
 
@@ -35,8 +35,8 @@ class Statement:
     turn: int
 
 
-def statements_of(source: ScoredText) -> list[Statement]:
-    """Return the sentences of a document in order, without headings and asides."""
+def statements_of(source: ScoredText, listed: Container[int] = ()) -> list[Statement]:
+    """Return the sentences of a document in order, without the headings and asides that are not `listed`."""
     times = {turn.start: (turn.body, turn.time) for turn in turns_of(source.document)}
     pauses = Pauses.of(source.document)
     found: list[Statement] = []
@@ -52,7 +52,7 @@ def statements_of(source: ScoredText) -> list[Statement]:
         turn += is_turn
         last = unit.speaker
         time = time if stamped is None and times else stamped or ""
-        if unit.heading or unit.aside:
+        if (unit.heading or unit.aside) and place not in listed:
             continue
         if body == unit.start and unit.speaker and _is_named(source.document, unit.start, unit.speaker):
             body += source.document[unit.start :].index(":") + 1
