@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from importlib.resources import files
 from typing import Any
 
@@ -47,6 +47,10 @@ class Cues:
     tasks: re.Pattern[str]
     hollow: frozenset[str]
     nobody: frozenset[str]
+
+    def undated(self, text: str) -> str:
+        """Return a statement without its dates."""
+        return reduce(lambda left, due: due.sub("", left), self.due, text)
 
     def is_hollow(self, text: str) -> bool:
         """Check whether a statement lacks content, such as "Good, then that is decided." and "Open questions:"."""

@@ -46,7 +46,8 @@ class Minutes(Form):
         said = statements_of(source, listed)
         replies = _accepting(said, known)
         assents = assents_of(said, known, taken={*replies, *replies.values()})
-        places = [place for place in range(len(said)) if place not in replies.values()]
+        told = {*replies.values(), *(assent.answer for assent in assents.values())}
+        places = [place for place in range(len(said)) if place not in told]
         found = [
             line
             for place in places
@@ -56,8 +57,8 @@ class Minutes(Form):
                 or _agreed(said, place, source, known, assents)
             )
         ]
-        told = {(line.start, line.stop) for line in found}
-        topics = [line for line in _topics(said, source, known) if not _is_left_out(line, told, known)]
+        spans = {(line.start, line.stop) for line in found}
+        topics = [line for line in _topics(said, source, known) if not _is_left_out(line, spans, known)]
         return sorted([*topics, *found], key=lambda line: PARTS.index(line.part))
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
@@ -158,13 +159,8 @@ def _agreed(
     answer = said[assent.answer]
     if assent.part == "decisions":
         return _shown(said[place], "decisions", source, agreed=answer.speaker)
-    return _shown(
-        said[place],
-        "actions",
-        source,
-        owner=answer.speaker,
-        due=_due(plain(said[place]), plain(answer), known),
-    )
+    due = _due(plain(said[place]), plain(answer), known)
+    return _shown(said[place], "actions", source, owner=answer.speaker, due=due)
 
 
 def _due(request: str, answer: str, known: Cues) -> str:
@@ -277,14 +273,7 @@ def _shown(
     facts = [f"{labels[name]}: {value}" for name, value in told.items() if value]
     stamp, known = f"[{where}] " if where else "", f" ({'; '.join(facts)})" if facts else ""
     return FormLine(
-        f"{stamp}{who}{statement.text}{known}",
-        statement.start,
-        statement.stop,
-        part=part,
-        time=statement.time,
-        speaker=statement.speaker,
-        turn=statement.turn,
-        owner=owner,
-        due=due,
+        f"{stamp}{who}{statement.text}{known}", statement.start, statement.stop, part=part, time=statement.time,
+        speaker=statement.speaker, turn=statement.turn, owner=owner, due=due,
         worth=_WORTH[part] + min(source.scores[statement.unit], 0.9),
-    )
+    )  # fmt: skip
