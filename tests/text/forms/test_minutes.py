@@ -421,3 +421,31 @@ def test_a_line_that_names_a_part_has_the_list_below_it(text, part):
 
 def test_a_speaker_who_names_a_part_lists_nothing():
     assert lines("Ann: Decisions:\nBob: The tea is cold.\nAnn: And the cake.", "decisions") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("Ann: Where will the school do sports in October?", "Bob: That's still open."),
+        ("Anna: Wohin geht die Schule im Oktober zum Sport?", "Bernd: Das ist noch offen."),
+        ("Anne: Où est-ce que les enfants vont jouer en octobre ?", "Bruno: C'est encore à voir."),
+        ("Ana: ¿Dónde van a jugar los niños en el mes de octubre?", "Berta: Eso sigue abierto."),
+    ],
+)
+def test_a_question_that_is_said_to_be_open_is_told_itself(said, answer):
+    assert any(said in line for line in lines(f"{said}\n{answer}", "questions"))
+
+
+def test_a_vote_without_objections_is_a_decision():
+    meeting = "Ann: The roof leaks.\nBob: All in favour of repairing it in May?\nBob: Okay, that's unanimous."
+    assert lines(meeting, "decisions") == ["[turn 2] Bob: All in favour of repairing it in May? (agreed: Bob)"]
+
+
+@pytest.mark.parametrize("said", ["Bob: Except to find out what is useful.", "Bob: Need to check the old oven."])
+def test_a_sentence_without_a_subject_names_no_owner(said):
+    assert parts_of(said) == []
+
+
+def test_that_is_no_topic():
+    said = "Ann: The tea is cold again.\nBob: Let's talk about that next week.\nAnn: Let's talk about the oven."
+    assert lines(said, "topics") == ["[turn 3] Ann: Let's talk about the oven."]
