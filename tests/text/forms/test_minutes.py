@@ -438,14 +438,20 @@ def test_a_question_that_is_said_to_be_open_is_told_itself(said, answer):
 
 def test_a_vote_without_objections_is_a_decision():
     meeting = "Ann: The roof leaks.\nBob: All in favour of repairing it in May?\nBob: Okay, that's unanimous."
-    assert lines(meeting, "decisions") == ["[turn 2] Bob: All in favour of repairing it in May? (agreed: Bob)"]
+    assert lines(meeting, "decisions") == [
+        "[turn 2] Bob: All in favour of repairing it in May? (agreed: Bob)"
+    ]
 
 
-@pytest.mark.parametrize("said", ["Bob: Except to find out what is useful.", "Bob: Need to check the old oven."])
+@pytest.mark.parametrize(
+    "said", ["Bob: Except to find out what is useful.", "Bob: Need to check the old oven."]
+)
 def test_a_sentence_without_a_subject_names_no_owner(said):
     assert parts_of(said) == []
 
 
 def test_that_is_no_topic():
-    said = "Ann: The tea is cold again.\nBob: Let's talk about that next week.\nAnn: Let's talk about the oven."
+    said = (
+        "Ann: The tea is cold again.\nBob: Let's talk about that next week.\nAnn: Let's talk about the oven."
+    )
     assert lines(said, "topics") == ["[turn 3] Ann: Let's talk about the oven."]

@@ -48,15 +48,13 @@ class Minutes(Form):
         assents = assents_of(said, known, taken={*replies, *replies.values()})
         told = {*replies.values(), *(assent.answer for assent in assents.values())}
         places = [place for place in range(len(said)) if place not in told]
-        found = [
-            line
+        made = (
+            _as_listed(said, place, source, known, listed)
+            or _line(said, place, source, known, replies)
+            or _agreed(said, place, source, known, assents)
             for place in places
-            if (
-                line := _as_listed(said, place, source, known, listed)
-                or _line(said, place, source, known, replies)
-                or _agreed(said, place, source, known, assents)
-            )
-        ]
+        )
+        found = [line for line in made if line]
         spans = {(line.start, line.stop) for line in found}
         topics = [line for line in _topics(said, source, known) if not _is_left_out(line, spans, known)]
         return sorted([*topics, *found], key=lambda line: PARTS.index(line.part))

@@ -129,7 +129,7 @@ def input_limit(
 ) -> int | None:
     """Return the longest input in tokens that a model should read; None if no limit is known.
 
-    It is the trained length, or else the tokenizer's limit, which comes from pre-training (512 for T5); at most the rows
+    It is the trained length, or the tokenizer's limit, which comes from pre-training (512 for T5); at most the rows
     of the position table. Models of precis have their own rule (`FamilyConfig.source_limit`).
     """
     declared = int(min(tokenizer.model_max_length, _NO_LIMIT))
