@@ -455,3 +455,9 @@ def test_that_is_no_topic():
         "Ann: The tea is cold again.\nBob: Let's talk about that next week.\nAnn: Let's talk about the oven."
     )
     assert lines(said, "topics") == ["[turn 3] Ann: Let's talk about the oven."]
+
+
+def test_quote_marks_and_references_are_left_out_as_in_other_forms():
+    text = "> Hi all,\n> can we move the review to Tuesday?\n\nWe decided to keep the old oven (see Table 2) for now."
+    assert lines(text, "questions") == ["can we move the review to Tuesday?"]
+    assert lines(text, "decisions") == ["We decided to keep the old oven for now."]
