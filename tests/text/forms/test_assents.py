@@ -109,3 +109,26 @@ def test_turns_in_small_letters_without_full_stops_stay_apart():
     assert lines(chat) == [
         ("decisions", "[turn 1] hazel: motion to hold the election in march (agreed: hazel)")
     ]
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "due"),
+    [
+        ("Who updates the list of members?", "I'll do that by Wednesday.", "by Wednesday"),
+        ("Who is going to write the report on the fire?", "I will, by tomorrow noon.", "by tomorrow noon"),
+        ("Who orders the paint for the fence?", "I will.", ""),
+    ],
+)
+def test_an_answer_with_nothing_but_a_date_takes_the_task(task, answer, due):
+    told = f"owner: Bob; due: {due}" if due else "owner: Bob"
+    found = lines(f"Ann: {task}\nBob: {answer}\nCem: Hm, the tea.")
+    assert found == [("actions", f"[turn 1] Ann: {task} ({told})")]
+
+
+def test_a_promise_with_content_keeps_its_own_line():
+    found = lines(
+        "Ann: Who updates the list of members?\nBob: I'll send the list by Wednesday.\nCem: Hm, the tea."
+    )
+    assert found == [
+        ("actions", "[turn 2] Bob: I'll send the list by Wednesday. (owner: Bob; due: by Wednesday)")
+    ]

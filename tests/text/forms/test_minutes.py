@@ -353,3 +353,111 @@ def test_the_page_of_the_service_names_every_part():
 )
 def test_a_test_of_the_microphone_is_no_action(before, said, reply):
     assert parts_of(said, before=before, after=reply) == []
+
+
+NOTES = """# Garden club
+
+## Discussion
+
+The hedge along the road is ill. Ruth would rather remove it.
+
+## Decisions
+
+The hedge is removed in October.
+
+## Action items
+
+1. Omar: ask two firms by 20 May
+2. Ruth to inform the neighbours
+
+- [ ] Order 80 plants
+
+| Who | What |
+|---|---|
+| Ines | Paint |
+
+## Open questions
+
+- Fence along the path
+
+## Budget
+
+We have 400 crowns.
+"""
+
+
+def test_what_is_below_the_heading_of_a_part_belongs_to_it():
+    passages = read_content(NOTES.encode(), name="a.md")
+    assert lines(passages, "decisions") == ["The hedge is removed in October."]
+    assert lines(passages, "actions") == [
+        "Omar: ask two firms by 20 May (due: by 20 May)",
+        "Ruth to inform the neighbours (owner: Ruth)",
+        "Order 80 plants",
+    ]
+    assert lines(passages, "questions") == ["Fence along the path"]
+    assert lines(passages, "topics") == ["Discussion", "Budget"]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("Actions:\n- Bob: new lamps\n\nThe hall is cold in winter and warm in summer.", "actions"),
+        (
+            "3. Action points\n\nThe hall gets new lamps.\n\n4. Budget\n\nThe hall is cold in winter.",
+            "actions",
+        ),
+        (
+            "Der Verein hat sich am Montag getroffen.\n\nOffene Punkte:\n- Neue Lampen für die Halle",
+            "questions",
+        ),
+        ("Le club a parlé de la salle avec la mairie.\n\nÀ faire :\n- Des lampes pour la salle", "actions"),
+        ("El club habló de la sala con la alcaldía.\n\nTareas:\n- Lámparas para la sala", "actions"),
+        ("Il comitato ha parlato della sala con il comune.\n\nAzioni:\n- Lampade per la sala", "actions"),
+    ],
+)
+def test_a_line_that_names_a_part_has_the_list_below_it(text, part):
+    assert [line.part for line in minutes(text).lines if line.part != "topics"] == [part]
+
+
+def test_a_speaker_who_names_a_part_lists_nothing():
+    assert lines("Ann: Decisions:\nBob: The tea is cold.\nAnn: And the cake.", "decisions") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("Ann: Where will the school do sports in October?", "Bob: That's still open."),
+        ("Anna: Wohin geht die Schule im Oktober zum Sport?", "Bernd: Das ist noch offen."),
+        ("Anne: Où est-ce que les enfants vont jouer en octobre ?", "Bruno: C'est encore à voir."),
+        ("Ana: ¿Dónde van a jugar los niños en el mes de octubre?", "Berta: Eso sigue abierto."),
+    ],
+)
+def test_a_question_that_is_said_to_be_open_is_told_itself(said, answer):
+    assert any(said in line for line in lines(f"{said}\n{answer}", "questions"))
+
+
+def test_a_vote_without_objections_is_a_decision():
+    meeting = "Ann: The roof leaks.\nBob: All in favour of repairing it in May?\nBob: Okay, that's unanimous."
+    assert lines(meeting, "decisions") == [
+        "[turn 2] Bob: All in favour of repairing it in May? (agreed: Bob)"
+    ]
+
+
+@pytest.mark.parametrize(
+    "said", ["Bob: Except to find out what is useful.", "Bob: Need to check the old oven."]
+)
+def test_a_sentence_without_a_subject_names_no_owner(said):
+    assert parts_of(said) == []
+
+
+def test_that_is_no_topic():
+    said = (
+        "Ann: The tea is cold again.\nBob: Let's talk about that next week.\nAnn: Let's talk about the oven."
+    )
+    assert lines(said, "topics") == ["[turn 3] Ann: Let's talk about the oven."]
+
+
+def test_quote_marks_and_references_are_left_out_as_in_other_forms():
+    text = "> Hi all,\n> can we move the review to Tuesday?\n\nWe decided to keep the old oven (see Table 2) for now."
+    assert lines(text, "questions") == ["can we move the review to Tuesday?"]
+    assert lines(text, "decisions") == ["We decided to keep the old oven for now."]

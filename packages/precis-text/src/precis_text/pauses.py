@@ -26,9 +26,7 @@ UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
 """What a transcript writes for words that were not heard."""
 _BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
-_PART = re.compile(
-    rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]"
-)  # the same, where no name such as "plan b" may be
+_PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
 _PHRASE = (2, 3)  # words that a speaker says twice
 _MARKS = ".,!?…-–"
 _ENDS = (".", "!", "?", "…", ":")

@@ -24,9 +24,7 @@ _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
 
-NAMED = re.compile(
-    r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s"
-)  # "Ann: ", "Rt. Hon. Ann Lee: "
+NAMED = re.compile(r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # "Rt. Hon. Ann Lee: "
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
 _FEW_HEADS = 3  # in which no speaker needs to return

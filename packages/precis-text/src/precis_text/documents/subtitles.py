@@ -138,10 +138,10 @@ def _write(writer: Writer, said: list[_Said], *, is_marked: bool) -> None:
 
 
 def _continued(text: str, line: str) -> str:
-    """Return a text without its speaker if it goes on with that speaker's sentence: Zoom names each cue."""
+    """Return a text without its speaker if it continues that speaker's sentence: Zoom names each cue."""
     name = _NAME.match(text)
-    goes_on = name and line.startswith(name[0]) and not _STOPS.search(line[-2:])
-    return text[name.end() :] if name and goes_on else text
+    is_open = not _STOPS.search(line[-2:])
+    return text[name.end() :] if name and is_open and line.startswith(name[0]) else text
 
 
 def _begins_turn(line: str) -> bool:

@@ -41,7 +41,8 @@ def assents_of(said: Sequence[Statement], known: Cues, *, taken: Collection[int]
     found: dict[int, Assent] = {}
     for place, statement in enumerate(said):
         text = plain(statement)
-        if place in taken or text.endswith("?") or not known.is_hollow(text) or known.undecided.search(text):
+        bare = known.undated(text) if known.promises.search(text) else text
+        if place in taken or text.endswith("?") or not known.is_hollow(bare) or known.undecided.search(text):
             continue
         for meant in _before(said, place):
             assent = _assent(said, meant, place, known)

@@ -6,8 +6,9 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from importlib.resources import files
+from typing import Any
 
 from precis_text.language import language_of
 from precis_text.words import unicode_words
@@ -23,6 +24,7 @@ class Cues:
     """The words of a language that mark the parts of minutes; see `minutes.toml`."""
 
     labels: Mapping[str, str]
+    heads: Mapping[str, re.Pattern[str]]
     decisions: re.Pattern[str]
     undecided: re.Pattern[str]
     objects: re.Pattern[str]
@@ -46,9 +48,14 @@ class Cues:
     hollow: frozenset[str]
     nobody: frozenset[str]
 
+    def undated(self, text: str) -> str:
+        """Return a statement without its dates."""
+        return reduce(lambda left, due: due.sub("", left), self.due, text)
+
     def is_hollow(self, text: str) -> bool:
-        """Check whether a statement lacks content of its own, such as "Good, then that is decided."."""
-        return self.hollow.issuperset(unicode_words(text.replace("'", " ")))
+        """Check whether a statement lacks content, such as "Good, then that is decided." and "Open questions:"."""
+        is_head = any(head.fullmatch(text) for head in self.heads.values())
+        return is_head or self.hollow.issuperset(unicode_words(text.replace("'", " ")))
 
 
 def cues_of(document: str) -> Cues:
@@ -71,22 +78,21 @@ def _cues_by_code() -> Mapping[str, Cues]:
     return {code: _cues(table[_DEFAULT] | record) for code, record in table.items()}
 
 
-def _cues(record: Mapping[str, object]) -> Cues:
-    made: dict[str, object] = {"labels": record["labels"]}
+def _cues(record: Mapping[str, Any]) -> Cues:
+    labels, heads = record["labels"], record["heads"]
+    made: dict[str, Any] = {"labels": labels}
+    made["heads"] = {
+        part: _pattern(rf"[\W\d]*(?:{re.escape(labels[part])}|{head})\W*") for part, head in heads.items()
+    }
     for name in ("decisions", "undecided", "promises", "requests", "idle", "open", "hours", "next", "topics"):
-        made[name] = _pattern("|".join(f"(?:{each})" for each in _texts(record[name])))
+        made[name] = _pattern("|".join(f"(?:{each})" for each in record[name]))
     for name in _SINGLE:
-        made[name] = _pattern(str(record[name]))
+        made[name] = _pattern(record[name])
     for name in ("assigned", "due"):
-        made[name] = [_pattern(each) for each in _texts(record[name])]
+        made[name] = [_pattern(each) for each in record[name]]
     for name in ("hollow", "nobody"):
-        made[name] = frozenset(str(record[name]).split())
-    return Cues(**made)  # type: ignore[arg-type]
-
-
-def _texts(value: object) -> list[str]:
-    assert isinstance(value, list)
-    return [str(each) for each in value]
+        made[name] = frozenset(record[name].split())
+    return Cues(**made)
 
 
 def _pattern(text: str) -> re.Pattern[str]:

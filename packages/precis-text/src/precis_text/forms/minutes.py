@@ -6,6 +6,7 @@ date is named only if the meeting names it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -24,6 +25,8 @@ PARTS = ("topics", "decisions", "actions", "questions", "next")
 _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topics": 1.0}
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS = 2
+_ITEM = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,2}[.)])\s")
+_CELL = " | "  # between the cells of a table
 _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
 _LATER = 6  # statements after the reply that may do so
@@ -39,20 +42,21 @@ class Minutes(Form):
     def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
         """Return the lines of each part, in the order of the document."""
         known = cues_of(source.document)
-        said = statements_of(source)
+        listed = _listed(source, known)
+        said = statements_of(source, listed)
         replies = _accepting(said, known)
         assents = assents_of(said, known, taken={*replies, *replies.values()})
-        places = [place for place in range(len(said)) if place not in replies.values()]
-        found = [
-            line
+        told = {*replies.values(), *(assent.answer for assent in assents.values())}
+        places = [place for place in range(len(said)) if place not in told]
+        made = (
+            _as_listed(said, place, source, known, listed)
+            or _line(said, place, source, known, replies)
+            or _agreed(said, place, source, known, assents)
             for place in places
-            if (
-                line := _line(said, place, source, known, replies)
-                or _agreed(said, place, source, known, assents)
-            )
-        ]
-        told = {(line.start, line.stop) for line in found}
-        topics = [line for line in _topics(said, source, known) if not _is_left_out(line, told, known)]
+        )
+        found = [line for line in made if line]
+        spans = {(line.start, line.stop) for line in found}
+        topics = [line for line in _topics(said, source, known) if not _is_left_out(line, spans, known)]
         return sorted([*topics, *found], key=lambda line: PARTS.index(line.part))
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
@@ -67,9 +71,30 @@ class Minutes(Form):
 
 
 def _is_left_out(topic: FormLine, told: Collection[tuple[int, int]], known: Cues) -> bool:
-    """Check whether a topic without a heading holds a line of another part, or a greeting."""
+    """Check whether a topic is the heading of another part, or lacks one and holds a line of it or a greeting."""
+    if topic.heading:
+        return any(head.fullmatch(topic.heading) for head in known.heads.values())
     holds = any(topic.start <= start and stop <= topic.stop for start, stop in told)
-    return not topic.heading and (holds or known.greets.search(topic.shown.rpartition(": ")[2]) is not None)
+    return holds or known.greets.search(topic.shown.rpartition(": ")[2]) is not None
+
+
+def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
+    """Return the part of each unit below a heading such as "Action items", up to the next heading.
+
+    A line such as "Actions:" that is not a heading has only the items of the list below it.
+    """
+    found: dict[int, str] = {}
+    part, above, is_section = "", "", False
+    for place, unit in enumerate(source.units):
+        heads = {name for name, head in known.heads.items() if not unit.speaker and head.fullmatch(unit.text)}
+        is_item = _ITEM.match(unit.text) and not (unit.heading and _ITEM.match(above))
+        if heads:
+            part, above, is_section = heads.pop(), unit.text, unit.heading
+        elif part and not is_item and ((unit.heading and not unit.aside) or not is_section):
+            part = ""
+        elif part and _CELL not in unit.text:
+            found[place] = part
+    return found
 
 
 def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
@@ -83,6 +108,18 @@ def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
             if reply is not None and known.accepts.search(answer) and not known.declines.search(answer):
                 found[place] = reply
     return found
+
+
+def _as_listed(
+    said: Sequence[Statement], place: int, source: ScoredText, known: Cues, listed: Mapping[int, str]
+) -> FormLine | None:
+    """Return a statement as a line of the part whose heading it is below; None without one."""
+    part = listed.get(said[place].unit)
+    statement = replace(said[place], text=_ITEM.sub("", said[place].text, count=1))
+    if part != "actions":
+        return _shown(statement, part, source) if part else None
+    due = _due(plain(statement), "", known)
+    return _shown(statement, part, source, owner=_owner([statement], 0, known) or "", due=due)
 
 
 def _line(
@@ -120,13 +157,8 @@ def _agreed(
     answer = said[assent.answer]
     if assent.part == "decisions":
         return _shown(said[place], "decisions", source, agreed=answer.speaker)
-    return _shown(
-        said[place],
-        "actions",
-        source,
-        owner=answer.speaker,
-        due=_due(plain(said[place]), plain(answer), known),
-    )
+    due = _due(plain(said[place]), plain(answer), known)
+    return _shown(said[place], "actions", source, owner=answer.speaker, due=due)
 
 
 def _due(request: str, answer: str, known: Cues) -> str:
@@ -239,14 +271,7 @@ def _shown(
     facts = [f"{labels[name]}: {value}" for name, value in told.items() if value]
     stamp, known = f"[{where}] " if where else "", f" ({'; '.join(facts)})" if facts else ""
     return FormLine(
-        f"{stamp}{who}{statement.text}{known}",
-        statement.start,
-        statement.stop,
-        part=part,
-        time=statement.time,
-        speaker=statement.speaker,
-        turn=statement.turn,
-        owner=owner,
-        due=due,
+        f"{stamp}{who}{statement.text}{known}", statement.start, statement.stop, part=part, time=statement.time,
+        speaker=statement.speaker, turn=statement.turn, owner=owner, due=due,
         worth=_WORTH[part] + min(source.scores[statement.unit], 0.9),
-    )
+    )  # fmt: skip

@@ -85,15 +85,11 @@ def section_line(source: ScoredText, section: Section) -> FormLine | None:
     unit = source.units[section.start if best is None else best]
     text = ": ".join(part for part in (section.heading, shown) if part)
     return FormLine(
-        text,
-        unit.start,
-        unit.stop,
-        heading=section.heading,
+        text, unit.start, unit.stop, heading=section.heading, speaker=unit.speaker,
         time=source.passages.at(source.units[section.start].start).time,
-        speaker=unit.speaker,
         worth=0.0 if best is None else source.scores[best],
         shorter=section.heading if shown and section.heading else "",
-    )
+    )  # fmt: skip
 
 
 def _best(source: ScoredText, section: Section) -> int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, pairwise
 
+from precis_text.citations import Citations
 from precis_text.control_characters import unit_starts
 from precis_text.forms.form import ScoredText
 from precis_text.pauses import Pauses, blank_sounds
@@ -35,10 +36,10 @@ class Statement:
     turn: int
 
 
-def statements_of(source: ScoredText) -> list[Statement]:
-    """Return the sentences of a document in order, without headings and asides."""
+def statements_of(source: ScoredText, listed: Container[int] = ()) -> list[Statement]:
+    """Return the sentences of a document in order, without the headings and asides that are not `listed`."""
     times = {turn.start: (turn.body, turn.time) for turn in turns_of(source.document)}
-    pauses = Pauses.of(source.document)
+    pauses, citations = Pauses.of(source.document), Citations.of(source.document)
     found: list[Statement] = []
     turn, last, time = 0, "", ""
     for place, unit in enumerate(source.units):
@@ -52,12 +53,12 @@ def statements_of(source: ScoredText) -> list[Statement]:
         turn += is_turn
         last = unit.speaker
         time = time if stamped is None and times else stamped or ""
-        if unit.heading or unit.aside:
+        if (unit.heading or unit.aside) and place not in listed:
             continue
         if body == unit.start and unit.speaker and _is_named(source.document, unit.start, unit.speaker):
             body += source.document[unit.start :].index(":") + 1
         for text, start, stop in _sentences(
-            source.document, body, unit.stop, pauses if unit.speaker else None
+            source.document, body, unit.stop, pauses if unit.speaker else citations
         ):
             when = time or source.passages.at(start).time
             found.append(Statement(text, start, stop, place, unit.speaker, when, turn if unit.speaker else 0))
@@ -74,14 +75,16 @@ def _is_named(document: str, start: int, speaker: str) -> bool:
     return document.startswith(f"{speaker}:", start)
 
 
-def _sentences(document: str, start: int, stop: int, pauses: Pauses | None) -> Iterator[tuple[str, int, int]]:
-    """Yield the sentences between two offsets, with their own; those of a speaker without `pauses`."""
-    body = document[start:stop] if pauses is None else blank_sounds(document[start:stop])
+def _sentences(
+    document: str, start: int, stop: int, extra: Pauses | Citations
+) -> Iterator[tuple[str, int, int]]:
+    """Yield the sentences between two offsets, with their own, without pauses or references."""
+    body = blank_sounds(document[start:stop]) if isinstance(extra, Pauses) else document[start:stop]
     sentences = split_sentences(body)
     begins = [*unit_starts(body, sentences), len(body)]
     for sentence, (begin, end) in zip(sentences, pairwise(begins), strict=True):
         text = without_item_mark(visible(" ".join(sentence.split())))
-        text = text if pauses is None else pauses.left_out(text)
+        text = extra.left_out(text)
         if text:
             yield text, start + begin, start + begin + len(body[begin:end].rstrip())
 
