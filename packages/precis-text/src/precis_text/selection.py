@@ -67,9 +67,9 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
 
     Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
     that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
-    the next one. A unit is worth more after the one before it than alone (`standalone`). A decision that answers is
-    chosen together with its question (`exchanges`). A unit is skipped if many of its word pairs are chosen already, if
-    it has only one or two words, or if it does not fit. Units with at least half the worth may replace it (0.7 of it
+    the next one. A unit is worth more after the one before it than without it (`standalone`). A decision that answers
+    is chosen together with its question (`exchanges`). A unit is skipped if many of its word pairs are chosen already,
+    if it has only one or two words, or if it does not fit. Units with at least half the worth may replace it (0.7 of it
     while nothing is chosen). Beyond `words`, units with at least half the worth of the best fill a cap. A cap of at
     least 40 words or 56 tokens is then filled with the best of the others until 85% of it are used, if the document has
     that many; messages with less than 5% of the best worth stay out. If no unit fits, the best one is chosen and the
@@ -194,7 +194,7 @@ class _Waiting:
     as a group of its own once that is chosen.
 
     Args:
-        worth, after: of each unit alone, and after the unit before it.
+        worth, after: the worth of each unit without the unit before it, and after it.
         out: places that are never chosen.
     """
 

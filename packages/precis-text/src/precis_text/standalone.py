@@ -1,10 +1,10 @@
-"""How well a sentence of a document can be read without the ones before it, after labelled extracts.
+"""Sentences that a reader understands without the ones before them, and those that need them.
 
     features of each unit -> trees, learnt by gradient boosting -> the share of readers that it serves
 
-Choi et al. 2021 ("Decontextualization: Making Sentences Stand-Alone") call such sentences stand-alone. The labels were
-written for extracts: does the sentence need something that the extract lacks, or carry a remnant?
-`experiments/scripts/standalone_sentences.py` learns the trees from them. They know English only.
+The labels were written for extracts: does the sentence need something that the extract lacks, or carry a remnant? The
+term is that of Choi et al. 2021 on decontextualization. `experiments/scripts/standalone_sentences.py` learns the trees.
+They know English only.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NOWHERE = 1.5  # place of a word that a sentence lacks; the end is 1
 
 
 def standalone(units: Sequence[TextUnit]) -> tuple[list[float], list[float]]:
-    """Return for each unit how well it can be read alone, and after the one before it; 0 to 1, 1 if not in English."""
+    """Return how well each unit can be read without the one before it, and after it; 0 to 1, 1 if not in English."""
     if language_of("\n".join(unit.text for unit in units)) != "en":
         return [1.0] * len(units), [1.0] * len(units)
     features = np.tile(standalone_features(units), (2, 1))

@@ -180,7 +180,7 @@ class SourceText:
     def closeness(self, sentence: SentenceSupport) -> float:
         """Return the share, -1 to 1, of a sentence's content words that the closest source sentence has in the same
         order, less that of words that the source lacks, and of numbers and codes that this sentence lacks. Words of
-        two letters ("we've") do not count. A sentence of fewer than four words counts as one of four.
+        two letters ("we've") do not count. A sentence of fewer than four words is not a statement: it counts as four.
         """
         words = [word for word in self._content(sentence.text) if len(word) > _PARTICLE]
         near = [word for passage in sentence.aligned[:1] for word in self._content(passage.text)]
