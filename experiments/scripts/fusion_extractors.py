@@ -4,7 +4,7 @@
 
 MODEL is a small pre-trained Z-Code++. Each variant trains its encoder with a linear head that scores sentences, for
 the same processor time. The head sees one sentence at a time and no features, so context comes from the encoder alone.
-The target sentences are those of `precis extract` (`best_units`). docs/experiments/long-documents.md has the design.
+The target sentences are those of `precis extractor` (`best_units`). docs/experiments/long-documents.md has the design.
 A second call with the same folder does the missing runs, and prints the tables of all.
 """
 
