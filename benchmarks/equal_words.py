@@ -20,7 +20,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +31,9 @@ from precis.extract.extractor import Extractor
 from precis.generation.summarizer import Summary
 from precis_experiments.open_sets import EXTENSIONS, SETS, OpenSet, pairs_of
 from precis_text.errors import UserError
+from precis_text.length import cut_at
 from precis_text.units import TextUnit, extraction_units
-from precis_text.words import length_in_words, unicode_words, word_ends
+from precis_text.words import length_in_words, unicode_words
 
 ONLY_MEASURED = tuple(
     replace(SETS[0], name=name, place=name, licence="not open")
@@ -67,11 +67,6 @@ def statements(document: str) -> list[TextUnit]:
     """Return the units that are not headings, or all if there are only headings."""
     units = extraction_units(document)
     return [unit for unit in units if not unit.heading] or units
-
-
-def cut_at(text: str, words: int) -> str:
-    """Return the first words of a text; `precis_text.length.first_words`, which cuts ours, ends at no function word."""
-    return text[: next(islice(word_ends(text), words - 1, None), len(text))]
 
 
 def fitting(units: Sequence[TextUnit], order: Sequence[int], words: int) -> str:

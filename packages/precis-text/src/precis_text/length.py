@@ -261,9 +261,14 @@ def trim(text: str, cap: Cap | None, *, ended: bool) -> Trimmed:
     return Trimmed(short, finished)
 
 
+def cut_at(text: str, count: int) -> str:
+    """Return the first `count` words of a text."""
+    return text[: next(islice(word_ends(text), count - 1, None), len(text))]
+
+
 def first_words(text: str, count: int) -> str:
     """Return the first `count` words of a text, without function words at its end: "for all who" ends with "all"."""
-    cut = text[: next(islice(word_ends(text), count - 1, None), len(text))]
+    cut = cut_at(text, count)
     known = languages().get(language_of(text) or "")
     if cut == text or known is None:
         return cut

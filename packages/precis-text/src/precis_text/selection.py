@@ -101,9 +101,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
             continue
         if len(new) > 1 and ((over > 0 and (length.cap or extract.chosen)) or value < least):
             continue
-        if value < least:
-            passed[place] = max(value, passed.get(place, 0.0))
-        elif length.cap is not None and over > 0:
+        if value < least or (length.cap is not None and over > 0):
             passed[place] = max(value, passed.get(place, 0.0))
             least = max(least, value * (_HALF if extract.chosen else _NEARLY))  # for its replacement
         elif extract.chosen and over > limit - extract.spent and extract.written >= length.min_words:

@@ -77,16 +77,17 @@ def standalone_features(units: Sequence[TextUnit]) -> Floats:
         unit.text.removeprefix(f"{unit.speaker}:").strip() if unit.speaker else unit.text for unit in units
     ]
     words = [_TOKENS.findall(text) for text in said]
-    stems = [_stems(own) for own in words]
+    lower = [[word.lower().replace("’", "'") for word in own] for own in words]
+    stems = [[word[:_STEM] for word in own if len(word) > 2 and word not in _GROUP_OF] for own in lower]
     known = {stem for own in stems[:_BEGINNING] for stem in own}
     seen: set[str] = set()
     rows = []
-    for place, (unit, text, tokens, own) in enumerate(zip(units, said, words, stems, strict=True)):
+    for place, (unit, own) in enumerate(zip(units, stems, strict=True)):
         before = units[place - 1] if place else None
         kinds, earlier = max(len(set(own)), 1), set(stems[place - 1]) if place else set[str]()
         rows.append(
             [
-                *_of_words(text, tokens),
+                *_of_words(said[place], words[place], lower[place]),
                 bool(unit.speaker),
                 before is not None and before.speaker != unit.speaker,
                 bool(unit.speaker) and (before is None or before.speaker != unit.speaker),
@@ -101,15 +102,8 @@ def standalone_features(units: Sequence[TextUnit]) -> Floats:
     return np.array(rows, dtype=np.float64)
 
 
-def _stems(words: Sequence[str]) -> list[str]:
-    """Return the beginnings of the content words."""
-    lower = (word.lower().replace("’", "'") for word in words)
-    return [word[:_STEM] for word in lower if len(word) > 2 and word not in _GROUP_OF]
-
-
-def _of_words(text: str, words: Sequence[str]) -> list[float]:
+def _of_words(text: str, words: Sequence[str], lower: Sequence[str]) -> list[float]:
     """Return the shares of the word groups in a text, and the values of `_FORM`."""
-    lower = [word.lower().replace("’", "'") for word in words]
     count = max(len(words), 1)
     groups = [_GROUP_OF.get(word, "") for word in lower]
     shares = Counter(groups)

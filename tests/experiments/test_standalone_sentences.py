@@ -1,0 +1,66 @@
+"""Labels of sentences become examples, and what trees say of them is measured."""
+
+import csv
+import json
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.scripts.standalone_sentences import LABELS, area, key_of, labelled, main, stumbles
+from precis_experiments.open_sets import SETS
+from precis_text.standalone import STANDALONE_FEATURES
+
+DOCUMENT = "The old bridge of Olm closes in May. It will be dear."
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / SETS[0].place
+    folder.mkdir(parents=True)
+    with lzma.open(folder / "train.jsonl.xz", "wt", encoding="utf-8") as file:
+        file.write(json.dumps({"document": DOCUMENT, "summary": "The bridge closes."}) + "\n")
+    return tmp_path
+
+
+def labels_of(folder: Path, *rows: tuple[str, int]) -> Path:
+    file = folder / "labels.tsv"
+    lines = [f"{SETS[0].name}\t{document}\t{start}\t1\tDr" for document, start in rows]
+    file.write_text("\n".join(["set\tdocument\tstart\tafter\tletters", *lines]) + "\n", encoding="utf-8")
+    return file
+
+
+def test_a_label_finds_its_sentence_and_one_without_a_unit_is_left_out(data: Path) -> None:
+    key = key_of(DOCUMENT)
+    ((document, features, letters),) = labelled(data, labels_of(data, (key, DOCUMENT.index("It")), (key, 3)))
+    assert (document, letters, len(features)) == (key, "Dr", len(STANDALONE_FEATURES))
+    assert features[-1] == 1
+    assert features[STANDALONE_FEATURES.index("pointing_place")] == 0
+
+
+def test_labels_without_their_documents_are_named(data: Path, monkeypatch, capsys) -> None:
+    file = labels_of(data, ("0" * 16, 0))
+    monkeypatch.setattr("sys.argv", ["standalone_sentences", "--data", str(data), "--labels", str(file)])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"no document of {file} is in {data}" in capsys.readouterr().err
+
+
+def test_what_is_missing_counts_more_than_a_remnant() -> None:
+    assert [stumbles(each) for each in ("D", "Dr", "dr", "or", "o")] == [1.0, 1.0, 0.2, 0.2, 0.0]
+
+
+def test_the_area_is_one_if_all_are_in_order_and_none_if_all_are_reversed() -> None:
+    positive = np.array([False, False, True, True])
+    assert area(np.array([0.1, 0.2, 0.3, 0.4]), positive) == 1
+    assert area(np.array([0.4, 0.3, 0.2, 0.1]), positive) == 0
+    assert area(np.array([0.1, 0.4, 0.2, 0.3]), positive) == 0.5
+
+
+def test_the_labels_hold_no_text() -> None:
+    with LABELS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert len(rows) > 3000
+    assert {row["letters"] for row in rows} <= {"o", "or", "r", "d", "dr", "D", "Dr"}
+    assert all(len(row["document"]) == 16 and row["start"].isdecimal() for row in rows)
