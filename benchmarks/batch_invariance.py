@@ -1,6 +1,6 @@
 """Does a summary depend on the company its document keeps? Counts greedy fp32 summaries that change.
 
-    python benchmarks/batch_invariance.py --model RUN --documents FILE.jsonl [--limit 200] [--batch-size 8] [--seed 0]
+    python -m benchmarks.batch_invariance --model RUN --documents FILE.jsonl [--limit 200] [--batch-size 8] [--seed 0]
 
 Every document is summarized alone, then in batches sorted by length, then in batches of strangers (random order
 without sorting, so that short documents carry much padding). For each that differs, the two best scores at the first

@@ -1,6 +1,6 @@
 """Does the fast loop write what `generate` writes? Counted on documents, with a random or a trained model.
 
-    python benchmarks/fast_parity.py [--documents 500] [--model FOLDER] [--out FILE]
+    python -m benchmarks.fast_parity [--documents 500] [--model FOLDER] [--out FILE]
 
 For greedy and beam search, alone and in padded batches of 8, the share of documents with identical tokens in fp32. For
 bf16 and int8 the share of places where the model's best next token is the same as in fp32, each place read with fp32's

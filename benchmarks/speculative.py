@@ -1,7 +1,7 @@
 """What drafting saves: the fast loop's greedy search, one token a step, against drafts by the model's own streams.
 
-    python benchmarks/speculative.py --train 3000 --documents 1000 --out runs/speculative
-    python benchmarks/speculative.py --task e2e --data DIR --train 600 --batch-tokens 2048 --out runs/speculative-e2e
+    python -m benchmarks.speculative --train 3000 --documents 1000 --out runs/speculative
+    python -m benchmarks.speculative --task e2e --data DIR --train 600 --batch-tokens 2048 --out runs/speculative-e2e
 
 Trains a ProphetNet for each n (--ngrams), or a Z-Code++ with as many streams ahead, on the project's synthetic pairs or
 a task's, unless their run folders are in --out already; then every test document is written, one at a time, by both

@@ -1,6 +1,6 @@
 """Tokens per text with our Unigram trainer and with sentencepiece's, on the same counted words.
 
-    pip install sentencepiece; python benchmarks/tokenizer_trainers.py --data DIR [--tasks samsum e2e webnlg]
+    pip install sentencepiece; python -m benchmarks.tokenizer_trainers --data DIR [--tasks samsum e2e webnlg]
 
 Both trainers get the same words with the same counts, the same number of pieces, and are assembled into the same kind
 of tokenizer, so the difference is the choice of pieces alone.

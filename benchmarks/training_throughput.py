@@ -1,6 +1,6 @@
 """How fast pre-training runs here: tokens/s, FLOPs per token, and the share of the machine's measured matmul peak.
 
-    python benchmarks/training_throughput.py [--recipe zcodepp-mini] [--batch-size 8] [--steps 10] [--threads 2]
+    python -m benchmarks.training_throughput [--recipe zcodepp-mini] [--batch-size 8] [--steps 10] [--threads 2]
         [--precision bf16] [--json FILE]
 
 Random ids go through the run's own objective and optimizer steps; medians, the first two steps are warm-up. FLOPs are

@@ -1,6 +1,6 @@
 """How often the intervals of `precis judge report` hold the truth, on simulated verdicts of known preference.
 
-    python benchmarks/judging/coverage.py [--repetitions 400] [--verdicts 10000]
+    python -m benchmarks.judging.coverage [--repetitions 400] [--verdicts 10000]
 
 Each repetition draws documents and judges anew, lets every judge see every document, and asks whether the intervals of
 the win rate and of the Bradley-Terry strength hold what infinitely many documents and judges would give. A verdict is a

@@ -1,6 +1,6 @@
 """How fast a tiny model learns to copy, by the size of the token table and of the decoder's input (docs/adr/0002).
 
-    python experiments/scripts/decoder_input_scale.py [--steps 400] [--seeds 4]
+    python -m experiments.scripts.decoder_input_scale [--steps 400] [--seeds 4]
 
 1,500 words, 12 to copy, 128 wide, 2+2 layers, batch 32, one thread. Prints next-token accuracy on fresh sources every
 100 steps.

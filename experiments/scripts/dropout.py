@@ -1,6 +1,6 @@
 """Dropout of states and of attention weights, forward and backward: torch's time over ours, in turn.
 
-    python experiments/scripts/dropout.py [--rounds 30] [--threads 1]
+    python -m experiments.scripts.dropout [--rounds 30] [--threads 1]
 
 The interval holds the ratios of 95% of the rounds.
 """

@@ -1,6 +1,6 @@
 """Fusion-in-encoder against dense, truncated and local-only encoders, as extractors at equal time (Z-Code++ 2.3).
 
-    python experiments/scripts/fusion_extractors.py --data DATA --start MODEL --out runs/fusion [--seconds 120]
+    python -m experiments.scripts.fusion_extractors --data DATA --start MODEL --out runs/fusion [--seconds 120]
 
 MODEL is a small pre-trained Z-Code++. Each variant trains its encoder with a linear head that scores sentences, for
 the same processor time. The head sees one sentence at a time and no features, so context comes from the encoder alone.

@@ -1,6 +1,6 @@
 """How soon a prefix learns E2E on a small frozen base, by how its keys and values are made and the learning rate.
 
-    python experiments/scripts/prefix_init.py --base RUN --data DIR [--steps 200] [--seeds 0 1 2] --out runs/prefix-init
+    python -m experiments.scripts.prefix_init --base RUN --data DIR [--steps 200] [--seeds 0 1 2] --out runs/prefix-init
 
 RUN is the base of `precis reproduce discourse-prefix`, steps/base/run in its folder. Prints the loss of the next token
 on the dev set, in nats: mean and range over seeds. What is in --out already is not trained again.
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import by_seed  # type: ignore[import-not-found]  # beside this script
+from experiments.scripts import by_seed
 import torch
 
 from precis.cli.framework.library_logging import quieten_transformers

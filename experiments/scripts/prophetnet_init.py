@@ -1,6 +1,6 @@
 """How soon a narrow ProphetNet learns E2E, by the spreads that its weights and its absolute positions begin with.
 
-    python experiments/scripts/prophetnet_init.py --data DIR [--steps 200] [--seeds 0 1 2] --out runs/prophetnet-init
+    python -m experiments.scripts.prophetnet_init --data DIR [--steps 200] [--seeds 0 1 2] --out runs/prophetnet-init
 
 Trains `prophetnet-micro` (128 wide, n = 2) for each (docs/adr/0007); prints the loss of the next token on the dev set,
 in nats: mean and range over seeds. What is in --out already is not trained again.
@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import by_seed  # type: ignore[import-not-found]  # beside this script
+from experiments.scripts import by_seed
 import torch
 
 from precis.cli.framework.library_logging import quieten_transformers

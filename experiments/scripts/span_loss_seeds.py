@@ -1,6 +1,6 @@
 """RTD and disentangled attention by the held-out span loss alone, with further seeds (Z-Code++ A.4).
 
-    python experiments/scripts/span_loss_seeds.py --data DATA --out runs/ablation --seeds 3 4 5
+    python -m experiments.scripts.span_loss_seeds --data DATA --out runs/ablation --seeds 3 4 5
 
 These are the pre-training steps of `precis reproduce zcodepp-ablation`, in a folder of that study: the same runs, with
 chosen seeds and variants and without the tasks. A second call with the same folder resumes. The tables show the
