@@ -9,7 +9,9 @@ from tests.docs.pages import ROOT, tracked
 
 _COMMAND = re.compile(r"python3? -m ((?:benchmarks|faults|experiments\.scripts)[.a-z_]*)\b(?!\.?[A-Z])")
 _BY_FILE = re.compile(r"python3? (?:benchmarks|faults|experiments)/[\w/]+\.py")
-_TEXTS = [ROOT / name for name in tracked() if name.endswith((".md", ".py")) and not name.startswith("tests/")]
+_TEXTS = [
+    ROOT / name for name in tracked() if name.endswith((".md", ".py")) and not name.startswith("tests/")
+]
 
 
 def commands() -> list[str]:

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.scripts import by_seed
 import torch
 
+from experiments.scripts import by_seed
 from precis.cli.framework.library_logging import quieten_transformers
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.pair_training import PairRequest

@@ -12,9 +12,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments.scripts import by_seed
 import torch
 
+from experiments.scripts import by_seed
 from precis.cli.framework.library_logging import quieten_transformers
 from precis.phases.data.run_pairs import find_sources
 from precis.phases.train.finetuning import finetune
