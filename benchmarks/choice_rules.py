@@ -143,7 +143,7 @@ class Known:
 
     @cached_property
     def waiting(self) -> _Waiting:
-        return _Waiting(self.row.units, self.worth, self.worth, out=self.questions.values())
+        return _Waiting(self.row.units, self.worth, self.questions)
 
     @cached_property
     def needs(self) -> list[int | None]:

@@ -26,6 +26,7 @@ import torch
 
 from precis.nn.disentangled import cpp_loader
 from precis.training.curves import Curves
+from precis_text import unit_worth
 
 torch.set_num_threads(int(os.environ["PRECIS_TEST_THREADS"]))
 if cpp_loader.wish() is not cpp_loader.Wish.never:
@@ -83,3 +84,9 @@ def _has_shapes(item: pytest.Item) -> bool:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Check no shapes where torch traces the code: it cannot trace the checks. `make test` says where they are on."""
     jaxtyping.config.update("jaxtyping_disable", "traced" in item.keywords)
+
+
+@pytest.fixture
+def everybody_understands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave only the rules of a choice; tests/text/test_standalone.py has what readers understand."""
+    monkeypatch.setattr(unit_worth, "_STANDALONE", 0)

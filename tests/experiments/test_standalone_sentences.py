@@ -8,7 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.scripts.standalone_sentences import LABELS, area, key_of, labelled, main, stumbles
+from experiments.scripts.standalone_sentences import (
+    LABELS,
+    Labelled,
+    area,
+    folds,
+    key_of,
+    labelled,
+    main,
+    read,
+    stumbles,
+    sums,
+    weights,
+)
 from precis_experiments.open_sets import SETS
 from precis_text.standalone import STANDALONE_FEATURES
 
@@ -26,17 +38,52 @@ def data(tmp_path: Path) -> Path:
 
 def labels_of(folder: Path, *rows: tuple[str, int]) -> Path:
     file = folder / "labels.tsv"
-    lines = [f"{SETS[0].name}\t{document}\t{start}\t1\tDr" for document, start in rows]
-    file.write_text("\n".join(["set\tdocument\tstart\tafter\tletters", *lines]) + "\n", encoding="utf-8")
+    lines = [f"{SETS[0].name}\t{document}\t{start}\tDr" for document, start in rows]
+    file.write_text("\n".join(["set\tdocument\tstart\tletters", *lines]) + "\n", encoding="utf-8")
     return file
 
 
 def test_a_label_finds_its_sentence_and_one_without_a_unit_is_left_out(data: Path) -> None:
     key = key_of(DOCUMENT)
-    ((document, features, letters),) = labelled(data, labels_of(data, (key, DOCUMENT.index("It")), (key, 3)))
-    assert (document, letters, len(features)) == (key, "Dr", len(STANDALONE_FEATURES))
-    assert features[-1] == 1
-    assert features[STANDALONE_FEATURES.index("pointing_place")] == 0
+    found = [*labelled(data, labels_of(data, (key, DOCUMENT.index("It")), (key, 3)))]
+    ((document, units, letters),) = found
+    assert (document, len(units), letters) == (key, 2, {1: "Dr"})
+    words, (sentence,) = read(found)
+    assert (words, sentence.letters, len(sentence.features)) == ([], "Dr", len(STANDALONE_FEATURES))
+    assert sentence.features[STANDALONE_FEATURES.index("pattern")] == 0
+    assert "after:." in sentence.found
+
+
+def test_the_units_of_an_extract_are_read_in_it(data: Path) -> None:
+    key = key_of(DOCUMENT)
+    _, (first, second) = read([*labelled(data, labels_of(data, (key, 0), (key, DOCUMENT.index("It"))))])
+    column = STANDALONE_FEATURES.index("is_after")
+    assert (first.features[column], second.features[column]) == (0, 1)
+
+
+def test_a_pattern_of_stumbles_gets_a_weight_and_a_rare_one_none() -> None:
+    def one(letters: str, *found: str) -> Labelled:
+        return Labelled("0", frozenset(found), np.zeros(1), letters)
+
+    sentences = [
+        *[one("D", "it", "a")] * 12,
+        *[one("o", "the", "a")] * 12,
+        *[one("dr", "the")] * 12,
+        one("D", "so"),
+    ]
+    learnt = weights(sentences)
+    assert learnt["it"] > 0 > learnt["the"]
+    assert "so" not in learnt
+    assert sums([one("o", "it", "the", "so")], learnt) == pytest.approx([learnt["it"] + learnt["the"]])
+
+
+def test_each_sentence_is_held_out_once_with_its_document() -> None:
+    sentences = [Labelled(f"{number % 9:x}", frozenset(), np.zeros(1), "o") for number in range(40)]
+    total = np.zeros(40)
+    for own, others, held in folds(sentences):
+        total += own
+        assert not {each.document for each in others} & {each.document for each in held}
+    assert (total == 1).all()
 
 
 def test_labels_without_their_documents_are_named(data: Path, monkeypatch, capsys) -> None:

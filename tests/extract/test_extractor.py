@@ -252,6 +252,7 @@ def test_what_is_longer_than_the_cap_gives_way_to_what_is_nearly_as_good_and_fit
     assert choose(found, [0.9, 0.5], make_length(words=6), words=0) == [0]
 
 
+@pytest.mark.usefixtures("everybody_understands")
 def test_without_a_cap_the_extract_is_as_near_to_the_expected_length_as_whole_units_come() -> None:
     found = read("One two three four five six.", "Ann sings in the hall.", "Seven eight nine ten eleven.")
     assert choose(found, [0.9, 0.5, 0.8], make_length(), words=7) == [0]
@@ -319,6 +320,7 @@ def test_a_unit_of_a_word_or_two_is_chosen_alone_only() -> None:
     assert choose(found, [0.5, 0.2], make_length(sentences=2), words=0) == [1]
 
 
+@pytest.mark.usefixtures("everybody_understands")
 def test_few_words_and_questions_are_worth_less() -> None:
     found = read("We found both.", "What did the survey find?", "Eight nine ten eleven twelve.")
     assert choose(found, [0.9, 0.6, 0.4], make_length(sentences=1), words=0) == [2]

@@ -3,6 +3,8 @@
 import pytest
 
 from precis_text.pauses import Pauses
+from precis_text.selection import shown_texts
+from precis_text.support.marks import marks
 from precis_text.units import extraction_units
 
 
@@ -30,8 +32,17 @@ from precis_text.units import extraction_units
         ("we sold it. so did he, um, and she.", "we sold it. so did he and she."),
         ("– we sold it.",) * 2,
         ("um, we sold it. I, uh, said so.", "we sold it. I said so."),
-        ("It was it was, we say.",) * 2,
+        ("It was it was, we say.", "It was, we say."),
         ("So plan b – it was late.",) * 2,
+        ("I, I, think my, my, my boat and, and so the, the mast .", "I think my boat and so the mast ."),
+        ("I , I think we , we sold it.", "I think we sold it."),
+        ("I like it, it works, is it, it was, was it.",) * 2,
+        (
+            "We 'll see , if we – if we sold the boat , if we sold the boat .",
+            "We 'll see , if we sold the boat .",
+        ),
+        ("Going on, going on, and going on.",) * 2,
+        ("No no no no no no.", "No no no no no no."),
         ("Uh.", "Uh."),
         ("[laughter]", "[laughter]"),
     ],
@@ -48,6 +59,52 @@ def test_an_agreement_that_answers_stays() -> None:
         "Bob: Yeah. It cost ten.",
         "Ann: Good.",
         "Bob: We sail on Monday.",
+    ]
+
+
+def test_a_word_that_broke_off_is_left_out_unless_the_speakers_know_it() -> None:
+    talk = "Ann: We want it rub rubber, with stabil stability.\nBen: In inches? I pay payments.\nAnn: Pay in cash."
+    assert [unit.text for unit in extraction_units(talk)] == [
+        "Ann: We want it rubber, with stability.",
+        "Ben: In inches? I pay payments.",
+        "Ann: Pay in cash.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "opening"),
+    [
+        ("Okay alright so we sold it all.", "Okay alright so"),
+        ("Okay , so , then it rained .", "Okay , so ,"),
+        ("So the boat is sold.", "So"),
+        ("so i feel like it", "so"),
+        ("Well, then it rained hard.", "Well,"),
+        ("'Kay we go to sea.", "'Kay"),
+        ("Okay, then, Monday!", ""),
+        *(
+            (text, "")
+            for text in ("Well designed boats.", "So far it rains.", "Right after noon.", "Okay is fine.")
+        ),
+        *((text, "") for text in ("Okay", "So, well.", "Sold, it is.", "")),
+    ],
+)
+def test_what_only_opens_a_statement_is_found(said: str, opening: str) -> None:
+    assert Pauses("en").opening(said) == opening
+    assert Pauses("de").opening(said) == ""
+
+
+def test_a_summary_shows_what_opens_a_statement_only_after_a_question() -> None:
+    talk = (
+        "Ann: Okay, so the boat is sold.\nBen: Who paid?\nAnn: Well, we all did.\nBen: so we all wait there."
+    )
+    units = extraction_units(talk)
+    assert [unit.text for unit in units] == talk.split("\n")
+    assert not marks(talk, "Ann: The boat is sold.")
+    assert shown_texts(units) == [
+        "Ann: The boat is sold.",
+        "Ben: Who paid?",
+        "Ann: Well, we all did.",
+        "Ben: we all wait there.",
     ]
 
 

@@ -8,6 +8,8 @@ from precis_text.length import make_length
 from precis_text.selection import _Extract, _may_end, choose, joined
 from precis_text.units import TextUnit, extraction_units
 
+pytestmark = pytest.mark.usefixtures("everybody_understands")
+
 
 @dataclass(frozen=True)
 class Read:

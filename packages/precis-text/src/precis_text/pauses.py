@@ -27,9 +27,12 @@ UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
 _BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
-_PHRASE = (2, 3)  # words that a speaker says twice
-_MARKS = ".,!?…-–"
+_PHRASE = range(2, 7)  # words that a speaker says twice
+_ON_PURPOSE = 2  # most words of a phrase that somebody says twice on purpose
+_STATEMENT = 4  # fewest words that something can open
+_MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
+_WORD = re.compile(r"\w+")
 
 
 def blank_sounds(text: str) -> str:
@@ -43,14 +46,20 @@ class Pauses:
 
     Attributes:
         language: ISO 639-1, or None if it is not known.
+        known: words of the transcript, except those before a longer word that starts with them: "rub rubber".
     """
 
     language: str | None
+    known: frozenset[str] | None = None
 
     @classmethod
     def of(cls, document: str) -> Pauses:
-        """Return the pauses of a document's language."""
-        return cls(language_of(document))
+        """Return the pauses of a document."""
+        words = [*map(str.lower, _WORD.findall(document)), ""]
+        return cls(
+            language_of(document),
+            frozenset(word for word, after in pairwise(words) if not _begins(word, after)),
+        )
 
     def left_out(self, text: str, *, answers: bool = False) -> str:
         """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.
@@ -75,8 +84,19 @@ class Pauses:
             else:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
-        told = self._told(_once(kept, self.language), answers=answers)
+        told = self._told(self._once(kept), answers=answers)
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else text
+
+    def opening(self, text: str) -> str:
+        """Return the words that only open a text: "Okay, so" before "we sold it", "Well," before "then it rained"."""
+        words = text.split()
+        cores = [word.lower().strip(_MARKS) for word in words]
+        openers, subjects = _table("openers", self.language), _table("subjects", self.language)
+        start = next((place for place, core in enumerate(cores) if core and core not in openers), 0)
+        opens = 0 < start <= len(words) - _STATEMENT and (
+            words[start - 1].endswith(",") or cores[start] in subjects
+        )
+        return " ".join(words[:start]) if opens else ""
 
     def _told(self, words: Sequence[str], *, answers: bool) -> list[str]:
         """Leave out sentences that say nothing, except an answer."""
@@ -88,31 +108,75 @@ class Pauses:
             told += words[start:end] if says or (answers and start == 0) else []
         return told or list(words)
 
+    def _once(self, words: Sequence[str]) -> list[str]:
+        """Leave out what a speaker began or said twice: "th the the boat", "on – on deck", "it was it was late".
 
-def _once(words: Sequence[str], language: str | None) -> list[str]:
-    """Leave out what a speaker began or said twice: "th the the boat", "on – on deck", "it was it was late".
+        A word that people double on purpose ("very very") stays.
+        """
+        kept: list[str] = []
+        for word in words:
+            if self._is_said(word, kept):
+                continue
+            if kept and self._is_begun(kept, word):
+                kept.pop()
+            kept.append(word)
+            for size in _PHRASE:
+                if start := self._twice(kept, size):
+                    kept[start:] = [kept[start], *kept[1 - size :]]
+        return kept
 
-    A word that people double on purpose ("very very") stays.
-    """
-    doubled = _table("repeated", language)
-    kept: list[str] = []
-    for word in words:
-        core = word.lower()
+    def _is_said(self, word: str, kept: list[str]) -> bool:
+        """Check whether a word repeats the last one, and remove what is between the two."""
         *_, before, last = "", "", *kept
+        core = word.lower()
+        doubled, stammered = _table("repeated", self.language), _table("stammered", self.language)
         if last.lower() == core and core in doubled:
-            continue
+            return True
         if before.lower() == core and core in doubled and _BETWEEN_TWO.fullmatch(last):
             kept.pop()
-            continue
-        broken = _PART if not before.strip(_MARKS) or before.lower() in doubled else _BEGINNING
-        if last and core.startswith(last) and broken.fullmatch(last):
+            return True
+        if core.rstrip(",") not in stammered:
+            return False
+        if last.lower() == f"{core.rstrip(',')},":
+            kept[-1] = last.rstrip(",")
+            return True
+        if last == "," and before.lower() == core.rstrip(","):
             kept.pop()
-        kept.append(word)
-        for size in _PHRASE:
-            again = [each.lower() for each in kept[-2 * size :]]
-            if again[:size] == again[size:] and again[0] in doubled and all(map(str.isalpha, again)):
-                del kept[-size:]
-    return kept
+            return True
+        return False
+
+    def _is_begun(self, kept: Sequence[str], word: str) -> bool:
+        """Check whether the last word is the beginning of a word, which was broken off."""
+        *_, before, last = "", *kept
+        core = word.lower()
+        if not core.startswith(last):
+            return False
+        if self.known is not None and last not in self.known and _begins(last, core.strip(_MARKS)):
+            return True
+        is_free = not before.strip(_MARKS) or before.lower() in _table("repeated", self.language)
+        return (_PART if is_free else _BEGINNING).fullmatch(last) is not None
+
+    def _twice(self, kept: Sequence[str], size: int) -> int:
+        """Return where words begin that the last `size` words say again, perhaps after a mark; 0 if they do not."""
+        for between in ("", ",", "–", "-"):
+            start = -2 * size - len(between)
+            first, again = kept[start : start + size], kept[-size:]
+            cores = [word.lower().rstrip(",") for word in first]
+            is_same = cores == [word.lower().rstrip(",") for word in again] and all(map(_is_word, cores))
+            if not is_same or (between and kept[-size - 1] != between):
+                continue
+            if (size > _ON_PURPOSE and len(set(cores)) > 1) or cores[0] in _table("repeated", self.language):
+                return start
+        return 0
+
+
+def _begins(word: str, after: str) -> bool:
+    """Check whether a word of two letters or more is the beginning of the next one."""
+    return 1 < len(word) < len(after) and after.startswith(word) and word.isalpha()
+
+
+def _is_word(core: str) -> bool:
+    return core.replace("'", "").replace("’", "").isalpha()
 
 
 def _is_pause(word: str, words: frozenset[str]) -> bool:

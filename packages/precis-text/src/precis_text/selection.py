@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from bisect import insort
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Protocol
@@ -13,8 +15,9 @@ from precis_text.cohesion import announces, goes_on, halves, is_part
 from precis_text.exchanges import is_courtesy, questions_of_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
-from precis_text.unit_worth import worths, worths_alone_and_after
-from precis_text.units import ENDED, TextUnit, named_text, without_item_mark
+from precis_text.standalone import Readability
+from precis_text.unit_worth import read_worth, worths
+from precis_text.units import ENDED, TextUnit, named_text, without_item_mark, without_opening
 from precis_text.words import length_in_words, unicode_words
 
 _SAME = 0.3  # largest share of a unit's word pairs that chosen units may contain
@@ -24,6 +27,7 @@ _SMALL = 40  # words of a cap below which a poor unit costs more than room that 
 _SMALL_TOKENS = 56
 _NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
 _JUNK = 0.05  # least worth that fills a cap with messages of a conversation, relative to the best
+_AGAIN = 64  # best groups that are read again after each choice
 _FEWEST = 3  # fewest words of a unit that is not the only one
 _IN_TURN = 1.5  # factor on the score of a unit next to a chosen one of the same speaker
 _PAIRED = 0.8  # factor on the score of a sentence that is chosen together with the one that it points to
@@ -67,13 +71,13 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
 
     Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
     that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
-    the next one. A unit is worth more after the one before it than without it (`standalone`). A decision that answers
-    is chosen together with its question (`exchanges`). A unit is skipped if many of its word pairs are chosen already,
-    if it has only one or two words, or if it does not fit. Units with at least half the worth may replace it (0.7 of it
-    while nothing is chosen). Beyond `words`, units with at least half the worth of the best fill a cap. A cap of at
-    least 40 words or 56 tokens is then filled with the best of the others until 85% of it are used, if the document has
-    that many; messages with less than 5% of the best worth stay out. If no unit fits, the best one is chosen and the
-    caller truncates it.
+    the next one. A unit is worth the more, the more readers understand it after the chosen units before it
+    (`standalone`). A decision that answers is chosen together with its question (`exchanges`). A unit is skipped if
+    many of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
+    least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
+    the worth of the best fill a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others
+    until 85% of it are used, if the document has that many; messages with less than 5% of the best worth stay out. If
+    no unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
@@ -84,12 +88,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     costs = _costs(read, sizes, length.cap)
     limit = words if length.cap is None else length.cap.count
     worth = worths(read.units, scores, sizes, questions, longer=sum(costs) / limit)
-    alone, after = worths_alone_and_after(worth, read.units)
-    worth = [after[place] if place in questions else value for place, value in enumerate(alone)]
     costs = _with_questions(costs, questions)
-    courtesies = (place for place, unit in enumerate(read.units) if is_courtesy(unit))
-    waiting = _Waiting(read.units, worth, after, out={*questions.values(), *courtesies})
-    best = waiting.best
+    waiting = _Waiting(read.units, worth, questions)
     sizes = _with_questions(sizes, questions)
     extract = _Extract(read.units, sizes, costs)
     passed: dict[int, float] = {}
@@ -110,12 +110,12 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
             extract.add(new)
             waiting.choose(new)
             if _may_end(length, extract.written, extract.spent, words):
-                least = max(least, _HALF * worth[best])
+                least = max(least, _HALF * waiting.most)
     if extract.chosen and _is_filled(length.cap):
         waiting.put_back(passed)
         is_spoken = any(unit.speaker for unit in read.units)
-        _fill(extract, waiting, limit, least=_JUNK * worth[best] if is_spoken else 0.0)
-    chosen = extract.chosen or [best]
+        _fill(extract, waiting, limit, least=_JUNK * waiting.most if is_spoken else 0.0)
+    chosen = extract.chosen or [waiting.best]
     return sorted({*chosen, *(questions[place] for place in extract.chosen if place in questions)})
 
 
@@ -189,25 +189,24 @@ class _Waiting:
     """Queue of candidate groups of units, best first.
 
     A group is a unit, or a unit that points back with the one before it. A unit that depends on a neighbour joins
-    as a group of its own once that is chosen.
+    as a group of its own once that is chosen. What the summary has so far changes the worth of the groups.
 
     Args:
-        worth, after: the worth of each unit without the unit before it, and after it.
-        out: places that are never chosen.
+        worth: the worth of each unit to a person who knows the document.
+        questions: the place of the question that is chosen with an answer.
     """
 
     def __init__(
-        self,
-        units: Sequence[TextUnit],
-        worth: Sequence[float],
-        after: Sequence[float],
-        *,
-        out: Collection[int] = (),
+        self, units: Sequence[TextUnit], worth: Sequence[float], questions: Mapping[int, int]
     ) -> None:
-        self._worth, self._after = worth, after
+        self._worth, self._questions = worth, questions
         self._speakers = [unit.speaker for unit in units]
+        self._readability = Readability(units)
+        self._chosen: list[int] = []
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
         small = halves(units)
+        courtesies = (place for place, unit in enumerate(units) if is_courtesy(unit))
+        out = {*questions.values(), *courtesies}
         is_out = [
             place in out or unit.heading or unit.aside or is_part(unit) or (half and not on)
             for place, (unit, half, on) in enumerate(zip(units, small, follows, strict=True))
@@ -229,18 +228,20 @@ class _Waiting:
             )
             free = next(group for group in groups if group)
         self._alone = set(free)
-        self._heap: list[tuple[float, tuple[int, ...]]] = [(-worth[place], (place,)) for place in free]
-        self.best = min(self._heap)[1][0]
-        self._heap += [
-            (-_PAIRED * after[place], (place - 1, place))
+        answers = [place for place, unit in enumerate(units) if unit.answers and not is_out[place]]
+        pairs = [
+            place
             for place, needed in enumerate(self._needs)
             if needed == place - 1 and (needed in self._alone or self._needs[needed] == needed)
         ]
-        self._heap += [
-            (-_ALONE * worth[place], (place,))
-            for place, unit in enumerate(units)
-            if unit.answers and not is_out[place]
-        ]
+        self._unread: dict[tuple[int, ...], float] = {
+            **{(place,): _ALONE * worth[place] for place in answers},
+            **{(place,): worth[place] for place in free},
+            **{(place - 1, place): _PAIRED * worth[place] for place in pairs},
+        }
+        self._heap = self._valued([*self._unread])
+        value, self.best = min((value, group[0]) for value, group in self._heap if group[0] in self._alone)
+        self.most = -value
         heapify(self._heap)
 
     def __iter__(self) -> Iterator[tuple[float, tuple[int, ...]]]:
@@ -255,20 +256,36 @@ class _Waiting:
             heappush(self._heap, (-value, (place,)))
 
     def choose(self, group: Sequence[int]) -> None:
-        """Record that units were chosen, and release their neighbours that depend on them.
+        """Record that units were chosen, release their neighbours that depend on them, and read the best groups again.
 
-        The next unit has its worth after the chosen one. A neighbour of the same speaker waits with a higher worth: a
-        turn says more than its pieces.
+        A neighbour of the same speaker waits with a higher worth: a turn says more than its pieces.
         """
+        again = {heappop(self._heap)[1] for _ in range(min(_AGAIN, len(self._heap)))}
+        for question in (self._questions[place] for place in group if place in self._questions):
+            insort(self._chosen, question)
         for place in group:
-            for neighbour, worth in ((place - 1, self._worth), (place + 1, self._after)):
+            insort(self._chosen, place)
+            for neighbour in (place - 1, place + 1):
                 if not 0 <= neighbour < len(self._needs):
                     continue
                 in_turn = self._speakers[neighbour] == self._speakers[place] != ""
                 if self._needs[neighbour] == place:
-                    heappush(self._heap, (-worth[neighbour], (neighbour,)))
-                elif neighbour in self._alone and (in_turn or neighbour > place):
-                    heappush(self._heap, (-(_IN_TURN if in_turn else 1.0) * worth[neighbour], (neighbour,)))
+                    self._unread[neighbour,] = self._worth[neighbour]
+                elif neighbour not in self._alone:
+                    continue
+                elif in_turn:
+                    self._unread[neighbour,] = _IN_TURN * self._worth[neighbour]
+                again.add((neighbour,))
+        for entry in self._valued(sorted(again)):
+            heappush(self._heap, entry)
+
+    def _valued(self, groups: Sequence[tuple[int, ...]]) -> list[tuple[float, tuple[int, ...]]]:
+        """Return entries of the queue: a group is read as well as its unit that fewest readers understand."""
+        asked = [(place, (*group, self._questions.get(place, place))) for group in groups for place in group]
+        shares = iter(self._readability.shares(asked, self._chosen))
+        return [
+            (-read_worth(self._unread[group], min(next(shares) for _ in group)), group) for group in groups
+        ]
 
 
 def _needed(
@@ -325,8 +342,14 @@ def joined(document: str, units: Sequence[TextUnit]) -> str:
 def shown_texts(units: Sequence[TextUnit]) -> list[str]:
     """Return the text of each unit as a summary shows it.
 
-    It has the speaker, if the unit before it has another one. An item of a list has its mark only next to another item.
+    It has the speaker, if the unit before it has another one, and what opens it only after a question. An item of a
+    list has its mark only next to another item.
     """
+    asked = [False, *(unit.text.endswith("?") for unit in units)]
+    units = [
+        unit if after else replace(unit, text=without_opening(unit))
+        for unit, after in zip(units, asked, strict=False)
+    ]
     bare = [without_item_mark(unit.text) for unit in units]
     items = [False, *(text != unit.text for text, unit in zip(bare, units, strict=True)), False]
     texts = []

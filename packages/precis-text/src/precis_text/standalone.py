@@ -1,6 +1,6 @@
-"""Sentences that a reader understands without the ones before them, and those that need them.
+"""The share of readers who understand a sentence of a summary after the sentences that the summary has before it.
 
-    features of each unit -> trees, learnt by gradient boosting -> the share of readers that it serves
+    features of the sentence, and of what the summary lacks -> trees, learnt by gradient boosting -> 0 to 1
 
 The labels were written for extracts: does the sentence need something that the extract lacks, or carry a remnant? The
 term is that of Choi et al. 2021 on decontextualization. `experiments/scripts/standalone_sentences.py` learns the trees.
@@ -10,8 +10,10 @@ They know English only.
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -22,9 +24,11 @@ from numpy.typing import NDArray
 
 from precis_text.language import language_of
 from precis_text.regression_trees import Trees
-from precis_text.units import TextUnit
+from precis_text.units import TextUnit, without_opening
+from precis_text.word_patterns import WordPatterns
 
 Floats = NDArray[np.float64]
+Asked = tuple[int, Sequence[int]]
 
 _GROUPS: Mapping[str, str] = tomllib.loads(
     files("precis_text").joinpath("standalone.toml").read_text("utf-8")
@@ -38,27 +42,93 @@ _FORM = (
 )
 _AROUND = "speaker other_speaker starts_turn below_heading first"
 _CONTENT = "known_at_start new like_before"
-STANDALONE_FEATURES = (*_SHARES, *f"{_FORM} {_AROUND} {_CONTENT} is_after".split())
-"""The names of the columns; the last one tells whether the unit before it is in the summary."""
+_OWN = (*_SHARES, *f"{_FORM} {_AROUND} {_CONTENT} pattern".split())
+_IN_SUMMARY = (
+    "is_after is_first gap same_speaker given given_lately shown definites definites_given definites_new "
+    "definites_shown place"
+)
+STANDALONE_FEATURES = (*_OWN, *_IN_SUMMARY.split())
+"""The names of the columns: first those of a unit, then those of a unit in a summary."""
 
 _TOKENS = re.compile(r"[\w'’]+")
 _ENDED = re.compile(r"""[.!?。]['"”)]*$""")
 _DASHES = re.compile(r" [-–—] |--")
 _MARKS = re.compile(r"[<>*#=`\[\]]")
 _VERBAL = ("ed", "s")
+_DEFINITE = re.compile(r"\b(?:the|this|that|these|those|such) (?:[\w-]+ ){0,2}?([a-z][\w-]{2,})\b")
+_REMEMBERED = 16  # units of a summary that a reader remembers
+_LATELY = 3  # units before a unit whose words were just said
 _STEM = 6  # letters that forms of a word share
 _BEGINNING = 3  # units whose words a reader knows
 _NOWHERE = 1.5  # place of a word that a sentence lacks; the end is 1
 
 
-def standalone(units: Sequence[TextUnit]) -> tuple[list[float], list[float]]:
-    """Return how well each unit can be read without the one before it, and after it; 0 to 1, 1 if not in English."""
-    if language_of("\n".join(unit.text for unit in units)) != "en":
-        return [1.0] * len(units), [1.0] * len(units)
-    features = np.tile(standalone_features(units), (2, 1))
-    is_after = np.repeat([0.0, 1.0], len(units))
-    shares = 1 / (1 + np.exp(_trees()(np.c_[features, is_after])))
-    return shares[: len(units)].tolist(), shares[len(units) :].tolist()
+class Readability:
+    """The share of readers who understand each unit of a document in a summary."""
+
+    def __init__(self, units: Sequence[TextUnit], patterns: WordPatterns | None = None) -> None:
+        """Read a document. Units of other languages than English are not judged.
+
+        Args:
+            patterns: other weights of words than the learnt ones.
+        """
+        self.is_judged = language_of("\n".join(unit.text for unit in units)) == "en"
+        if not self.is_judged:
+            return
+        self._speakers = [unit.speaker for unit in units]
+        texts = [said(unit) for unit in units]
+        self._stems = [frozenset(_content(_lower(_TOKENS.findall(text)))) for text in texts]
+        self._heads = [[head[:_STEM] for head in _DEFINITE.findall(text.lower())] for text in texts]
+        self._first: dict[str, int] = {}
+        for place, stems in enumerate(self._stems):
+            for stem in stems:
+                self._first.setdefault(stem, place)
+        self._own = standalone_features(units, patterns or WordPatterns.learnt())
+
+    def shares(self, asked: Sequence[Asked], chosen: Sequence[int]) -> list[float]:
+        """Return the share of readers, 0 to 1, who understand each of some units in a summary.
+
+        Args:
+            asked: places of units, each with those of other units that come with it.
+            chosen: places of the summary's units in order; only those before a unit help to read it.
+        """
+        if not self.is_judged:
+            return [1.0] * len(asked)
+        shares: list[float] = (1 / (1 + np.exp(_trees()(self.features(asked, chosen))))).tolist()
+        return shares
+
+    def features(self, asked: Sequence[Asked], chosen: Sequence[int]) -> Floats:
+        """Return the (asked, features) features of some units in a summary."""
+        rows = [[*self._own[place], *self._in_summary(place, beside, chosen)] for place, beside in asked]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(STANDALONE_FEATURES))
+
+    def _in_summary(self, place: int, beside: Sequence[int], chosen: Sequence[int]) -> list[float]:
+        """Return the values of `_IN_SUMMARY`: "given" is what the document said before, and the summary did not."""
+        before = bisect_left(chosen, place)
+        earlier = [*chosen[max(before - _REMEMBERED, 0) : before], *(each for each in beside if each < place)]
+        last = max(earlier, default=None)
+        shown = frozenset[str]().union(*(self._stems[each] for each in earlier))
+        own, heads = self._stems[place], self._heads[place]
+        lacks = own - shown
+        given = sum(self._first[stem] < place for stem in lacks)
+        lately = frozenset[str]().union(*self._stems[max(place - _LATELY, 0) : place])
+        heads_shown = sum(head in shown for head in heads)
+        heads_given = sum(head not in shown and self._first.get(head, place) < place for head in heads)
+        count = max(len(own), 1)
+        return [
+            last == place - 1,
+            last is None,
+            -1.0 if last is None else math.log1p(place - last),
+            last is not None and self._speakers[last] == self._speakers[place],
+            given / count,
+            len(lacks & lately) / count,
+            len(own & shown) / count,
+            len(heads),
+            heads_given,
+            len(heads) - heads_given - heads_shown,
+            heads_shown,
+            place / len(self._stems),
+        ]
 
 
 @cache
@@ -71,14 +141,12 @@ def _trees() -> Trees:
     return Trees.from_dict(values, len(STANDALONE_FEATURES))
 
 
-def standalone_features(units: Sequence[TextUnit]) -> Floats:
-    """Return the (units, features) features of a document, without the last one of `STANDALONE_FEATURES`."""
-    said = [
-        unit.text.removeprefix(f"{unit.speaker}:").strip() if unit.speaker else unit.text for unit in units
-    ]
-    words = [_TOKENS.findall(text) for text in said]
-    lower = [[word.lower().replace("’", "'") for word in own] for own in words]
-    stems = [[word[:_STEM] for word in own if len(word) > 2 and word not in _GROUP_OF] for own in lower]
+def standalone_features(units: Sequence[TextUnit], patterns: WordPatterns) -> Floats:
+    """Return the (units, features) features of the units themselves, `_OWN`."""
+    texts = [said(unit) for unit in units]
+    words = [_TOKENS.findall(text) for text in texts]
+    lower = [_lower(own) for own in words]
+    stems = [_content(own) for own in lower]
     known = {stem for own in stems[:_BEGINNING] for stem in own}
     seen: set[str] = set()
     rows = []
@@ -87,7 +155,7 @@ def standalone_features(units: Sequence[TextUnit]) -> Floats:
         kinds, earlier = max(len(set(own)), 1), set(stems[place - 1]) if place else set[str]()
         rows.append(
             [
-                *_of_words(said[place], words[place], lower[place]),
+                *_of_words(texts[place], words[place], lower[place]),
                 bool(unit.speaker),
                 before is not None and before.speaker != unit.speaker,
                 bool(unit.speaker) and (before is None or before.speaker != unit.speaker),
@@ -96,10 +164,26 @@ def standalone_features(units: Sequence[TextUnit]) -> Floats:
                 len(known.intersection(own)) / kinds,
                 sum(stem not in seen for stem in own) / max(len(own), 1),
                 len(earlier.intersection(own)) / kinds,
+                patterns.score(texts[place], texts[place - 1] if place else "", is_spoken=bool(unit.speaker)),
             ]
         )
         seen.update(own)
     return np.array(rows, dtype=np.float64)
+
+
+def said(unit: TextUnit) -> str:
+    """Return what a unit says, without its speaker and what only opens it."""
+    text = without_opening(unit)
+    return text.removeprefix(f"{unit.speaker}:").strip() if unit.speaker else text
+
+
+def _lower(words: Sequence[str]) -> list[str]:
+    return [word.lower().replace("’", "'") for word in words]
+
+
+def _content(words: Sequence[str]) -> list[str]:
+    """Return the stems of the content words."""
+    return [word[:_STEM] for word in words if len(word) > 2 and word not in _GROUP_OF]
 
 
 def _of_words(text: str, words: Sequence[str], lower: Sequence[str]) -> list[float]:

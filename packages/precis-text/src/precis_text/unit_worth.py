@@ -13,7 +13,6 @@ from precis_text.back_references import has_inner_reference, points_to_a_part
 from precis_text.cohesion import asks, holed, is_broken_off, unended
 from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, leads
 from precis_text.section_weights import section_weights
-from precis_text.standalone import standalone
 from precis_text.units import TextUnit
 
 _FEW = 5  # fewest words of a unit that keeps its full score
@@ -28,7 +27,7 @@ _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words 
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
 _HOLE = 0.3  # factor on the score of a unit that lost a formula
-_STANDALONE = 2  # power of how well a unit can be read alone
+_STANDALONE = 4  # power of the share of readers that understand a unit
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 
 
@@ -66,15 +65,9 @@ def worths(
     ]
 
 
-def worths_alone_and_after(
-    worths: Sequence[float], units: Sequence[TextUnit]
-) -> tuple[list[float], list[float]]:
-    """Return the worth of each unit in a summary without the unit before it, and in one with it."""
-    alone, after = (
-        [worth * share**_STANDALONE for worth, share in zip(worths, shares, strict=True)]
-        for shares in standalone(units)
-    )
-    return alone, after
+def read_worth(worth: float, share: float) -> float:
+    """Return the worth of a unit that a share of readers understands in its summary."""
+    return float(worth * share**_STANDALONE)
 
 
 def _of_message(unit: TextUnit, before: TextUnit | None, content: float, question: TextUnit | None) -> float:

@@ -70,6 +70,7 @@ class TextUnit:
         aside: whether it is not a statement, such as a table row.
         speaker: who says it in a dialogue, or "".
         answers: whether it may be chosen without the sentence that it points to, since it answers a question.
+        opening: words that only open the statement, and are not shown: "Okay, so".
     """
 
     text: str
@@ -79,12 +80,22 @@ class TextUnit:
     aside: bool = False
     speaker: str = ""
     answers: bool = False
+    opening: str = ""
 
 
 def named_text(unit: TextUnit) -> str:
     """Return a unit's text with its speaker, also if it is not the first one of its turn."""
     is_named = not unit.speaker or unit.text.startswith(f"{unit.speaker}:")
     return unit.text if is_named else f"{unit.speaker}: {unit.text}"
+
+
+def without_opening(unit: TextUnit) -> str:
+    """Return a unit's text without what only opens it; the next word gets the capital letter."""
+    if not unit.opening:
+        return unit.text
+    name = f"{unit.speaker}: " if unit.text.startswith(f"{unit.speaker}: ") else ""
+    said = unit.text.removeprefix(name).removeprefix(unit.opening).lstrip()
+    return name + (said[0].upper() if unit.opening[0].isupper() else said[0]) + said[1:]
 
 
 def without_item_mark(text: str) -> str:
@@ -112,12 +123,9 @@ def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
     citations, numbers = Citations.of(document), _numbers(units, document)
     pauses = Pauses.of(document) if any(unit.speaker for unit in units) else None
     return [
-        replace(
-            unit,
-            text=_without(pauses, unit, answers=before is not None and before.text.endswith("?"))
-            if pauses and unit.speaker
-            else citations.left_out(unit.text[number:]),
-        )
+        _said(pauses, unit, answers=before is not None and before.text.endswith("?"))
+        if pauses and unit.speaker
+        else replace(unit, text=citations.left_out(unit.text[number:]))
         for before, unit, number in zip([None, *units], units, numbers, strict=False)
     ]
 
@@ -135,12 +143,14 @@ def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
     ]
 
 
-def _without(pauses: Pauses, unit: TextUnit, *, answers: bool) -> str:
-    named = f"{unit.speaker}:"
-    if not unit.text.startswith(named):
-        return pauses.left_out(unit.text, answers=answers)
-    said = unit.text.removeprefix(named).strip()
-    return f"{named} {pauses.left_out(said, answers=answers)}" if said else unit.text
+def _said(pauses: Pauses, unit: TextUnit, *, answers: bool) -> TextUnit:
+    """Return a unit without pauses, and with its opening."""
+    named = f"{unit.speaker}:" if unit.text.startswith(f"{unit.speaker}:") else ""
+    if not (said := unit.text.removeprefix(named).strip()):
+        return unit
+    told = pauses.left_out(said, answers=answers)
+    text = f"{named} {told}" if named else told
+    return replace(unit, text=text, opening="" if answers else pauses.opening(told))
 
 
 def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:

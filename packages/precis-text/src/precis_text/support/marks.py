@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from precis_text.support.names import Names, name_runs, opens_sentence
 from precis_text.support.negation import Said, Turned, added, left_out
 from precis_text.support.numbers import Number, agrees, month_of, months_in_dates, numbers_of
 from precis_text.support.placed_words import Word, words_of
-from precis_text.units import TextUnit, extraction_units, named_text, without_item_mark
+from precis_text.units import TextUnit, extraction_units, named_text, without_item_mark, without_opening
 from precis_text.words import unicode_words
 
 MarkKind = Literal["name", "number", "negation"]
@@ -210,9 +210,13 @@ class SourceText:
 
     @cached_property
     def _quotable(self) -> list[str]:
-        """The texts of the units, also as a summary shows them: with the speaker, or without the mark of a list."""
+        """The texts of the units, also as a summary shows them: with the speaker, without opening or list mark."""
         forms = (lambda unit: unit.text, named_text, lambda unit: without_item_mark(unit.text))
-        return [*dict.fromkeys(form(unit) for unit in self.units for form in forms)]
+        units = [
+            *self.units,
+            *(replace(unit, text=without_opening(unit)) for unit in self.units if unit.opening),
+        ]
+        return [*dict.fromkeys(form(unit) for unit in units for form in forms)]
 
     @cached_property
     def _ngrams(self) -> dict[int, frozenset[tuple[str, ...]]]:
