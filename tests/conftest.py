@@ -89,4 +89,4 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def everybody_understands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave only the rules of a choice; tests/text/test_standalone.py has what readers understand."""
-    monkeypatch.setattr(unit_worth, "_STANDALONE", 0)
+    monkeypatch.setattr(unit_worth, "_STANDALONE", (0, 0))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis_text.cohesion import announces, asks, goes_on, halves, is_part
+from precis_text.cohesion import announces, asks, goes_on, halves, holed, is_part
 from precis_text.units import TextUnit
 
 
@@ -74,3 +74,17 @@ def test_a_half_starts_small_in_a_text_of_capitals() -> None:
     assert halves(units) == [False, True, *[False] * 8]
     small = [TextUnit("so we meet at six", 0, 17)] * 3
     assert halves(small) == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "is_holed"),
+    [
+        ("With , we find it.", True),
+        ("This was shown by.", True),
+        ("It is greater than.", True),
+        ("He stood by it.", False),
+    ],
+)
+def test_a_formula_or_a_source_that_is_lost_leaves_a_hole(text: str, is_holed: bool) -> None:
+    texts = [text, *["It rains, and it pours."] * 30]
+    assert holed([TextUnit(each, 0, len(each)) for each in texts]) == [is_holed, *[False] * 30]

@@ -51,6 +51,17 @@ def test_a_sentence_that_points_below_is_chosen_only_with_what_follows() -> None
     assert extract(document, [0.1, 0.9, 0.01], words=8) == "Clean the stove after use."
 
 
+def test_an_announcement_is_not_chosen_with_the_sentence_before_it_alone() -> None:
+    document = (
+        "A plan helps all who build. Here are some hints for you.\n\nThe roof\n\nThe roof is built last."
+    )
+    assert (
+        extract(document, [0.5, 0.9, 0.8, 0.1], words=16)
+        == "A plan helps all who build.\nThe roof is built last."
+    )
+    assert extract(document, [0.5, 0.9, 0.8, 0.1], words=6) == "A plan helps all who build."
+
+
 def test_an_announcement_of_a_sentence_that_points_back_is_not_chosen_alone() -> None:
     old, rest = "The wall is old.", "Specifically, it takes a target."
     announced = "The syntax of dependencies in the file will include these:"

@@ -36,7 +36,7 @@ _INNER = re.compile(
 )
 _SECTION = re.compile(
     r"\b(?:this|the (?:previous|preceding|next|following|last)) (?:(?:sub)?section|chapter|appendix)\b"
-    r"|\b(?:sections?|chapters?|appendix|figs?\.|figures?|tables?|eqs?\.|equations?) (?:\d|[A-Z]\b)",
+    r"|\b(?:sections?|chapters?|appendix|figs?\.|figures?|tables?|columns?|panels?|eqs?\.|equations?) (?:\d|[A-Z]\b)",
     re.IGNORECASE,
 )
 _FAR = 12  # words before a noun: a later one mostly points to the beginning of its own sentence

@@ -28,7 +28,7 @@ _BREAKS_OFF = re.compile(
 )
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _ITEMS = ("-", "*", "•", "–")
-_HOLES = re.compile(r" [,.;](?= |$)")
+_HOLES = re.compile(r" [,.;](?= |$)|\b(?:by|the|than|from|and|or|an)\.$")
 _LOOSE = 0.1  # largest share of the marks behind a space, in such a text
 _QUOTES = "\"'”’»)]"
 
@@ -84,7 +84,10 @@ def unended(units: Sequence[TextUnit]) -> list[bool]:
 
 
 def holed(units: Sequence[TextUnit]) -> list[bool]:
-    """Mark the units that lost a formula ("With , we find"), in a text whose marks follow words at once."""
+    """Mark the units that lost a formula or a source ("With , we find", "shown by.").
+
+    A text with many spaces before marks has another custom, and no holes.
+    """
     marks = sum(unit.text.count(", ") + unit.text.count(". ") for unit in units)
     found = [len(_HOLES.findall(unit.text)) for unit in units]
     return [holes > 0 and sum(found) < _LOOSE * marks for holes in found]

@@ -89,7 +89,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     limit = words if length.cap is None else length.cap.count
     worth = worths(read.units, scores, sizes, questions, longer=sum(costs) / limit)
     costs = _with_questions(costs, questions)
-    waiting = _Waiting(read.units, worth, questions)
+    waiting = _Waiting(read.units, worth, questions, limit=limit)
     sizes = _with_questions(sizes, questions)
     extract = _Extract(read.units, sizes, costs)
     passed: dict[int, float] = {}
@@ -194,12 +194,13 @@ class _Waiting:
     Args:
         worth: the worth of each unit to a person who knows the document.
         questions: the place of the question that is chosen with an answer.
+        limit: the length of the summary.
     """
 
     def __init__(
-        self, units: Sequence[TextUnit], worth: Sequence[float], questions: Mapping[int, int]
+        self, units: Sequence[TextUnit], worth: Sequence[float], questions: Mapping[int, int], *, limit: float
     ) -> None:
-        self._worth, self._questions = worth, questions
+        self._worth, self._questions, self._limit = worth, questions, limit
         self._speakers = [unit.speaker for unit in units]
         self._readability = Readability(units)
         self._chosen: list[int] = []
@@ -284,7 +285,8 @@ class _Waiting:
         asked = [(place, (*group, self._questions.get(place, place))) for group in groups for place in group]
         shares = iter(self._readability.shares(asked, self._chosen))
         return [
-            (-read_worth(self._unread[group], min(next(shares) for _ in group)), group) for group in groups
+            (-read_worth(self._unread[group], min(next(shares) for _ in group), self._limit), group)
+            for group in groups
         ]
 
 
@@ -297,14 +299,13 @@ def _needed(
         out: for each unit, whether it is never chosen.
         is_open: for each unit, whether the next one continues what it announces or begins.
     """
-    if _refers_back(units, place, is_written=is_written):
-        return place - 1
+    refers_back = _refers_back(units, place, is_written=is_written)
     if not is_open[place]:
-        return None
+        return place - 1 if refers_back else None
     following = place + 1
     if following == len(units) or out[following] or _refers_back(units, following, is_written=is_written):
         return place  # it is never chosen alone: what it announces is never chosen, or is chosen together with it
-    return following
+    return place if refers_back else following
 
 
 def _refers_back(units: Sequence[TextUnit], place: int, *, is_written: bool) -> bool:

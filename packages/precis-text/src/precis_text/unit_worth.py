@@ -27,7 +27,11 @@ _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words 
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
 _HOLE = 0.3  # factor on the score of a unit that lost a formula
-_STANDALONE = 4  # power of the share of readers that understand a unit
+_STANDALONE = (
+    2,
+    4,
+)  # power of the share of readers that understand a unit, in a short and in a longer summary
+_LONGER = 50  # words or tokens of a longer one
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 
 
@@ -65,9 +69,13 @@ def worths(
     ]
 
 
-def read_worth(worth: float, share: float) -> float:
-    """Return the worth of a unit that a share of readers understands in its summary."""
-    return float(worth * share**_STANDALONE)
+def read_worth(worth: float, share: float, limit: float) -> float:
+    """Return the worth of a unit that a share of readers understands in its summary.
+
+    Args:
+        limit: the length of the summary. A short one is a sentence or two, and most say what they speak of.
+    """
+    return float(worth * share ** _STANDALONE[limit >= _LONGER])
 
 
 def _of_message(unit: TextUnit, before: TextUnit | None, content: float, question: TextUnit | None) -> float:
