@@ -110,3 +110,27 @@ def test_units_are_without_references_and_keep_their_places() -> None:
         "The wall moved by eleven centimetres [3].",
         "The quay is safe (Fig. 2).",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Hi all, The wall is sold.", "The wall is sold."),
+        ("Hi again wall-builders team, I sold it.", "I sold it."),
+        ("Hi, Here is the wall.", "Here is the wall."),
+        ("Dear Ann, The wall is sold.", "The wall is sold."),
+        ("Hello everybody! We sold it.", "We sold it."),
+        *[
+            (text, text)
+            for text in (
+                "Hello, World is a program.",
+                "Hi all, that was it.",
+                "Dear walls are sold, We think.",
+                "High walls, Ann said.",
+                "They said Hi all, The wall is sold.",
+            )
+        ],
+    ],
+)
+def test_a_greeting_of_a_mail_goes(text: str, shown: str) -> None:
+    assert Citations.of(text).left_out(text) == shown

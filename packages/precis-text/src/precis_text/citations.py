@@ -1,7 +1,7 @@
 """Text without its references to sources and figures, which lead nowhere in a summary: "[12, 13]", "(Fig. 3a)".
 
-Without "As discussed above," or the head of a mail at its start, marks of quoted mail ("> >"), brackets around nothing
-and a lone mark of emphasis, too.
+Without "As discussed above," or the head or greeting of a mail at its start, marks of quoted mail ("> >"), brackets
+around nothing and a lone mark of emphasis, too.
 
 A reference in brackets goes with the space before it. One that the sentence needs stays: "see [12]", "in (Gray, 1978)".
 Names with years, and numbers behind a word without a space, count as references only in a document with several of
@@ -43,6 +43,10 @@ _HEAD = (
     rf"(?:{_FIELD}\s(?:{_QUOTE}|{_ADDRESSES}|[^:\n]+(?=\s{_FIELD}))\s)+{_FIELD}\s(?:{_QUOTE}|{_ADDRESSES})\s"
 )
 _OPENING = re.compile(rf"^(?:(?:<\S+@\S+>\s)?>\s?(?=[^\W\d])|(?:</s>\s?)?{_HEAD}(?=\S))", re.IGNORECASE)
+_ADDRESSED = r"(?: (?:[A-Z][\w@.-]*|all|again|colleagues|everybody|everyone|folks|friends|list|team|there))"
+_GREETING = re.compile(
+    rf"^(?:(?:Hi|Hey)(?: [\w@.-]+){{0,4}}|(?:Hello|Dear){_ADDRESSED}{{1,4}})[,!] (?=[A-Z])"
+)  # of a mail
 _EMPHASIS = re.compile(
     r"^[*_](?=[^\W\d_a-z]\w*\s)|(?<=[^\W_][.!?])[*_]$"
 )  # not "_id" and "*args" of programs
@@ -86,7 +90,7 @@ class Citations:
                 return " " if ">" in found.group() else ""
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
-        shown = _OPENING.sub("", self.pattern.sub(kept, text).strip())
+        shown = _GREETING.sub("", _OPENING.sub("", self.pattern.sub(kept, text).strip()))
         shown = _POINTER.sub(lambda found: found[1].upper(), shown)
         shown = _EMPHASIS.sub("", shown) if shown.count("*") + shown.count("_") == 1 else shown
         return shown if any(map(str.isalnum, shown)) else text

@@ -13,22 +13,18 @@ from importlib.resources import files
 
 from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
+from precis_text.courtesies import COURTESIES, MODERATES, is_courteous, moderates
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
 _ANSWERS = frozenset(_TABLE["answers"].split())
-_COURTESIES = frozenset(_TABLE["courtesies"].replace("'", " ").split())
-_FILLERS = _COURTESIES.union(_TABLE["fillers"].replace("'", " ").split())
-_GREETINGS = frozenset(_TABLE["greetings"].split())
-_MODERATES = re.compile(_TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
+_FILLERS = COURTESIES.union(_TABLE["fillers"].replace("'", " ").split())
 _DECISIONS = re.compile(_TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
-_ADDRESS = re.compile(r"(?<=,)\s*[^\W\d_a-z][^\W\d_]+(?=[,.!?]|$)")  # a name, behind a comma
 _MARKS = ("?", "？", "؟", "\u037e")
 _FEW = 8  # words of an answer that says little without its question
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
-_LONGEST_COURTESY = 8  # words
 
 
 def questions_of_answers(units: Sequence[TextUnit]) -> dict[int, int]:
@@ -52,16 +48,12 @@ def questions_of_answers(units: Sequence[TextUnit]) -> dict[int, int]:
 
 def is_courtesy(unit: TextUnit) -> bool:
     """Check whether a message only greets, thanks, agrees or opens a meeting; it may address a person by name."""
-    said = _message(unit)
-    greeted = _ADDRESS.sub(" ", said) if _GREETINGS.intersection(unicode_words(said.lower())) else said
-    words = unicode_words(_MODERATES.sub(" ", greeted).lower())
-    is_said = any(map(str.isalnum, said))
-    return is_said and len(words) <= _LONGEST_COURTESY and _COURTESIES.issuperset(words)
+    return is_courteous(_message(unit))
 
 
 def leads(unit: TextUnit) -> bool:
     """Check whether a message greets, or leads through a meeting: "Let's move on to the budget"."""
-    return _MODERATES.search(_message(unit)) is not None
+    return moderates(_message(unit))
 
 
 def answers_shortly(unit: TextUnit, before: TextUnit | None) -> bool:
@@ -83,7 +75,7 @@ def decides(unit: TextUnit, question: TextUnit | None = None) -> bool:
         each for each in split_sentences(_message(unit)) if not each.rstrip().endswith(("?", "？"))
     )
     asked = _message(question) if question else ""
-    said = _MODERATES.sub(" ", said)
+    said = MODERATES.sub(" ", said)
     return bool(said) and _DECISIONS.search(f"{asked} {said}") is not None
 
 

@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
+from precis_text.courtesies import is_courteous
 from precis_text.language import language_of
+from precis_text.sentences import split_sentences
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
 _SOUNDS = re.compile(
@@ -88,7 +90,14 @@ class Pauses:
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else text
 
     def opening(self, text: str) -> str:
-        """Return the words that only open a text: "Okay, so" before "we sold it", "Well," before "then it rained"."""
+        """Return what only opens a text on one line: "Good morning. Okay, so" before "we sold the boat"."""
+        courtesies = " ".join(takewhile(is_courteous, split_sentences(text)))
+        rest = text.removeprefix(courtesies).lstrip()
+        if len(rest.split()) < _STATEMENT or not text.startswith(courtesies):
+            courtesies, rest = "", text
+        return f"{courtesies} {self._opening_words(rest)}".strip()
+
+    def _opening_words(self, text: str) -> str:
         words = text.split()
         cores = [word.lower().strip(_MARKS) for word in words]
         openers, subjects = _table("openers", self.language), _table("subjects", self.language)

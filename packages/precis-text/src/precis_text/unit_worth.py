@@ -26,7 +26,7 @@ _CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of 
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
-_HOLE = 0.3  # factor on the score of a unit that lost a formula
+_HOLE = 0.1  # factor on the score of a unit that lost a formula
 _STANDALONE = (
     2,
     4,

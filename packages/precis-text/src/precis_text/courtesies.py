@@ -1,0 +1,32 @@
+"""Messages and sentences of a talk that only greet, thank, agree or lead through a meeting.
+
+`exchanges.toml` has their words.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.resources import files
+
+from precis_text.words import unicode_words
+
+_TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
+COURTESIES = frozenset(_TABLE["courtesies"].replace("'", " ").split())
+_GREETINGS = frozenset(_TABLE["greetings"].split())
+MODERATES = re.compile(_TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
+_ADDRESS = re.compile(r"(?<=,)\s*[^\W\d_a-z][^\W\d_]+(?=[,.!?]|$)")  # a name, behind a comma
+_LONGEST = 8  # words
+
+
+def is_courteous(said: str) -> bool:
+    """Check whether a text only greets, thanks, agrees or opens a meeting; it may address a person by name."""
+    greeted = _ADDRESS.sub(" ", said) if _GREETINGS.intersection(unicode_words(said.lower())) else said
+    words = unicode_words(MODERATES.sub(" ", greeted).lower())
+    is_said = any(map(str.isalnum, said))
+    return is_said and len(words) <= _LONGEST and COURTESIES.issuperset(words)
+
+
+def moderates(said: str) -> bool:
+    """Check whether a text greets, or leads through a meeting: "Let's move on to the budget"."""
+    return MODERATES.search(said) is not None
