@@ -7,6 +7,7 @@ import pytest
 from precis_text.length import make_length
 from precis_text.selection import choose
 from precis_text.standalone import STANDALONE_FEATURES, Readability
+from precis_text.unit_worth import read_worth
 from precis_text.units import extraction_units
 from tests.text.test_selection import Read
 
@@ -111,3 +112,10 @@ def test_of_two_sentences_with_one_score_the_one_that_can_be_read_alone_is_chose
 )
 def test_what_the_trees_see(text: str, name: str, value: float) -> None:
     assert feature(text, 0, name) == value
+
+
+def test_what_readers_understand_counts_less_in_a_short_summary_of_prose() -> None:
+    def worth(limit: float, *, is_spoken: bool = False) -> float:
+        return read_worth(0.8, 0.5, limit=limit, is_spoken=is_spoken)
+
+    assert (worth(49), worth(50), worth(49, is_spoken=True)) == (0.2, 0.05, 0.05)

@@ -284,10 +284,11 @@ class _Waiting:
         """Return entries of the queue: a group is read as well as its unit that fewest readers understand."""
         asked = [(place, (*group, self._questions.get(place, place))) for group in groups for place in group]
         shares = iter(self._readability.shares(asked, self._chosen))
-        return [
-            (-read_worth(self._unread[group], min(next(shares) for _ in group), self._limit), group)
-            for group in groups
-        ]
+        return [(-self._read_worth(group, min(next(shares) for _ in group)), group) for group in groups]
+
+    def _read_worth(self, group: tuple[int, ...], share: float) -> float:
+        is_spoken = bool(self._speakers[group[0]])
+        return read_worth(self._unread[group], share, limit=self._limit, is_spoken=is_spoken)
 
 
 def _needed(

@@ -30,7 +30,7 @@ _HOLE = 0.1  # factor on the score of a unit that lost a formula
 _STANDALONE = (
     2,
     4,
-)  # power of the share of readers that understand a unit, in a short and in a longer summary
+)  # power of the share of readers that understand a unit, in a short summary of prose and in others
 _LONGER = 50  # words or tokens of a longer one
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 
@@ -69,13 +69,16 @@ def worths(
     ]
 
 
-def read_worth(worth: float, share: float, limit: float) -> float:
+def read_worth(worth: float, share: float, *, limit: float, is_spoken: bool) -> float:
     """Return the worth of a unit that a share of readers understands in its summary.
 
+    In a short summary of prose, a sentence or two, most sentences say what they speak of.
+
     Args:
-        limit: the length of the summary. A short one is a sentence or two, and most say what they speak of.
+        limit: the length of the summary.
+        is_spoken: whether somebody says the unit.
     """
-    return float(worth * share ** _STANDALONE[limit >= _LONGER])
+    return float(worth * share ** _STANDALONE[is_spoken or limit >= _LONGER])
 
 
 def _of_message(unit: TextUnit, before: TextUnit | None, content: float, question: TextUnit | None) -> float:
