@@ -3,7 +3,7 @@
 import pytest
 
 from precis_text.exchanges import is_courtesy, questions_of_answers
-from precis_text.unit_worth import worths
+from precis_text.unit_worth import read_worth, worths
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words
 
@@ -75,6 +75,19 @@ def test_a_line_without_an_end_is_worth_less_where_sentences_end() -> None:
 def test_these_samples_of_another_sentence_are_worth_less_than_named_ones() -> None:
     document = "We found that these samples fell. We found that samples of water fell in our well."
     assert worth(extraction_units(document)) == [0.5, 1.0]
+
+
+def test_a_short_answer_without_its_question_is_worth_three_tenths() -> None:
+    chat = "Ann: Did they close the old mill?\nBen: Not yet, they said to everybody.\nAnn: The wheel turns."
+    answer = extraction_units(chat)[1]
+    alone = worth([answer])[0]
+    assert worth(extraction_units(chat))[1] == pytest.approx(0.3 * alone)
+    assert alone > 0
+
+
+def test_a_unit_that_half_of_the_readers_understand_is_worth_a_sixteenth() -> None:
+    assert read_worth(0.8, 0.5) == pytest.approx(0.05)
+    assert read_worth(0.8, 1.0) == 0.8
 
 
 @pytest.mark.parametrize(("words", "taken"), [(3, True), (29, True), (30, True), (31, False), (60, False)])
