@@ -66,6 +66,10 @@ def test_numbers_behind_words_are_references_where_there_are_several() -> None:
 
 
 def test_marks_of_quoted_mail_go_where_lines_were_joined() -> None:
+    few = "> > Is it late? > > Yes. > > So > > it is."
+    assert Citations.of(few).left_out(few) == few
+    five = f"{few} > > Bye."
+    assert Citations.of(five).left_out(five) == "Is it late? Yes. So it is. Bye."
     mail = "> > Is it late? > > > Yes. > > >No, a summary of >the day. > > So > > it is. > > Bye."
     assert Citations.of(mail).left_out(mail) == "Is it late? Yes. No, a summary of the day. So it is. Bye."
 

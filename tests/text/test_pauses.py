@@ -42,6 +42,10 @@ from precis_text.units import extraction_units
             "We 'll see , if we sold the boat .",
         ),
         ("Going on, going on, and going on.",) * 2,
+        ("Nobody knows that nobody knows that boat.", "Nobody knows that boat."),
+        ("Knock knock come knock knock come in.", "Knock knock come in."),
+        ("Sold out sold out, they say.",) * 2,
+        ("We saw the boat, the quay and the mast.",) * 2,
         ("No no no no no no.", "No no no no no no."),
         ("Uh.", "Uh."),
         ("[laughter]", "[laughter]"),
@@ -64,10 +68,12 @@ def test_an_agreement_that_answers_stays() -> None:
 
 def test_a_word_that_broke_off_is_left_out_unless_the_speakers_know_it() -> None:
     talk = "Ann: We want it rub rubber, with stabil stability.\nBen: In inches? I pay payments.\nAnn: Pay in cash."
+    talk += "\nBen: We meet for plan b before noon."
     assert [unit.text for unit in extraction_units(talk)] == [
         "Ann: We want it rubber, with stability.",
         "Ben: In inches? I pay payments.",
         "Ann: Pay in cash.",
+        "Ben: We meet for plan b before noon.",
     ]
 
 
@@ -88,6 +94,7 @@ def test_a_word_that_broke_off_is_left_out_unless_the_speakers_know_it() -> None
         ("Thanks, Ann! Okay, so we sold the boat.", "Thanks, Ann! Okay, so"),
         ("Good morning. Thanks, Ann. It rains.", ""),
         ("We met. Thanks, Ann. It rained.", ""),
+        ("Okay, so, well, right, so.", ""),
         *(
             (text, "")
             for text in ("Well designed boats.", "So far it rains.", "Right after noon.", "Okay is fine.")

@@ -101,6 +101,41 @@ def test_invisible_characters_decide_nothing() -> None:
     assert "".join("".join(found).split()) == "".join(text.split())
 
 
+def test_a_missing_space_is_none_behind_a_title_or_before_capitals() -> None:
+    assert split_sentences("He asked Prof.Moe about it.Work begins in May.Boats wait.") == [
+        "He asked Prof.Moe about it.", "Work begins in May.", "Boats wait.",
+    ]  # fmt: skip
+    assert split_sentences("They met in May.OK then.New boats wait.They like PCs.PCs work.Boats wait.") == [
+        "They met in May.OK then.", "New boats wait.", "They like PCs.PCs work.", "Boats wait.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Es stammt aus dem 1. -3. Jahrhundert.", "Es ist alt."],
+        ["Ann met Carl I.", "The boat left."],
+        ["It closed 5 p.m.", "The boat left."],
+        ["He left. . .", "The boat stayed."],
+        ["It was late.", ". . . The boat stayed."],
+        ["He came . . . The boat left."],
+        ["He came . . . .", "The boat left."],
+        ["Lund compared [...] The wall fell."],
+        ["Stop!", ".", "The wall fell."],
+        ["円周率は3．14だ。", "長い。"],
+    ],
+)
+def test_initials_hours_centuries_omissions_and_lone_stops(sentences: list[str]) -> None:
+    assert split_sentences(" ".join(sentences)) == sentences
+
+
+def test_an_invisible_character_before_a_list_is_no_sentence() -> None:
+    assert split_sentences("\u200b1. The quay is new. 2. The wall is old.") == [
+        "\u200b1. The quay is new.",
+        "2. The wall is old.",
+    ]
+
+
 def test_a_long_quotation_is_split() -> None:
     said = " ".join(f"This is sentence {number} of a long speech." for number in range(9))
     assert len(split_sentences(f'She said: "{said}" Nobody spoke.')) == 10

@@ -6,9 +6,9 @@ import pytest
 
 from precis_text.length import make_length
 from precis_text.selection import choose
-from precis_text.standalone import STANDALONE_FEATURES, Readability
-from precis_text.unit_worth import read_worth
-from precis_text.units import extraction_units
+from precis_text.standalone import STANDALONE_FEATURES, Readability, standalone_features
+from precis_text.units import TextUnit, extraction_units
+from precis_text.word_patterns import WordPatterns
 from tests.text.test_selection import Read
 
 REPORT = (
@@ -28,6 +28,13 @@ def feature(document: str, place: int, name: str, *chosen: int, beside: tuple[in
     units = extraction_units(document)
     (row,) = Readability(units).features([(place, beside)], chosen)
     return float(row[STANDALONE_FEATURES.index(name)])
+
+
+def of_unit(units: list[TextUnit], place: int, name: str) -> float:
+    """Return a feature of a unit without a summary."""
+    return float(
+        standalone_features(units, WordPatterns(frozenset(), {}))[place, STANDALONE_FEATURES.index(name)]
+    )
 
 
 def test_what_names_its_subject_can_be_read_alone_better_than_what_points_to_it() -> None:
@@ -59,6 +66,8 @@ def test_only_chosen_units_before_a_unit_help_to_read_it() -> None:
         ("is_after", (), 0),
         ("is_after", (0,), 0),
         ("is_after", (1,), 1),
+        ("is_after", (0, 1), 1),
+        ("is_first", (2,), 1),  # with itself, as a part of the group that is chosen together
         ("gap", (), -1),
         ("gap", (0,), math.log(3)),
         (
@@ -82,12 +91,13 @@ def test_what_the_document_said_and_the_summary_did_not(
     assert feature(REPORT, 2, name, beside=chosen) == pytest.approx(value)
 
 
-def test_a_reader_remembers_what_was_shown_last_in_a_long_summary() -> None:
+def test_a_reader_remembers_the_last_16_sentences_of_a_summary() -> None:
     many = " ".join(
         f"The mast of boat number {chr(97 + place)}{chr(98 + place)} broke there." for place in range(20)
     )
-    assert feature(f"The keel cracked. {many} The keel sank.", 21, "definites_given", *range(21)) == 1
-    assert feature(f"The keel cracked. {many} The keel sank.", 21, "definites_shown", *range(0, 21, 2)) == 1
+    document = f"The keel cracked. {many} The keel sank."
+    assert feature(document, 21, "definites_given", 0, *range(5, 21)) == 1
+    assert feature(document, 21, "definites_shown", 0, *range(6, 21)) == 1
 
 
 def test_of_two_sentences_with_one_score_the_one_that_can_be_read_alone_is_chosen() -> None:
@@ -103,19 +113,91 @@ def test_of_two_sentences_with_one_score_the_one_that_can_be_read_alone_is_chose
     ("text", "name", "value"),
     [
         ("the cat of the house", "the", 0.4),
+        ("Stop.", "words", 1),
         ("I said that it fell.", "pointing_place", 0.4),
+        ("The quay rose.", "pointing_place", 1.5),  # as if behind the end
+        ("An ox and men say that it fell.", "content_before", 2),
         ("Ann Lee of Olm said it fell.", "names_before", 2.0),
         ("The quay rose", "ended", 0.0),
         ("- The quay rose.", "item", 1.0),
+        ("Set <b> and [c] now", "marks", 4 / 5),
+        ("The quay – old and grey -- rose.", "dashes", 2 / 6),
+        ("The Big Quay rose.", "title", 0.5),  # "Quay" of "Quay" and "rose"
+        ("The Big Quay.", "title", 1.0),
+        ("The Quay of Olm rose.", "capitals", 2 / 5),
+        ("Ann, Ben and I left.", "commas", 1 / 5),
+        ("He called it “old”.", "quotation", 1.0),
+        ("He called it old.", "quotation", 0.0),
         ("and the quay rose.", "small", 1.0),
+        ("eBay sold the quay.", "small", 1.0),
+        ("It will rain.", "verb", 1.0),
+        ("Ann cracked it.", "verb", 1.0),
+        ("Boats for hire", "verb", 0.0),
     ],
 )
 def test_what_the_trees_see(text: str, name: str, value: float) -> None:
-    assert feature(text, 0, name) == value
+    assert of_unit(extraction_units(text), 0, name) == value
 
 
-def test_what_readers_understand_counts_less_in_a_short_summary_of_prose() -> None:
-    def worth(limit: float, *, is_spoken: bool = False) -> float:
-        return read_worth(0.8, 0.5, limit=limit, is_spoken=is_spoken)
+TALK = [
+    TextUnit(text, 0, 0, heading=not speaker, speaker=speaker)
+    for speaker, text in (
+        ("", "Night ferry"),
+        ("Ann", "Ann: The ferry needs another repair."),
+        ("Ann", "Repairs cost the harbour thousands."),
+        ("Ben", "Ben: The repairers left the harbour."),
+        ("Ben", "The night was long."),
+        ("Ben", "It is a ferry."),
+        ("Ann", "Ann: It is."),
+        ("Ann", "It sank."),
+    )
+]
 
-    assert (worth(49), worth(50), worth(49, is_spoken=True)) == (0.2, 0.05, 0.05)
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("speaker", [0, 1, 1, 1, 1, 1, 1, 1]),
+        ("other_speaker", [0, 1, 0, 1, 0, 0, 1, 0]),
+        ("starts_turn", [0, 1, 0, 1, 0, 0, 1, 0]),
+        ("below_heading", [0, 1, 0, 0, 0, 0, 0, 0]),
+        ("first", [1, 0, 0, 0, 0, 0, 0, 0]),
+        # content words: night ferry, ferry needs repair, repairs cost harbour thousands, repairers left harbour,
+        # night long, ferry, none, sank; those of the first three units are known
+        ("known_at_start", [1, 1, 1, 2 / 3, 1 / 2, 1, 0, 0]),
+        ("new", [1, 2 / 3, 3 / 4, 1 / 3, 1 / 2, 0, 0, 1]),
+        ("like_before", [0, 1 / 3, 1 / 4, 2 / 3, 0, 0, 0, 0]),
+        ("pattern", [2, 12, 5, 5, 5, 5, 5, 5]),
+    ],
+)
+def test_what_a_unit_has_of_the_units_around_it(name: str, values: list[float]) -> None:
+    weights = {"after:.": 1.0, "after:": 2.0, "spoken": 4.0, "after:c": 8.0}
+    found = standalone_features(TALK, WordPatterns(frozenset(), weights))
+    assert found[:, STANDALONE_FEATURES.index(name)].tolist() == pytest.approx(values)
+
+
+def test_who_speaks_first_starts_a_turn() -> None:
+    assert of_unit(TALK[1:], 0, "starts_turn") == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "chosen", "value"),
+    [
+        (1, "given_lately", (), 1 / 3),
+        (2, "given_lately", (), 1 / 4),
+        (3, "given_lately", (), 2 / 3),
+        (3, "given_lately", (2,), 0),
+        (4, "given_lately", (), 0),  # "night" was said four units before
+        (4, "given", (), 1 / 2),
+        (5, "given", (), 1),
+        (6, "given", (), 0),
+        (3, "same_speaker", (), 0),
+        (3, "same_speaker", (1, 2), 0),
+        (4, "same_speaker", (1, 3), 1),
+    ],
+)
+def test_what_was_just_said_and_who_said_what_the_summary_has(
+    place: int, name: str, chosen: tuple[int, ...], value: float
+) -> None:
+    (row,) = Readability(TALK).features([(place, ())], chosen)
+    assert row[STANDALONE_FEATURES.index(name)] == pytest.approx(value)

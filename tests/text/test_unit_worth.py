@@ -3,7 +3,7 @@
 import pytest
 
 from precis_text.exchanges import is_courtesy, questions_of_answers
-from precis_text.unit_worth import worths
+from precis_text.unit_worth import read_worth, worths
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words
 
@@ -38,7 +38,7 @@ def test_a_message_is_worth_less_if_it_says_little(better: str, worse: str) -> N
 def test_a_sentence_without_its_formula_or_about_a_section_is_worth_less() -> None:
     text = "With , the wall of the harbour rises, and the water falls. This section describes the wall of the harbour. "
     whole = "The wall of the harbour rises, and the water falls, too. "
-    assert worth(extraction_units(text + 6 * whole))[:3] == [0.3, 0.3, 1.0]
+    assert worth(extraction_units(text + 6 * whole))[:3] == [0.1, 0.3, 1.0]
 
 
 def test_a_space_before_each_comma_is_no_hole() -> None:
@@ -75,6 +75,22 @@ def test_a_line_without_an_end_is_worth_less_where_sentences_end() -> None:
 def test_these_samples_of_another_sentence_are_worth_less_than_named_ones() -> None:
     document = "We found that these samples fell. We found that samples of water fell in our well."
     assert worth(extraction_units(document)) == [0.5, 1.0]
+
+
+def test_a_short_answer_without_its_question_is_worth_three_tenths() -> None:
+    chat = "Ann: Did they close the old mill?\nBen: Not yet, they said to everybody.\nAnn: The wheel turns."
+    answer = extraction_units(chat)[1]
+    alone = worth([answer])[0]
+    assert worth(extraction_units(chat))[1] == pytest.approx(0.3 * alone)
+    assert alone > 0
+
+
+def test_what_readers_understand_counts_less_in_a_short_summary_of_prose() -> None:
+    def worth(limit: float, *, is_spoken: bool = False, share: float = 0.5) -> float:
+        return read_worth(0.8, share, limit=limit, is_spoken=is_spoken)
+
+    assert (worth(49), worth(50), worth(49, is_spoken=True)) == (0.2, 0.05, 0.05)
+    assert worth(49, share=1.0) == 0.8
 
 
 @pytest.mark.parametrize(("words", "taken"), [(3, True), (29, True), (30, True), (31, False), (60, False)])

@@ -76,6 +76,22 @@ def test_a_wrapped_item_ends_where_the_next_begins() -> None:
     ]
 
 
+def test_a_wide_line_without_an_end_is_not_joined_with_an_item() -> None:
+    lines = ["The committee met on Monday to discuss this", "- the budget of the coming year", "It agreed."]
+    assert texts("\n".join(lines)) == lines
+
+
+def test_invisible_characters_are_not_in_the_text_of_a_unit() -> None:
+    assert texts("The qu\u00aday is new.\u200b The wall is old.") == ["The quay is new.", "The wall is old."]
+
+
+def test_prose_before_a_dialogue_loses_its_references_and_a_turn_its_pauses() -> None:
+    document = (
+        "The wall moved [3], um, far.\n\nAnn: Um, the wall moved [3].\nBen: It did.\nAnn: Good.\nBen: Yes."
+    )
+    assert texts(document)[:2] == ["The wall moved, um, far.", "Ann: The wall moved [3]."]
+
+
 def test_a_paragraph_ends_with_a_line_that_is_not_full() -> None:
     text = "The committee met on Monday to discuss\nthe budget\nThe second part begins here and is long"
     assert texts(text) == [
@@ -139,6 +155,22 @@ Mix everything well in a large bowl until it is smooth.
     assert headings(document) == ["RESULTS", "New features"]
 
 
+@pytest.mark.parametrize(
+    ("line", "below", "is_heading"),
+    [
+        ("New pumps", "They were bought in May for the works.", True),  # 8 words
+        ("New pumps", "They were bought in May for us.", False),
+        ("New pumps of the works", "They were bought in May since the old ones broke.", True),  # 5 and 10
+        ("New pumps of the works", "They were bought in May since others broke.", False),
+        ("New pumps", "They were all bought in May for it", False),
+    ],
+)
+def test_a_line_is_a_heading_over_a_sentence_of_8_words_that_is_twice_as_long(
+    line: str, below: str, is_heading: bool
+) -> None:
+    assert headings(f"{line}\n{below}\nEverybody came. It rained.") == [line] * is_heading
+
+
 def test_a_long_line_alone_is_a_heading_and_a_long_item_is_none() -> None:
     title = "Contributions of wind and of rain to the height of the water in the harbour of the old town"
     text = (
@@ -154,6 +186,7 @@ def test_the_number_of_an_item_in_a_list_goes_and_a_day_stays() -> None:
         "1. The quay was closed for three whole weeks, since nobody was there.",
         "3. Oktober ist ein Feiertag in Bayern.\n4. Oktober ist ein Tag, an dem die Leute nicht in der Stadt sind.",
         "1. FC Adler\n2. FC Biber\n3. FC Dachs",
+        "We met.\n1. The quay of the town\n2. The wall of the mill\n3. The well of the inn\n4. The rest of it all",
     ):
         assert "\n".join(unit.text for unit in extraction_units(text)) == text
 

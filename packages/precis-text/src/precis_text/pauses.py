@@ -190,7 +190,7 @@ def _is_word(core: str) -> bool:
 
 def _is_pause(word: str, words: frozenset[str]) -> bool:
     core = word.strip(_MARKS)
-    return core.lower() in words and not (core.isupper() and len(core) > 1)
+    return core.lower() in words and not core.isupper()
 
 
 def _close(kept: list[str], pause: str, *, opens: bool) -> None:

@@ -235,16 +235,15 @@ def _needs_more(word: str, rest: str, following: str) -> bool:
 
 
 def _is_ordinal(pieces: list[str], word: str, following: str) -> bool:
-    """Check whether a number with a full stop is an ordinal: "3. März", "im 19. Jahrhundert"."""
+    """Check whether a number with a full stop, after other words, is an ordinal: "3. März", "im 19. Jahrhundert"."""
     if not re.fullmatch(r"\d{1,3}|[IVX]{1,5}", word):
         return False
     found = _WORD.match(following)
     name = found[0].lower() if found else ""
     if name in _WORDS["months"]:
         return True
-    before = pieces[-2].lower() if len(pieces) > 1 else ""
     is_known = name in _WORDS["opening"] or name in _WORDS["opening_elsewhere"]
-    return before in _WORDS["before_ordinal"] and bool(name) and not is_known
+    return pieces[-2].lower() in _WORDS["before_ordinal"] and bool(name) and not is_known
 
 
 def _may_be_last(word: str) -> bool:

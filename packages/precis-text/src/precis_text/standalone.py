@@ -150,8 +150,8 @@ def standalone_features(units: Sequence[TextUnit], patterns: WordPatterns) -> Fl
     known = {stem for own in stems[:_BEGINNING] for stem in own}
     seen: set[str] = set()
     rows = []
-    for place, (unit, own) in enumerate(zip(units, stems, strict=True)):
-        before = units[place - 1] if place else None
+    for place, unit in enumerate(units):
+        own, before = stems[place], units[place - 1] if place else None
         kinds, earlier = max(len(set(own)), 1), set(stems[place - 1]) if place else set[str]()
         rows.append(
             [
