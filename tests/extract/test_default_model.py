@@ -12,7 +12,9 @@ from precis.generation.model_loader import load_model
 from precis.generation.model_location import default_model, locate
 from precis.generation.model_metadata import PACKAGES
 from precis.generation.summarizer import Summarizer
+from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
+from precis_text.forms.form import FormType
 from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words
 from tests.tiny_models import save
@@ -86,6 +88,58 @@ def test_places_of_the_command_refer_to_the_text_that_python_reads(
     text = read_document(page).text
     assert made["places"]
     assert all(text[start:stop] in made["summary"] for start, stop in made["places"])
+
+
+TURNS = [
+    ("Ann", "Good morning, the first topic is the roof of the hall."),
+    ("Bob", "The repair will cost nine thousand euros and take two weeks."),
+    ("Ann", "So we decided that the roof is repaired in May."),
+    ("Bob", "I'll call the roofer and send you the offer by Friday."),
+    ("Ann", "Thanks everyone, have a nice day."),
+]
+CALL = "5b1e0f0a-3c0e-4f5a-9a54-0d3f6f2b7a11"
+TEAMS = "\n".join(
+    f"{CALL}/{n}-0\n00:0{n}:00.000 --> 00:0{n}:09.000\n<v {w}>{s}</v>\n" for n, (w, s) in enumerate(TURNS)
+)
+ZOOM = "\n".join(f"{n}\n00:0{n}:00.000 --> 00:0{n}:09.000\n{w}: {s}\n" for n, (w, s) in enumerate(TURNS))
+SRT = ZOOM.replace(".000", ",000")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"WEBVTT\n\n{TEAMS}",
+        f"WEBVTT - of a call\nKind: captions\n\n{ZOOM}",
+        SRT,
+        SRT.replace("\n", "\r\n"),
+        TEAMS,
+        ZOOM,
+    ],
+)
+@pytest.mark.parametrize("form", ["minutes", "key-points", "paragraph"])
+def test_a_text_of_subtitles_is_read_like_their_file(content: str, form: FormType, tmp_path: Path) -> None:
+    file = tmp_path / "talk.vtt"
+    file.write_text(content, newline="")
+    made = summarize(content, type=form)
+    assert made == summarize(file, type=form)
+    assert CALL not in made
+    assert "-->" not in made
+    if form == "minutes":
+        assert "- [0:02:00] Ann: So we decided that the roof is repaired in May." in made
+        assert "(owner: Bob; due: by Friday)" in made
+
+
+def test_a_model_that_writes_reads_a_text_of_subtitles_like_their_file(tmp_path: Path) -> None:
+    summarizer = Summarizer.from_pretrained(save("bart", tmp_path / "model"))
+    (tmp_path / "talk.srt").write_text(SRT)
+    assert summarizer.summarize([SRT], words=9) == summarizer.summarize(
+        [read_document(tmp_path / "talk.srt")], words=9
+    )
+
+
+@pytest.mark.parametrize("text", [f"WebVTT is a format for captions.\n\n{TEXT}", f"See 1\n{SRT}", TEXT])
+def test_a_text_that_only_speaks_of_subtitles_stays(text: str) -> None:
+    assert as_read(text) is text
 
 
 def test_a_folder_of_that_name_needs_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

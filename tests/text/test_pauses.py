@@ -78,6 +78,19 @@ def test_a_word_that_broke_off_is_left_out_unless_the_speakers_know_it() -> None
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "People wait three days for an answer at the moment.",
+        "Then we went home with ten tents.",
+        "She pays so sober a price.",
+        "Paint one onesie per person.",
+    ],
+)
+def test_a_word_of_grammar_or_a_number_is_whole_although_the_next_word_starts_with_it(said: str) -> None:
+    assert extraction_units(f"Ann: {said}\nBob: Is that right?")[0].text == f"Ann: {said}"
+
+
+@pytest.mark.parametrize(
     ("said", "opening"),
     [
         ("Okay alright so we sold it all.", "Okay alright so"),

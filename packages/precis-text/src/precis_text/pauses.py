@@ -16,7 +16,7 @@ from importlib.resources import files
 from itertools import pairwise, takewhile
 
 from precis_text.courtesies import is_courteous
-from precis_text.language import language_of
+from precis_text.language import language_of, languages
 from precis_text.sentences import split_sentences
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
@@ -48,7 +48,8 @@ class Pauses:
 
     Attributes:
         language: ISO 639-1, or None if it is not known.
-        known: words of the transcript, except those before a longer word that starts with them: "rub rubber".
+        known: words of the transcript, except those before a longer word that starts with them: "rub rubber". Words
+            of grammar and numbers are always known: "for an answer", "we went", "ten tents".
     """
 
     language: str | None
@@ -57,11 +58,10 @@ class Pauses:
     @classmethod
     def of(cls, document: str) -> Pauses:
         """Return the pauses of a document."""
-        words = [*map(str.lower, _WORD.findall(document)), ""]
-        return cls(
-            language_of(document),
-            frozenset(word for word, after in pairwise(words) if not _begins(word, after)),
-        )
+        words, language = [*map(str.lower, _WORD.findall(document)), ""], language_of(document)
+        own = languages().get(language or "")
+        said = frozenset(word for word, after in pairwise(words) if not _begins(word, after))
+        return cls(language, said.union(own.function, own.numbers) if own else said)
 
     def left_out(self, text: str, *, answers: bool = False) -> str:
         """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.

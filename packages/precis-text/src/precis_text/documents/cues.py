@@ -17,6 +17,7 @@ from precis_text.errors import UserError
 _CLOCK = r"(?:(\d+):)?(\d{1,2}):(\d{1,2})(?:[.,](\d{1,3}))?"
 _TIMES = re.compile(rf"^\s*{_CLOCK}\s*(?:-{{1,2}}>|→|,)\s*{_CLOCK}(?:\s|$)")
 _ARROW = re.compile(r"->|→")
+_NUMBER = re.compile(r"\s*(?:\d+|[\da-f-]{36}/[\d-]+)\s*")  # Teams: of the call and the cue
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
 _BEFORE_VOICE = re.compile(r"(?=<v[.\s])")
 _TAG = re.compile(r"<rt>.*?</rt>|</?[a-zA-Z][^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}|[♪♫]")
@@ -86,7 +87,7 @@ def _all_lines(lines: list[str], start: int) -> list[str]:
     while end < len(lines) and not _TIMES.match(lines[end]):
         end += 1
     shown = [line for line in lines[start:end] if line.strip()]
-    is_numbered = end < len(lines) and _ARROW.search(lines[end]) and shown and shown[-1].strip().isdecimal()
+    is_numbered = end < len(lines) and _ARROW.search(lines[end]) and shown and _NUMBER.fullmatch(shown[-1])
     return shown[:-1] if is_numbered else shown
 
 

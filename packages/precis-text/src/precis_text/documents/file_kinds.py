@@ -100,16 +100,24 @@ BEGINNING = 4096
 _ZIP = b"PK\x03\x04"
 _EPUB = b"mimetypeapplication/epub+zip"  # its first entry, not compressed, as the format requires
 _BEGINNINGS = (
-    (b"%pdf-", PDF), (b"<!doctype html", WEB), (b"<html", WEB), (b"webvtt", SUBTITLES), (b"[script info]", SUBTITLES),
-    (b"<tt ", SUBTITLES), (b"{\\rtf", RICH_TEXT), (b"\x89png\r\n\x1a\n", PICTURE), (b"\xff\xd8\xff", PICTURE),
-    (b"ii*\0", PICTURE), (b"mm\0*", PICTURE),
+    (b"%pdf-", PDF), (b"<!doctype html", WEB), (b"<html", WEB), (b"webvtt\n", SUBTITLES), (b"webvtt\r", SUBTITLES),
+    (b"[script info]", SUBTITLES), (b"<tt ", SUBTITLES), (b"{\\rtf", RICH_TEXT), (b"\x89png\r\n\x1a\n", PICTURE),
+    (b"\xff\xd8\xff", PICTURE), (b"ii*\0", PICTURE), (b"mm\0*", PICTURE),
 )  # fmt: skip
-_FIRST_CUE = re.compile(rb"\d+\s*\r?\n\d{1,2}:\d{1,2}:\d{1,2}[.,]\d{1,3}\s*-->")  # of SubRip
+_CLOCK = rb"(?:\d+:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
+_NAMES = rb"(?:webvtt(?:[ \t][^\n]*)?\r?\n(?:[^\n]*\n)*?|(?:\d+|[\da-f-]{36}/[\d-]+)\s*\n)?"  # Teams numbers cues so
+_FIRST_CUE = re.compile(_NAMES + _CLOCK + rb"\s*-->\s*" + _CLOCK + rb"(?:[ \t]+\w+:[^\n]*)?\s*\n")
 _CAPTIONS = re.compile(rb"(?:<\?xml[^>]*>\s*)?<(?:tt|timedtext|transcript|sami)[\s>:]", re.IGNORECASE)
 _MAIN_PARTS = ((b"word/", WORD), (b"ppt/", PRESENTATION), (b"xl/", SPREADSHEET))
 _OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument."
 _MAILBOX = re.compile(rb"From [^\n]*\d\d:\d\d[^\n]*\n[!-9;-~]+: ")
 _SAVED = (b"from: <saved by", b"snapshot-content-location:")
+
+
+def begins_with_cue(beginning: bytes) -> bool:
+    """Check whether a text is subtitles of WebVTT or SubRip; a transcript has its words beside the times."""
+    start = beginning.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    return _FIRST_CUE.match(start) is not None
 
 
 def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
@@ -131,7 +139,7 @@ def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
         return main if not ending else named
     if named in (MAIL, MARKDOWN, LATEX, TABLE):  # they may quote a page
         return named
-    if named is None and (_FIRST_CUE.match(start) or _CAPTIONS.match(start)):
+    if named is None and (begins_with_cue(beginning) or _CAPTIONS.match(start)):
         return SUBTITLES
     if named is None and (start.startswith(_SAVED) or _MAILBOX.match(beginning)):
         return SAVED_PAGE if start.startswith(_SAVED) else MAILBOX

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from precis_text.documents.alphabets import guessed
 from precis_text.documents.character_sets import declared_in, decode
 from precis_text.documents.cues import Cue, cues_of, ttml_metadata
+from precis_text.documents.file_kinds import BEGINNING, begins_with_cue
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
 from precis_text.text_files import NotTextError, decode_marked, decode_text
@@ -54,6 +56,13 @@ def read(content: bytes) -> Passages:
     if sounds:
         writer.notes.append(f"{sounds:,} {'sound' if sounds == 1 else 'sounds'} in brackets left out")
     return writer.finished()
+
+
+def as_read(document: Any) -> Any:
+    """Return a text of .vtt or .srt as passages, as its file would be read; anything else unchanged."""
+    if not isinstance(document, str) or not begins_with_cue(document[:BEGINNING].encode(errors="replace")):
+        return document
+    return read(document.encode(errors="replace"))
 
 
 def _decoded(content: bytes) -> tuple[str, str]:

@@ -24,6 +24,7 @@ from precis.messages import OnProgress
 from precis_text.central_choice import scores_in_language
 from precis_text.control_characters import main_part, unmarked
 from precis_text.documents.passages import Passages, text_of
+from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from precis_text.forms.form import Form, FormType, ScoredText
 from precis_text.forms.form_choice import FormOptions, chosen_form, formed
@@ -242,7 +243,7 @@ def _size(passages: Passages) -> int:
 
 def _own_texts(documents: Iterable[str | Passages]) -> Iterator[Passages]:
     """Yield each document's main text without marks; raise `UserError` if one is neither a string nor passages."""
-    for number, document in enumerate(documents, start=1):
+    for number, document in enumerate(map(as_read, documents), start=1):
         text = text_of(document)
         if not isinstance(text, str):
             raise UserError(f"document {number} is of type {type(text).__name__}; give a str")

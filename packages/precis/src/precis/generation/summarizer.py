@@ -43,6 +43,7 @@ from precis.messages import OnPartial, OnProgress
 from precis_text.control_characters import UNIT_MARK, main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, text_of
+from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from precis_text.forms.form import Form, FormType
 from precis_text.forms.form_choice import FormOptions, chosen_form
@@ -223,7 +224,7 @@ class Summarizer:
         """
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
-        wanted = chosen_form(form, type, about)
+        wanted, documents = chosen_form(form, type, about), map(as_read, documents)
         if not wanted.is_plain:
             write = partial(
                 self.stream,

@@ -34,7 +34,8 @@ class Summary:
         pieces: number of inputs that the document was read in; 1 unless `how` is "chunk".
         kept: True if the text is the document itself, since a summary would not be shorter.
         mode: "abstract" if the model wrote it, "extract" if it chose sentences of the document.
-        places: (start, stop) offsets of each chosen sentence in the document; stop is exclusive.
+        places: (start, stop) offsets of each chosen sentence in the document; stop is exclusive. They count in what is
+            read of subtitles, which `precis_text.documents.subtitles.as_read` returns.
         form: the form of the summary; see `precis_text.forms.form_choice.FormOptions`.
         lines: the lines of a form that chooses sentences, each with its place, time or heading.
         sentences: the sentences of a `Writer`'s summary, each written or quoted; else empty.

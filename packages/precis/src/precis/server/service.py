@@ -21,7 +21,8 @@ from precis.server.metrics import Metrics
 from precis.server.model_pool import ModelPool
 from precis.server.response_body import answer, plain
 from precis.server.served_model import mode_of
-from precis_text.documents.passages import Passages
+from precis_text.documents.passages import NOWHERE, Passages, text_of
+from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from precis_text.forms.form import FormType
 from precis_text.forms.form_choice import make_form
@@ -93,6 +94,9 @@ class Service:
         passages: Sequence[Passages] = (),
     ) -> AsyncIterator[list[QueuedDocument]]:
         """Queue documents while the body runs; remove them at its end, however it ends."""
+        found = passages or await asyncio.to_thread(lambda: [as_read(text) for text in texts])
+        texts = [text_of(each) for each in found]
+        passages = [each if isinstance(each, Passages) else NOWHERE for each in found]
         costs = await self._tokens(texts, ask.model, param)
         jobs = self.engine.submit([plain(text) for text in texts], costs, ask, passages=passages)
         request.state.facts = {"documents": len(jobs), "tokens": sum(costs), "mode": ask.mode}

@@ -20,6 +20,7 @@ from precis.messages import OnProgress
 from precis_text.control_characters import main_part, unmarked
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, text_of
+from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from precis_text.forms.form import Count
 from precis_text.forms.form_choice import chosen_form
@@ -129,7 +130,7 @@ class Writer:
         if get("long") == "fie":
             raise UserError("only Z-Code++ models read by fusion-in-encoder; use --long passages or chunk")
         lengths = cast(LengthOptions, {name: options[name] for name in LENGTH_OPTIONS if name in options})  # type: ignore[literal-required]
-        wanted = chosen_form(get("form"), get("type"), get("about"))
+        wanted, documents = chosen_form(get("form"), get("type"), get("about")), map(as_read, documents)
         own = chosen_length(get("length"), lengths)
         given = get("instruction")
         instruction = self.instruction if given is None else given
