@@ -1,4 +1,4 @@
-"""Z-Code++'s decoding step as one call of our C++ kernel: one parallel region, instead of one for each operator.
+"""A decoding step as one call of our C++ kernel: one parallel region, instead of one for each operator.
 
 Threads wait for each other at the end of a region, until another process leaves the core. The kernel serves fp32 models
 on a CPU, one token of each beam, and caches that grow. Torch's operators do the rest, and all with `PRECIS_COMPILE=0`.
@@ -7,19 +7,26 @@ For int8 they round hidden states, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Self, final
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from precis.generation.fast.key_value_cache import Source, SourceCache, Target, TargetCache
 from precis.generation.fast.packed_linear import BFloat16, Int8, Weights
-from precis.models.zcodepp.modeling_zcodepp import TOKEN_SIZE, ZCodePPForConditionalGeneration
-from precis.nn.blocks import DecoderLayer, GatedFeedForward
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
+from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
+from precis.nn.blocks import DecoderLayer, FeedForward, GatedFeedForward
 from precis.nn.disentangled import cpp_loader
+from precis.nn.stream_decoder import StreamDecoderLayer
+
+Model = ZCodePPForConditionalGeneration | ProphetNetForConditionalGeneration
+Layer = DecoderLayer | StreamDecoderLayer
+Start = Callable[[Tensor, Target, int], Tensor]
 
 _KERNEL = "decoding"
 _MOST_PARTS = 8  # of a layer: more threads than this do not read the weights faster
@@ -31,63 +38,95 @@ class CompiledStep:
     """Copies of the matrices of a decoder and its head, in the order in which the kernel's threads read them."""
 
     @classmethod
-    def of(cls, model: ZCodePPForConditionalGeneration, weights: Weights) -> Self | None:
+    def of(cls, model: Model, weights: Weights) -> Self | None:
         """Return the step of this model; None if operators must compute it."""
         weight = model.lm_head.weight
         is_fp32 = weight.dtype is torch.float32 and not isinstance(weights, BFloat16)
-        serves = is_fp32 and weight.device.type == "cpu" and cpp_loader.is_ready(_KERNEL)
+        network = model.get_decoder().layers[0].feed_forward
+        is_known = not isinstance(network, FeedForward) or network.activation is F.gelu
+        serves = is_fp32 and is_known and weight.device.type == "cpu" and cpp_loader.is_ready(_KERNEL)
         return cls(model, bytes_=isinstance(weights, Int8)) if serves else None
 
-    def __init__(self, model: ZCodePPForConditionalGeneration, *, bytes_: bool = False) -> None:
+    def __init__(self, model: Model, *, bytes_: bool = False) -> None:
         self._bytes = bytes_
-        layers = [layer for layer in model.get_decoder().layers if isinstance(layer, DecoderLayer)]
-        self._embedding = model.get_input_embeddings()
-        self._scale = TOKEN_SIZE * model.config.hidden_size**0.5
+        decoder = model.get_decoder()
+        layers = [layer for layer in decoder.layers if isinstance(layer, DecoderLayer | StreamDecoderLayer)]
+        streams = isinstance(layers[0], StreamDecoderLayer)
         self._parts = min(layers[0].self_attention.heads, _MOST_PARTS)
         self._inner, self._eps = layers[0].feed_forward.down.weight.shape[1], layers[0].self_norm.eps
         norms = [
             norm for layer in layers for norm in (layer.self_norm, layer.cross_norm, layer.feed_forward_norm)
         ]
-        self._norms = torch.stack([norm.weight.detach() for norm in (*norms, model.get_decoder().final_norm)])
+        norms = [decoder.norm, *norms] if streams else [*norms, decoder.final_norm]
+        self._norms = torch.stack([torch.stack([*norm.parameters()]).detach() for norm in norms])
         self._matrices = [matrix for layer in layers for matrix in _matrices(layer, self._parts, bytes_)]
-        self._head = _packed(model.lm_head, parts=1, bytes_=bytes_)
+        self._biases = [bias for layer in layers for bias in _biases(layer)]
+        self._head = _packed(model.lm_head.weight, parts=1, bytes_=bytes_)
         self._vocabulary = model.lm_head.weight.shape[0]
 
     def __call__(
-        self, tokens: Int[Tensor, "b k"], source: Source, target: Target
+        self, tokens: Int[Tensor, "b k"], source: Source, target: Target, start: Start
     ) -> Float[Tensor, "b k v"] | None:
-        """Read one token of each beam, after `Target.advance`; None if operators must do it."""
+        """Read one token of each beam, after `Target.advance`; None if operators must do it.
+
+        Args:
+            start: computes the states before the first layer, for the tokens, the target and 0 drafts.
+        """
         if self._bytes and tokens.numel() > _MOST_ROWS:
             return None
         if not (isinstance(source, SourceCache) and isinstance(target, TargetCache) and target.reads_once):
             return None
-        states = self._embedding(tokens.flatten()) * self._scale
         logits: Tensor = torch.ops.precis_decoding.step(
-            states, self._matrices, self._norms, self._head, self._vocabulary, self._inner, self._parts,
-            torch.finfo(torch.float32).eps if self._eps is None else self._eps,
+            start(tokens, target, 0), self._matrices, self._biases, self._norms, self._head, self._vocabulary,
+            self._inner, self._parts, torch.finfo(torch.float32).eps if self._eps is None else self._eps,
             target.kept, source.flat, source.bias, target.entries, target.foreign, target.length,
         )  # fmt: skip
         return logits.unflatten(0, tokens.shape)
 
 
-def _matrices(layer: DecoderLayer, parts: int, bytes_: bool) -> Sequence[Tensor]:
+def _matrices(layer: Layer, parts: int, bytes_: bool) -> Sequence[Tensor]:
     """Pack a layer's matrices in the kernel's order: attention by heads, the rest by inner columns."""
     own, source, network = layer.self_attention, layer.cross_attention, layer.feed_forward
     packed = partial(_packed, parts=parts, bytes_=bytes_)
     by_heads = partial(packed, unit=own.query.weight.shape[0] // own.heads)
-    return [
-        *(by_heads(linear) for linear in (own.query, own.key, own.value)),
-        by_heads(own.output, by_outputs=False),
-        by_heads(source.query),
-        by_heads(source.output, by_outputs=False),
-        packed(network.up),
-        packed(network.down, by_outputs=False),
-        *([packed(network.gate)] if isinstance(network, GatedFeedForward) else []),
+    matrices = [
+        by_heads(own.query.weight * own.scale),
+        by_heads(own.key.weight),
+        by_heads(own.value.weight),
+        by_heads(own.output.weight, by_outputs=False),
+        by_heads(source.query.weight * source.scale),
+        by_heads(source.output.weight, by_outputs=False),
+        packed(network.up.weight),
+        packed(network.down.weight, by_outputs=False),
     ]
+    if isinstance(network, GatedFeedForward):
+        matrices.append(packed(network.gate.weight))
+    if isinstance(layer, StreamDecoderLayer):
+        scores = _by_head(layer.position_scores.weight, own.heads)
+        matrices.append(packed(scores, unit=len(scores) // own.heads))
+    return matrices
 
 
-def _packed(linear: nn.Linear, *, parts: int, bytes_: bool, unit: int = 1, by_outputs: bool = True) -> Tensor:
+def _biases(layer: Layer) -> Sequence[Tensor]:
+    """Return the biases of these matrices, if there are any."""
+    if not isinstance(layer, StreamDecoderLayer):
+        return []
+    own, source, network = layer.self_attention, layer.cross_attention, layer.feed_forward
+    biases = [
+        own.query.bias * own.scale, own.key.bias, own.value.bias, own.output.bias, source.query.bias * source.scale,
+        source.output.bias, network.up.bias, network.down.bias, _by_head(layer.position_scores.bias, own.heads),
+    ]  # fmt: skip
+    return [bias.detach() for bias in biases]
+
+
+def _by_head(outputs: Float[Tensor, "n ..."], heads: int) -> Float[Tensor, "n ..."]:
+    return outputs.unflatten(0, (-1, heads)).transpose(0, 1).flatten(0, 1)
+
+
+def _packed(
+    weight: Float[Tensor, "o i"], *, parts: int, bytes_: bool, unit: int = 1, by_outputs: bool = True
+) -> Tensor:
     """Pack the outputs of each part one after the other, or its inputs; `unit` columns of a head stay together."""
-    weight = linear.weight.detach().contiguous()
+    weight = weight.detach().contiguous()
     packed: Tensor = torch.ops.precis_decoding.pack(weight, parts, unit, by_outputs, bytes_)
     return packed

@@ -96,6 +96,23 @@ def pack(
     return plain
 
 
+def pack_together(*linears: nn.Linear, rows: int, weights: Weights) -> Linear:
+    """Pack several matrices as one: the outputs of each, one after the other."""
+    first = linears[0]
+    if not linears[1:]:
+        return pack(first.weight, first.bias, rows=rows, weights=weights)
+    weight = torch.cat([linear.weight.detach() for linear in linears])
+    bias = None if first.bias is None else torch.cat([linear.bias.detach() for linear in linears])
+    return pack(weight, bias, rows=rows, weights=weights)
+
+
+def pack_keys(key: nn.Linear, value: nn.Linear, weights: Weights) -> Linear:
+    """Pack the matrices of keys and values as one, for all tokens of a source; `Int8` leaves them as given."""
+    kept = AsGiven() if isinstance(weights, Int8) else weights
+    both = pack_together(key, value, rows=_MANY_ROWS, weights=kept)
+    return lambda source: both(source.to(states_dtype(kept, source.dtype)))
+
+
 def _transposed(weight: Float[Tensor, "o i"], bias: Tensor | None) -> Linear:
     columns = weight.t().contiguous()
     if bias is None:

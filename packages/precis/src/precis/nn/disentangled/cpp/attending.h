@@ -64,13 +64,24 @@ inline void softmax(float* scores, int64_t count) {
   for (int64_t j = 0; j < whole; j += kLanes) store(scores + j, load<Lanes>(scores + j) * scale);
 }
 
-// out = softmax(q.k + score) v, with the scores in `scores` at first: hidden keys are not read.
-inline void mix(const float* query, const float* keys, const float* values, int64_t count, int64_t width,
+// A key and a value that only one query sees; none by default.
+struct Own {
+  const float *key = nullptr, *value = nullptr;
+};
+
+// out = softmax(q.k + score) v, with the scores in `scores` at first, that of the own key last: hidden keys are not read.
+inline void mix(const float* query, const float* keys, const float* values, int64_t count, int64_t width, Own own,
                 float* scores, float* out) {
   for (int64_t j = 0; j < count; ++j)
     if (scores[j] != kHidden) scores[j] += dot(query, keys + j * width, width);
-  softmax(scores, count);
+  if (own.key) scores[count] += dot(query, own.key, width);
+  softmax(scores, count + (own.key ? 1 : 0));
   mix_values(scores, values, count, width, out);
+  for (int64_t e = 0; own.value && e < width; ++e) out[e] += scores[count] * own.value[e];
+}
+
+inline void add(const float* x, int64_t count, float* out) {
+  for (int64_t e = 0; e < count; ++e) out[e] += x[e];
 }
 
 // out = x / sqrt(mean(x^2) + eps) * weight
@@ -79,8 +90,33 @@ inline void rms_norm(const float* x, const float* weight, int64_t width, float e
   for (int64_t e = 0; e < width; ++e) out[e] = x[e] * scale * weight[e];
 }
 
+// out = (x - mean) / sqrt(variance + eps) * weight + bias
+inline void layer_norm(const float* x, const float* weight, const float* bias, int64_t width, float eps, float* out) {
+  float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t e = 0; e < width; ++e) sum += x[e];
+  const float mean = sum / static_cast<float>(width);
+  for (int64_t e = 0; e < width; ++e) out[e] = x[e] - mean;
+  const float scale = 1.0f / std::sqrt(dot(out, out, width) / static_cast<float>(width) + eps);
+  for (int64_t e = 0; e < width; ++e) out[e] = out[e] * scale * weight[e] + bias[e];
+}
+
 inline void relu(float* x, int64_t count) {
   for (int64_t i = 0; i < count; ++i) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+// x = x * P(N(0, 1) < x), by Abramowitz and Stegun's 7.1.26, with an error of 1e-7; `count` is a multiple of kLanes.
+inline void gelu(float* x, int64_t count) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const Lanes given = load<Lanes>(x + i), size = larger(given, -given) * 0.70710678f;
+    const Lanes t = 1.0f / (1.0f + 0.3275911f * size);
+    Lanes p = 1.061405429f * t - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = p * t + 0.254829592f;
+    const Lanes tail = 0.5f * p * t * exponential(-size * size);  // P(N(0, 1) > |x|)
+    store(x + i, larger(given, Lanes{}) - larger(given, -given) * tail);
+  }
 }
 
 // x = gelu(gate) * x, GELU in its tanh form: g / (1 + e^-2z); `count` is a multiple of kLanes.
@@ -113,7 +149,7 @@ inline void multiply(int64_t rows, int64_t depth, const float* x, int64_t row, c
     if (rows == 1)
       product_of_row(depth, x, panels, out + o);
     else
-      product<Begin::zero>(rows, depth, {x, row, 1}, panels, out + o, stride);
+      product<Begin::zero, Cell::number, 2, Ahead::panel>(rows, depth, {x, row, 1}, panels, out + o, stride);
   }
 }
 
