@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from precis.generation.fast import compiled_step
 from precis.generation.fast.compiled_step import CompiledStep, Model
 from precis.generation.fast.packed_decoder import Steps
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, Weights
@@ -173,7 +174,7 @@ def of_one_size(of: Model) -> Model:
 def test_weights_that_8_bits_hold_give_the_logits_of_fp32(
     shape: dict[str, int], kind: str, documents: int, beams: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("precis.generation.fast.compiled_step._MOST_ROWS", 100)
+    monkeypatch.setitem(compiled_step._MOST_ROWS, 8, 100)
     of = of_one_size(made(kind, **shape))
     given = {"documents": documents, "beams": beams}
     ours, operators = (
@@ -186,15 +187,19 @@ def test_weights_that_8_bits_hold_give_the_logits_of_fp32(
         torch.testing.assert_close(mine, other, atol=2e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("kind", "weights", "most"),
+    [("relu", Int8(), 5), ("prophetnet", Int8(), 2), ("relu", BFloat16(), 16), ("prophetnet", BFloat16(), 8)],
+)
 @torch.inference_mode()
-def test_8_bits_of_many_rows_are_left_to_the_operators() -> None:
-    of = model(**SHAPES[1])
-    for beams, same in ((5, False), (6, True)):
+def test_fewer_bits_of_many_rows_are_left_to_the_operators(kind: str, weights: Weights, most: int) -> None:
+    of = made(kind, **SHAPES[1])
+    for beams, same in ((most, False), (most + 1, True)):
         given = {"documents": 1, "beams": beams}
         ours, operators = (
             torch.cat(
                 logits_of(
-                    steps_of(of, **given, padded=False, compiled=compiled, steps=2, weights=Int8()),
+                    steps_of(of, **given, padded=False, compiled=compiled, steps=2, weights=weights),
                     **given,
                     count=2,
                 )
@@ -204,20 +209,32 @@ def test_8_bits_of_many_rows_are_left_to_the_operators() -> None:
         assert torch.equal(ours, operators) == same
 
 
-@torch.inference_mode()
-def test_8_bits_change_logits_by_a_hundredth_of_their_spread() -> None:
-    given = {"documents": 2, "beams": 2}
-    of = model(**SHAPES[2])
+def change(of: Model, weights: Weights, *, documents: int, beams: int) -> float:
+    """Return how far narrow weights move a logit, as a part of the logits' spread."""
+    given = {"documents": documents, "beams": beams}
     ours, exact = (
         torch.cat(
             logits_of(steps_of(of, **given, padded=True, compiled=True, steps=4, weights=w), **given, count=4)
         )
-        for w in (Int8(), AsGiven())
+        for w in (weights, AsGiven())
     )
-    assert 0 < (ours - exact).abs().mean() < 0.01 * exact.std()
+    return float((ours - exact).abs().mean() / exact.std())
 
 
-@pytest.mark.parametrize("weights", [AsGiven(), Int8()], ids=["fp32", "int8"])
+@torch.inference_mode()
+def test_8_bits_change_logits_by_a_hundredth_of_their_spread() -> None:
+    assert 0 < change(model(**SHAPES[2]), Int8(), documents=2, beams=2) < 0.01
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", ["relu", "gated-gelu", "prophetnet"])
+@pytest.mark.parametrize(("documents", "beams"), [(1, 1), (2, 2), (1, 5)])
+@torch.inference_mode()
+def test_16_bits_change_logits_by_less(shape: dict[str, int], kind: str, documents: int, beams: int) -> None:
+    assert 0 < change(made(kind, **shape), BFloat16(), documents=documents, beams=beams) < 0.006
+
+
+@pytest.mark.parametrize("weights", [AsGiven(), Int8(), BFloat16()], ids=["fp32", "int8", "bf16"])
 @pytest.mark.parametrize("make", [model, prophet], ids=["zcodepp", "prophetnet"])
 @torch.inference_mode()
 def test_logits_are_the_same_bits_on_any_number_of_threads(
@@ -256,9 +273,8 @@ def test_a_network_of_another_activation_is_left_to_the_operators() -> None:
 def test_it_serves_models_in_fp32_alone(make: Callable[..., Model], monkeypatch: pytest.MonkeyPatch) -> None:
     of = make()
     assert CompiledStep.of(of, AsGiven()) is not None
-    assert CompiledStep.of(of, BFloat16()) is None
-    assert CompiledStep.of(of, Int8()) is not None
-    for weights in (AsGiven(), Int8()):
+    for weights in (AsGiven(), Int8(), BFloat16()):
+        assert CompiledStep.of(of, weights) is not None
         assert CompiledStep.of(make().to(torch.bfloat16), weights) is None
     monkeypatch.setattr(cpp_loader, "is_ready", lambda name: False)
     assert CompiledStep.of(of, AsGiven()) is None

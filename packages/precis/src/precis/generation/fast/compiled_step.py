@@ -7,6 +7,7 @@ For int8 they round hidden states, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Self, final
@@ -17,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from precis.generation.fast.key_value_cache import Source, SourceCache, Target, TargetCache
-from precis.generation.fast.packed_linear import BFloat16, Int8, Weights
+from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, Weights
 from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis.nn.blocks import DecoderLayer, FeedForward, GatedFeedForward
@@ -30,7 +31,8 @@ Start = Callable[[Tensor, Target, int], Tensor]
 
 _KERNEL = "decoding"
 _MOST_PARTS = 8  # of a layer: more threads than this do not read the weights faster
-_MOST_ROWS = 5  # of a step in 8 bits: with more, torch's product of 8-bit states is faster
+_BITS = {AsGiven: 32, BFloat16: 16, Int8: 8}
+_MOST_ROWS = {8: 5, 16: 16}  # of a step by bits: with more, torch's products of such states are faster
 
 
 @final
@@ -41,14 +43,14 @@ class CompiledStep:
     def of(cls, model: Model, weights: Weights) -> Self | None:
         """Return the step of this model; None if operators must compute it."""
         weight = model.lm_head.weight
-        is_fp32 = weight.dtype is torch.float32 and not isinstance(weights, BFloat16)
+        is_fp32 = weight.dtype is torch.float32
         network = model.get_decoder().layers[0].feed_forward
         is_known = not isinstance(network, FeedForward) or network.activation is F.gelu
         serves = is_fp32 and is_known and weight.device.type == "cpu" and cpp_loader.is_ready(_KERNEL)
-        return cls(model, bytes_=isinstance(weights, Int8)) if serves else None
+        return cls(model, bits=_BITS[type(weights)]) if serves else None
 
-    def __init__(self, model: Model, *, bytes_: bool = False) -> None:
-        self._bytes = bytes_
+    def __init__(self, model: Model, *, bits: int) -> None:
+        self._most_rows = _MOST_ROWS.get(bits, math.inf)
         decoder = model.get_decoder()
         layers = [layer for layer in decoder.layers if isinstance(layer, DecoderLayer | StreamDecoderLayer)]
         streams = isinstance(layers[0], StreamDecoderLayer)
@@ -59,9 +61,9 @@ class CompiledStep:
         ]
         norms = [decoder.norm, *norms] if streams else [*norms, decoder.final_norm]
         self._norms = torch.stack([torch.stack([*norm.parameters()]).detach() for norm in norms])
-        self._matrices = [matrix for layer in layers for matrix in _matrices(layer, self._parts, bytes_)]
+        self._matrices = [matrix for layer in layers for matrix in _matrices(layer, self._parts, bits)]
         self._biases = [bias for layer in layers for bias in _biases(layer)]
-        self._head = _packed(model.lm_head.weight, parts=1, bytes_=bytes_)
+        self._head = _packed(model.lm_head.weight, parts=1, bits=bits)
         self._vocabulary = model.lm_head.weight.shape[0]
 
     def __call__(
@@ -72,22 +74,26 @@ class CompiledStep:
         Args:
             start: computes the states before the first layer, for the tokens, the target and 0 drafts.
         """
-        if self._bytes and tokens.numel() > _MOST_ROWS:
+        if tokens.numel() * (2 if self._biases else 1) > self._most_rows:
             return None
         if not (isinstance(source, SourceCache) and isinstance(target, TargetCache) and target.reads_once):
             return None
         logits: Tensor = torch.ops.precis_decoding.step(
-            start(tokens, target, 0), self._matrices, self._biases, self._norms, self._head, self._vocabulary,
+            start(tokens, target, 0).float(), self._matrices, self._biases, self._norms, self._head, self._vocabulary,
             self._inner, self._parts, torch.finfo(torch.float32).eps if self._eps is None else self._eps,
-            target.kept, source.flat, source.bias, target.entries, target.foreign, target.length,
+            target.kept, source.flat, _fp32(source.bias), _fp32(target.entries), _fp32(target.foreign), target.length,
         )  # fmt: skip
         return logits.unflatten(0, tokens.shape)
 
 
-def _matrices(layer: Layer, parts: int, bytes_: bool) -> Sequence[Tensor]:
+def _fp32(scores: Tensor | None) -> Tensor | None:
+    return scores.float() if scores is not None and scores.is_floating_point() else scores
+
+
+def _matrices(layer: Layer, parts: int, bits: int) -> Sequence[Tensor]:
     """Pack a layer's matrices in the kernel's order: attention by heads, the rest by inner columns."""
     own, source, network = layer.self_attention, layer.cross_attention, layer.feed_forward
-    packed = partial(_packed, parts=parts, bytes_=bytes_)
+    packed = partial(_packed, parts=parts, bits=bits)
     by_heads = partial(packed, unit=own.query.weight.shape[0] // own.heads)
     matrices = [
         by_heads(own.query.weight * own.scale),
@@ -124,9 +130,9 @@ def _by_head(outputs: Float[Tensor, "n ..."], heads: int) -> Float[Tensor, "n ..
 
 
 def _packed(
-    weight: Float[Tensor, "o i"], *, parts: int, bytes_: bool, unit: int = 1, by_outputs: bool = True
+    weight: Float[Tensor, "o i"], *, parts: int, bits: int, unit: int = 1, by_outputs: bool = True
 ) -> Tensor:
     """Pack the outputs of each part one after the other, or its inputs; `unit` columns of a head stay together."""
     weight = weight.detach().contiguous()
-    packed: Tensor = torch.ops.precis_decoding.pack(weight, parts, unit, by_outputs, bytes_)
+    packed: Tensor = torch.ops.precis_decoding.pack(weight, parts, unit, by_outputs, bits)
     return packed

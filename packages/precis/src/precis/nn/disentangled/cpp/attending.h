@@ -1,4 +1,5 @@
-// Attention of one query to cached keys, and RMS norms: the parts of a decoding step that are not matrix products.
+// Attention of one query to cached keys in fp32 or bf16, and norms: the parts of a decoding step that are not matrix
+// products.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +13,21 @@ namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
-inline float dot(const float* x, const float* y, int64_t count) {
+// kLanes numbers as fp32.
+inline Lanes widened(const float* from) { return load<Lanes>(from); }
+
+inline Lanes widened(const c10::BFloat16* from) {
+  typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
+  return (Lanes)(__builtin_convertvector(load<Halves>(from), Picks) << 16);
+}
+
+template <typename Number>
+inline float dot(const float* x, const Number* y, int64_t count) {
   Lanes even{}, odd{};
   int64_t e = 0;
   for (; e + 2 * kLanes <= count; e += 2 * kLanes) {
-    even += load<Lanes>(x + e) * load<Lanes>(y + e);
-    odd += load<Lanes>(x + e + kLanes) * load<Lanes>(y + e + kLanes);
+    even += load<Lanes>(x + e) * widened(y + e);
+    odd += load<Lanes>(x + e + kLanes) * widened(y + e + kLanes);
   }
   float rest = 0;
   for (; e < count; ++e) rest += x[e] * y[e];
@@ -25,19 +35,20 @@ inline float dot(const float* x, const float* y, int64_t count) {
 }
 
 // out = sum of weight[j] * values[j]; `kVectors` registers of the columns from `e` on hold sums.
-template <int kVectors>
-inline void mix_columns(const float* weights, const float* values, int64_t count, int64_t width, float* out) {
+template <int kVectors, typename Number>
+inline void mix_columns(const float* weights, const Number* values, int64_t count, int64_t width, float* out) {
   Lanes sum[kVectors] = {};
   for (int64_t j = 0; j < count; ++j) {
     if (weights[j] == 0.0f) continue;
     const Lanes weight = all(weights[j]);
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sum[v] += weight * load<Lanes>(values + j * width + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) sum[v] += weight * widened(values + j * width + v * kLanes);
   }
   for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, sum[v]);
 }
 
-inline void mix_values(const float* weights, const float* values, int64_t count, int64_t width, float* out) {
+template <typename Number>
+inline void mix_values(const float* weights, const Number* values, int64_t count, int64_t width, float* out) {
   int64_t e = 0;
   for (; e + 8 * kLanes <= width; e += 8 * kLanes) mix_columns<8>(weights, values + e, count, width, out + e);
   for (; e + 4 * kLanes <= width; e += 4 * kLanes) mix_columns<4>(weights, values + e, count, width, out + e);
@@ -70,7 +81,8 @@ struct Own {
 };
 
 // out = softmax(q.k + score) v, with the scores in `scores` at first, that of the own key last: hidden keys are not read.
-inline void mix(const float* query, const float* keys, const float* values, int64_t count, int64_t width, Own own,
+template <typename Number>
+inline void mix(const float* query, const Number* keys, const Number* values, int64_t count, int64_t width, Own own,
                 float* scores, float* out) {
   for (int64_t j = 0; j < count; ++j)
     if (scores[j] != kHidden) scores[j] += dot(query, keys + j * width, width);

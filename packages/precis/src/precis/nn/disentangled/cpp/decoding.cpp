@@ -28,29 +28,29 @@ Matrix readable(const Tensor& x) {
   return {x.data_ptr<float>(), x.size(0), x.size(1), x.size(1)};
 }
 
-// Packs a matrix (outputs, inputs) into the panels of each part, of fp32 or bytes; `unit` outputs or inputs belong
-// together.
-Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs, bool bytes) {
+// Packs a matrix (outputs, inputs) into the panels of each part, of 32, 16 or 8 bits a number; `unit` outputs or inputs
+// belong together.
+Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs, int64_t bits) {
   const Matrix x = readable(weight);
   const Split split{by_outputs ? x.rows : x.columns, unit, parts};
   TORCH_CHECK(unit > 0 && parts > 0 && split.total % unit == 0, "parts: whole units");
+  TORCH_CHECK(bits == 32 || bits == 16 || bits == 8, "bits: 32, 16 or 8");
   const auto before = [&](int64_t part) {
-    const Weights kind{nullptr, bytes};
+    const Weights kind{nullptr, bits};
     return by_outputs ? split.of_outputs(kind, part, x.columns) : split.of_inputs(kind, part, x.rows);
   };
-  Tensor packed = at::empty({before(parts) / (bytes ? 1 : kScale)}, bytes ? at::kChar : at::kFloat);
+  const auto type = bits == 32 ? at::kFloat : bits == 16 ? at::kBFloat16 : at::kChar;
+  Tensor packed = at::empty({before(parts) * 8 / bits}, type);
   auto* data = static_cast<char*>(packed.data_ptr());
   std::vector<float> panels;
   for (int64_t p = 0; p < parts; ++p) {
     const auto [start, count] = split.of(p);
     const Matrix part = by_outputs ? x.some(start, count) : Matrix{x.data + start, x.rows, count, x.stride};
-    if (!bytes) {
-      pack_columns(part, 0, part.rows, reinterpret_cast<float*>(data + before(p)));
-      continue;
-    }
     panels.resize(up(part.rows, kPanel) * part.columns);
     pack_columns(part, 0, part.rows, panels.data());
-    for (int64_t panel = 0; panel * kPanel < part.rows; ++panel)
+    if (bits == 32) std::copy(panels.begin(), panels.end(), reinterpret_cast<float*>(data + before(p)));
+    if (bits == 16) std::copy(panels.begin(), panels.end(), reinterpret_cast<c10::BFloat16*>(data + before(p)));
+    for (int64_t panel = 0; bits == 8 && panel * kPanel < part.rows; ++panel)
       to_bytes(panels.data() + panel * kPanel * part.columns, part.columns,
                data + before(p) + panel * kPanel * (kScale + part.columns));
   }
@@ -58,7 +58,8 @@ Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs, 
 }
 
 using Work = void (*)(const Step&, int64_t layer, int64_t part, const float* states, const PartRoom&, float* out);
-constexpr Work kWork[] = {attend_to_past, attend_to_source, feed_forward};
+template <typename Number>
+constexpr Work kWork[] = {attend_to_past<Number>, attend_to_source<Number>, feed_forward};
 constexpr Name kLast[] = {kOutput, kSourceOutput, kDown};  // the matrix whose outputs a work adds to the states
 constexpr int64_t kMeetings = 3;
 constexpr int64_t kChunks = 16;  // of the vocabulary
@@ -95,6 +96,7 @@ int64_t run(const Step& s, std::vector<Meeting>& meetings, float* states, float*
             float* logits) {
   const int64_t last = kMeetings * s.layers;
   const float* read = s.prophetnet ? states : normed;
+  const Work* work = s.halves ? kWork<c10::BFloat16> : kWork<float>;
   int64_t mine = 0;
   for (int64_t meeting = 0; meeting <= last; ++meeting) {
     float* added = parts + meeting * s.parts * s.states();
@@ -104,8 +106,8 @@ int64_t run(const Step& s, std::vector<Meeting>& meetings, float* states, float*
       if (meeting == last) {
         predict(s, p, read, logits);
       } else {
-        kWork[meeting % kMeetings](s, meeting / kMeetings, p, read, s.room(rooms + p * s.part_room()),
-                                   added + p * s.states());
+        work[meeting % kMeetings](s, meeting / kMeetings, p, read, s.room(rooms + p * s.part_room()),
+                                  added + p * s.states());
         meetings[meeting].finish(s.parts);
       }
     }
@@ -148,18 +150,18 @@ std::vector<const float*> places(at::TensorList all, const char* what) {
 std::vector<Weights> packed(at::TensorList all) {
   std::vector<Weights> found;
   for (const Tensor& x : all) {
-    const bool bytes = x.scalar_type() == at::kChar;
-    TORCH_CHECK(x.is_contiguous() && (bytes || x.scalar_type() == at::kFloat) && x.is_cpu(), "matrices: see `pack`");
-    found.push_back({static_cast<const char*>(x.data_ptr()), bytes});
+    const int64_t bits = 8 * x.element_size();
+    TORCH_CHECK(x.is_contiguous() && bits <= 32 && x.is_cpu(), "matrices: see `pack`");
+    found.push_back({static_cast<const char*>(x.data_ptr()), bits});
   }
   return found;
 }
 
 void add_caches(Step& s, const Tensor& kept, at::TensorList source, const std::optional<Tensor>& source_bias,
                 const Tensor& entries, const std::optional<Tensor>& foreign, int64_t length) {
-  places({kept}, "kept");
-  s.kept = kept.data_ptr<float>(), s.slots = kept.size(4), s.length = length;
-  s.source = places(source, "source"), s.words = source[0].size(2);
+  s.halves = kept.scalar_type() == at::kBFloat16;
+  TORCH_CHECK(kept.is_contiguous() && (s.halves || kept.scalar_type() == at::kFloat), "kept: dense, fp32 or bf16");
+  s.kept = kept.data_ptr(), s.slots = kept.size(4), s.length = length, s.words = source[0].size(2);
   s.source_bias = source_bias ? places({*source_bias}, "source_bias")[0] : nullptr;
   s.foreign = foreign ? places({*foreign}, "foreign")[0] : nullptr;
   s.foreign_room = foreign ? foreign->size(2) : 0;
@@ -167,8 +169,11 @@ void add_caches(Step& s, const Tensor& kept, at::TensorList source, const std::o
   TORCH_CHECK(length > 0 && length * s.beams <= s.slots && length + s.states_each - 1 <= s.distances,
               "length: beyond the caches");
   TORCH_CHECK(static_cast<int64_t>(source.size()) == 2 * s.layers, "source: keys and values of each layer");
-  for (const Tensor& x : source)
-    TORCH_CHECK(x.sizes() == at::IntArrayRef({s.documents, s.heads, s.words, s.each}), "source: (b h s e)");
+  for (const Tensor& x : source) {
+    TORCH_CHECK(x.sizes() == at::IntArrayRef({s.documents, s.heads, s.words, s.each}) && x.is_contiguous() &&
+                x.scalar_type() == kept.scalar_type(), "source: (b h s e), like `kept`");
+    s.source.push_back(x.data_ptr());
+  }
   TORCH_CHECK(!source_bias || source_bias->numel() == s.documents * s.words, "source_bias: (b 1 1 s)");
   TORCH_CHECK(!foreign || (foreign->sizes() == at::IntArrayRef({s.documents, s.beams, s.foreign_room, s.beams}) &&
                            length <= s.foreign_room), "foreign: (b k t k)");

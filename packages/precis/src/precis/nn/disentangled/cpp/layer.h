@@ -36,12 +36,13 @@ inline void for_rows(const Step& s, int64_t layer, const Work& work) {
 }
 
 // Stores the new keys and values of a head.
+template <typename Number>
 inline void remember(const Step& s, int64_t layer, int64_t head, const float* keys, const float* values) {
   const int64_t stride = s.columns.stride();
   for (int64_t row = 0; row < s.tokens(); ++row) {
     const int64_t document = row / s.beams, slot = (s.length - 1) * s.beams + row % s.beams;
-    std::copy_n(keys + row * stride, s.each, s.past(layer, 0, document, head) + slot * s.each);
-    std::copy_n(values + row * stride, s.each, s.past(layer, 1, document, head) + slot * s.each);
+    std::copy_n(keys + row * stride, s.each, s.past<Number>(layer, 0, document, head) + slot * s.each);
+    std::copy_n(values + row * stride, s.each, s.past<Number>(layer, 1, document, head) + slot * s.each);
   }
 }
 
@@ -59,6 +60,7 @@ inline void position_scores(const Step& s, int64_t row, int64_t head, const floa
   if (s.buckets) scores[s.length * s.beams] = mine[s.buckets[s.distances - 1]];
 }
 
+template <typename Number>
 inline void attend_to_past(const Step& s, int64_t layer, int64_t part, const float* states, const PartRoom& room,
                            float* out) {
   of_part(s, layer, kQuery, s.columns, part, s.computed(layer), states, room.query);
@@ -69,18 +71,19 @@ inline void attend_to_past(const Step& s, int64_t layer, int64_t part, const flo
   const int64_t stride = s.columns.stride(), wide = s.positions.stride(), slots = s.length * s.beams;
   for (int64_t at = 0; at < mine.count; at += s.each) {
     const int64_t head = (mine.start + at) / s.each;
-    remember(s, layer, head, room.key + at, room.value + at);
+    remember<Number>(s, layer, head, room.key + at, room.value + at);
     for_rows(s, layer, [&](int64_t row) {
       const int64_t place = row * stride + at, document = s.document(row);
       position_scores(s, row, head, room.positions + row * wide + at / s.each * s.positions.unit, room.scores);
       const Own own = row < s.tokens() ? Own{} : Own{room.key + place, room.value + place};
-      mix(room.query + place, s.past(layer, 0, document, head), s.past(layer, 1, document, head), slots, s.each, own,
-          room.scores, room.mixed + place);
+      mix(room.query + place, s.past<Number>(layer, 0, document, head), s.past<Number>(layer, 1, document, head), slots,
+          s.each, own, room.scores, room.mixed + place);
     });
   }
   from_part(s, layer, kOutput, s.columns, part, room.mixed, out);
 }
 
+template <typename Number>
 inline void attend_to_source(const Step& s, int64_t layer, int64_t part, const float* states, const PartRoom& room,
                              float* out) {
   of_part(s, layer, kSourceQuery, s.columns, part, s.computed(layer), states, room.query);
@@ -88,14 +91,13 @@ inline void attend_to_source(const Step& s, int64_t layer, int64_t part, const f
   const int64_t stride = s.columns.stride();
   for (int64_t at = 0; at < mine.count; at += s.each)
     for_rows(s, layer, [&](int64_t row) {
-      const int64_t document = s.document(row), place = row * stride + at;
-      const int64_t past = (document * s.heads + (mine.start + at) / s.each) * s.words * s.each;
+      const int64_t document = s.document(row), place = row * stride + at, head = (mine.start + at) / s.each;
       if (s.source_bias)
         std::copy_n(s.source_bias + document * s.words, s.words, room.scores);
       else
         std::fill_n(room.scores, s.words, 0.0f);
-      mix(room.query + place, s.source[2 * layer] + past, s.source[2 * layer + 1] + past, s.words, s.each, Own{},
-          room.scores, room.mixed + place);
+      mix(room.query + place, s.of_source<Number>(layer, 0, document, head),
+          s.of_source<Number>(layer, 1, document, head), s.words, s.each, Own{}, room.scores, room.mixed + place);
     });
   from_part(s, layer, kSourceOutput, s.columns, part, room.mixed, out);
 }

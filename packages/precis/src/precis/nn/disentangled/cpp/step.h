@@ -71,9 +71,10 @@ struct Step {
   const float* norms;  // weights of each, and biases if there are any
   Weights head;
   int64_t vocabulary;
-  float* kept;  // (layers, 2, documents, heads, slots, each)
+  bool halves;  // caches of bf16, else of fp32
+  void* kept;   // (layers, 2, documents, heads, slots, each)
   int64_t slots, length;
-  std::vector<const float*> source;  // keys and values of each layer, (documents, heads, words, each)
+  std::vector<const void*> source;  // keys and values of each layer, (documents, heads, words, each)
   int64_t words;
   const float* source_bias;  // (documents, words)
   const float* entries;      // (heads, distances): the score of each distance, 0 last
@@ -94,8 +95,14 @@ struct Step {
   const Weights& matrix(int64_t layer, Name name) const { return matrices[layer * names + name]; }
   const float* bias(int64_t layer, Name name) const { return biases.empty() ? nullptr : biases[layer * names + name]; }
   const float* norm(int64_t index) const { return norms + index * width * (prophetnet ? 2 : 1); }
-  float* past(int64_t layer, int64_t which, int64_t document, int64_t head) const {
-    return kept + (((layer * 2 + which) * documents + document) * heads + head) * slots * each;
+  template <typename Number>
+  Number* past(int64_t layer, int64_t which, int64_t document, int64_t head) const {
+    const int64_t place = ((layer * 2 + which) * documents + document) * heads + head;
+    return static_cast<Number*>(kept) + place * slots * each;
+  }
+  template <typename Number>
+  const Number* of_source(int64_t layer, int64_t which, int64_t document, int64_t head) const {
+    return static_cast<const Number*>(source[2 * layer + which]) + (document * heads + head) * words * each;
   }
 
   int64_t part_room() const {
