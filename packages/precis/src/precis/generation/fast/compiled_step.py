@@ -8,14 +8,14 @@ For int8 they round hidden states, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Self, final
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from precis.generation.fast.key_value_cache import Source, SourceCache, Target, TargetCache
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, Weights
@@ -27,6 +27,7 @@ from precis.nn.stream_decoder import StreamDecoderLayer
 
 Model = ZCodePPForConditionalGeneration | ProphetNetForConditionalGeneration
 Layer = DecoderLayer | StreamDecoderLayer
+Packed = tuple[Tensor, Tensor | None]  # a matrix and its bias
 Start = Callable[[Tensor, Target, int], Tensor]
 
 _KERNEL = "decoding"
@@ -61,9 +62,10 @@ class CompiledStep:
         ]
         norms = [decoder.norm, *norms] if streams else [*norms, decoder.final_norm]
         self._norms = torch.stack([torch.stack([*norm.parameters()]).detach() for norm in norms])
-        self._matrices = [matrix for layer in layers for matrix in _matrices(layer, self._parts, bits)]
-        self._biases = [bias for layer in layers for bias in _biases(layer)]
-        self._head = _packed(model.lm_head.weight, parts=1, bits=bits)
+        packed = [pair for layer in layers for pair in _layer_parts(layer, self._parts, bits)]
+        self._matrices = [matrix for matrix, _ in packed]
+        self._biases = [bias for _, bias in packed if bias is not None]
+        self._head, _ = _packed(model.lm_head, parts=1, bits=bits)
         self._vocabulary = model.lm_head.weight.shape[0]
 
     def __call__(
@@ -90,49 +92,43 @@ def _fp32(scores: Tensor | None) -> Tensor | None:
     return scores.float() if scores is not None and scores.is_floating_point() else scores
 
 
-def _matrices(layer: Layer, parts: int, bits: int) -> Sequence[Tensor]:
+def _layer_parts(layer: Layer, parts: int, bits: int) -> list[Packed]:
     """Pack a layer's matrices in the kernel's order: attention by heads, the rest by inner columns."""
     own, source, network = layer.self_attention, layer.cross_attention, layer.feed_forward
     packed = partial(_packed, parts=parts, bits=bits)
     by_heads = partial(packed, unit=own.query.weight.shape[0] // own.heads)
-    matrices = [
-        by_heads(own.query.weight * own.scale),
-        by_heads(own.key.weight),
-        by_heads(own.value.weight),
-        by_heads(own.output.weight, by_outputs=False),
-        by_heads(source.query.weight * source.scale),
-        by_heads(source.output.weight, by_outputs=False),
-        packed(network.up.weight),
-        packed(network.down.weight, by_outputs=False),
-    ]
-    if isinstance(network, GatedFeedForward):
-        matrices.append(packed(network.gate.weight))
-    if isinstance(layer, StreamDecoderLayer):
-        scores = _by_head(layer.position_scores.weight, own.heads)
-        matrices.append(packed(scores, unit=len(scores) // own.heads))
-    return matrices
-
-
-def _biases(layer: Layer) -> Sequence[Tensor]:
-    """Return the biases of these matrices, if there are any."""
-    if not isinstance(layer, StreamDecoderLayer):
-        return []
-    own, source, network = layer.self_attention, layer.cross_attention, layer.feed_forward
-    biases = [
-        own.query.bias * own.scale, own.key.bias, own.value.bias, own.output.bias, source.query.bias * source.scale,
-        source.output.bias, network.up.bias, network.down.bias, _by_head(layer.position_scores.bias, own.heads),
+    found = [
+        by_heads(own.query, scale=own.scale), by_heads(own.key), by_heads(own.value),
+        by_heads(own.output, by_outputs=False),
+        by_heads(source.query, scale=source.scale), by_heads(source.output, by_outputs=False),
+        packed(network.up), packed(network.down, by_outputs=False),
     ]  # fmt: skip
-    return [bias.detach() for bias in biases]
-
-
-def _by_head(outputs: Float[Tensor, "n ..."], heads: int) -> Float[Tensor, "n ..."]:
-    return outputs.unflatten(0, (-1, heads)).transpose(0, 1).flatten(0, 1)
+    if isinstance(network, GatedFeedForward):
+        found.append(packed(network.gate))
+    if isinstance(layer, StreamDecoderLayer):
+        scores = layer.position_scores  # bucket by bucket, and the kernel needs head by head
+        by_bucket = torch.arange(scores.out_features, device=scores.weight.device).view(-1, own.heads)
+        found.append(packed(scores, unit=len(by_bucket), order=by_bucket.T.flatten()))
+    return found
 
 
 def _packed(
-    weight: Float[Tensor, "o i"], *, parts: int, bits: int, unit: int = 1, by_outputs: bool = True
-) -> Tensor:
-    """Pack the outputs of each part one after the other, or its inputs; `unit` columns of a head stay together."""
-    weight = weight.detach().contiguous()
-    packed: Tensor = torch.ops.precis_decoding.pack(weight, parts, unit, by_outputs, bits)
-    return packed
+    linear: nn.Linear,
+    *,
+    parts: int,
+    bits: int,
+    unit: int = 1,
+    by_outputs: bool = True,
+    scale: float = 1.0,
+    order: Tensor | slice = slice(None),
+) -> Packed:
+    """Pack the outputs of each part one after the other, or its inputs; `unit` columns of a head stay together.
+
+    Args:
+        scale: factor of all outputs.
+        order: order of the outputs.
+    """
+    weight, bias = linear.weight.detach(), linear.bias
+    pack = torch.ops.precis_decoding.pack
+    packed: Tensor = pack((weight[order] * scale).contiguous(), parts, unit, by_outputs, bits)
+    return packed, None if bias is None else bias.detach()[order] * scale

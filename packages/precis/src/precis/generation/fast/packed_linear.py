@@ -64,12 +64,7 @@ Weights = AsGiven | BFloat16 | Int8
 
 def states_dtype(weights: Weights, dtype: torch.dtype) -> torch.dtype:
     """Return the dtype of hidden states between the matrices, for a model of `dtype`."""
-    match weights:
-        case BFloat16():
-            return torch.bfloat16
-        case Int8():
-            return torch.float32
-    return dtype
+    return {BFloat16: torch.bfloat16, Int8: torch.float32}.get(type(weights), dtype)
 
 
 def pack(
