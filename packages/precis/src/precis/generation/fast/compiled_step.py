@@ -2,7 +2,7 @@
 
 Threads wait for each other at the end of a region, until another process leaves the core. The kernel serves fp32 models
 on a CPU, one token of each beam, and caches that grow. Torch's operators do the rest, and all with `PRECIS_COMPILE=0`.
-For int8 they round hidden states, too.
+For int8 and bf16 they round hidden states, too.
 """
 
 from __future__ import annotations

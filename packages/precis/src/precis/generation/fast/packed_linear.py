@@ -43,7 +43,7 @@ class AsGiven(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class BFloat16(Settings):
-    """Decoder weights and hidden states in bf16: half the memory traffic, for processors with native bf16."""
+    """Decoder weights, keys and values in bf16: half the memory traffic. Operators keep hidden states in bf16, too."""
 
 
 @final
