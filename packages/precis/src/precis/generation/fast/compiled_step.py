@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Self, final
+from itertools import chain
+from typing import Any, Self, final
 
 import torch
 import torch.nn.functional as F
@@ -43,11 +44,10 @@ class CompiledStep:
     @classmethod
     def of(cls, model: Model, weights: Weights) -> Self | None:
         """Return the step of this model; None if operators must compute it."""
-        weight = model.lm_head.weight
-        is_fp32 = weight.dtype is torch.float32
-        network = model.get_decoder().layers[0].feed_forward
+        weight, network = model.lm_head.weight, model.get_decoder().layers[0].feed_forward
         is_known = not isinstance(network, FeedForward) or network.activation is F.gelu
-        serves = is_fp32 and is_known and weight.device.type == "cpu" and cpp_loader.is_ready(_KERNEL)
+        is_fp32 = weight.dtype is torch.float32 and weight.device.type == "cpu"
+        serves = is_fp32 and is_known and cpp_loader.is_ready(_KERNEL)
         return cls(model, bits=_BITS[type(weights)]) if serves else None
 
     def __init__(self, model: Model, *, bits: int) -> None:
@@ -55,12 +55,12 @@ class CompiledStep:
         decoder = model.get_decoder()
         layers = [layer for layer in decoder.layers if isinstance(layer, DecoderLayer | StreamDecoderLayer)]
         streams = isinstance(layers[0], StreamDecoderLayer)
-        self._parts = min(layers[0].self_attention.heads, _MOST_PARTS)
-        self._inner, self._eps = layers[0].feed_forward.down.weight.shape[1], layers[0].self_norm.eps
-        norms = [
-            norm for layer in layers for norm in (layer.self_norm, layer.cross_norm, layer.feed_forward_norm)
-        ]
-        norms = [decoder.norm, *norms] if streams else [*norms, decoder.final_norm]
+        own = layers[0].self_attention
+        self._parts, self._scale = min(own.heads, _MOST_PARTS), own.scale
+        self._inner, eps = layers[0].feed_forward.down.weight.shape[1], layers[0].self_norm.eps
+        self._eps = torch.finfo(torch.float32).eps if eps is None else eps
+        norms: list[Any] = [(layer.self_norm, layer.cross_norm, layer.feed_forward_norm) for layer in layers]
+        norms = [decoder.norm, *chain(*norms)] if streams else [*chain(*norms), decoder.final_norm]
         self._norms = torch.stack([torch.stack([*norm.parameters()]).detach() for norm in norms])
         packed = [pair for layer in layers for pair in _layer_parts(layer, self._parts, bits)]
         self._matrices = [matrix for matrix, _ in packed]
@@ -81,15 +81,11 @@ class CompiledStep:
         if not (isinstance(source, SourceCache) and isinstance(target, TargetCache) and target.reads_once):
             return None
         logits: Tensor = torch.ops.precis_decoding.step(
-            start(tokens, target, 0).float(), self._matrices, self._biases, self._norms, self._head, self._vocabulary,
-            self._inner, self._parts, torch.finfo(torch.float32).eps if self._eps is None else self._eps,
-            target.kept, source.flat, _fp32(source.bias), _fp32(target.entries), _fp32(target.foreign), target.length,
+            start(tokens, target, 0), self._scale, self._matrices, self._biases, self._norms, self._head,
+            self._vocabulary, self._inner, self._parts, self._eps, target.kept, source.flat, source.bias,
+            target.entries, target.foreign, target.length,
         )  # fmt: skip
         return logits.unflatten(0, tokens.shape)
-
-
-def _fp32(scores: Tensor | None) -> Tensor | None:
-    return scores.float() if scores is not None and scores.is_floating_point() else scores
 
 
 def _layer_parts(layer: Layer, parts: int, bits: int) -> list[Packed]:
@@ -98,9 +94,8 @@ def _layer_parts(layer: Layer, parts: int, bits: int) -> list[Packed]:
     packed = partial(_packed, parts=parts, bits=bits)
     by_heads = partial(packed, unit=own.query.weight.shape[0] // own.heads)
     found = [
-        by_heads(own.query, scale=own.scale), by_heads(own.key), by_heads(own.value),
-        by_heads(own.output, by_outputs=False),
-        by_heads(source.query, scale=source.scale), by_heads(source.output, by_outputs=False),
+        by_heads(own.query), by_heads(own.key), by_heads(own.value), by_heads(own.output, by_outputs=False),
+        by_heads(source.query), by_heads(source.output, by_outputs=False),
         packed(network.up), packed(network.down, by_outputs=False),
     ]  # fmt: skip
     if isinstance(network, GatedFeedForward):
@@ -113,22 +108,9 @@ def _layer_parts(layer: Layer, parts: int, bits: int) -> list[Packed]:
 
 
 def _packed(
-    linear: nn.Linear,
-    *,
-    parts: int,
-    bits: int,
-    unit: int = 1,
-    by_outputs: bool = True,
-    scale: float = 1.0,
-    order: Tensor | slice = slice(None),
+    linear: nn.Linear, *, parts: int, bits: int, unit: int = 1, by_outputs: bool = True, order: Any = ...
 ) -> Packed:
-    """Pack the outputs of each part one after the other, or its inputs; `unit` columns of a head stay together.
-
-    Args:
-        scale: factor of all outputs.
-        order: order of the outputs.
-    """
-    weight, bias = linear.weight.detach(), linear.bias
-    pack = torch.ops.precis_decoding.pack
-    packed: Tensor = pack((weight[order] * scale).contiguous(), parts, unit, by_outputs, bits)
-    return packed, None if bias is None else bias.detach()[order] * scale
+    """Pack the outputs of each part one after the other, or its inputs; `unit` columns of a head stay together."""
+    weight, bias = linear.weight.detach()[order].contiguous(), linear.bias
+    packed: Tensor = torch.ops.precis_decoding.pack(weight, parts, unit, by_outputs, bits)
+    return packed, None if bias is None else bias.detach()[order].contiguous()

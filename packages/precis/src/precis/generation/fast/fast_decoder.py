@@ -11,11 +11,11 @@ In fp32 the tokens equal those of `generate` (`tests/generation/fast/test_fast_d
 `benchmarks/fast_parity.py`); bf16 and int8 behave like a slightly different model.
 
 Packed weights are copies of the matrices of encoder, decoder and head, not of the embeddings. They take 4 bytes per
-number in fp32, 2 in bf16 (not for the encoder) and 1 in int8 (not for the source's keys and values). On CUDA they
-include only the decoder's queries, keys and values, whose matrices become one. The copies live as long as
-the `FastDecoder`, that is, as long as the `Summarizer`, or until `release`.
-They are never stale: before each set of documents, the loop compares every weight's address, version and sum with the
-packed ones. This reads the weights once (a few milliseconds of a summary's hundreds).
+number in fp32, 2 in bf16 (not for the encoder) and 1 in int8 (not for the source's keys and values). On CUDA only
+the decoder's queries, keys and values are copied, whose matrices become one. The copies live as long as the
+`FastDecoder`, that is, as long as the `Summarizer`, or until `release`. They are never stale: before each set of
+documents, the loop compares every weight's address, version and sum with the packed ones. This reads the weights once
+(a few milliseconds of a summary's hundreds).
 
 Decoding disables autocast, because the summary must not depend on the caller: the validation of a bf16 run uses
 autocast, and so may a caller. Products would then be in bf16, while caches and packed weights keep the model's own

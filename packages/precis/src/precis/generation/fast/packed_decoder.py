@@ -56,7 +56,7 @@ class PackedDecoder(ABC):
         self._step = CompiledStep.of(model, weights)
 
     def _pack_now(self) -> None:
-        """Pack what operators need if there is no compiled step: a graph of a step must not record that."""
+        """Pack what operators need, unless a step is compiled: a graph of a step must not record that."""
         if self._step is None:
             _ = self.head, self.layers
 
@@ -67,7 +67,7 @@ class PackedDecoder(ABC):
 
     @cached_property
     def _source_products(self) -> list[Linear]:
-        """For each layer, the product of the source with the matrices of its keys and values."""
+        """The product of the source with the matrices of keys and values, for each layer."""
         return [pack_keys(each.key, each.value, self._weights) for each in self.source_attentions]
 
     def source_keys(self, source: Float[Tensor, "b s d"]) -> Keys:

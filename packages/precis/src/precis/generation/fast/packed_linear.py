@@ -77,7 +77,11 @@ def pack(
     """
     weight = weight.detach()
     if isinstance(weights, Int8):
-        return _pack_int8(weight.float(), None if bias is None else bias.detach().float())
+        if weight.device.type != "cpu" or not has_int8():
+            raise UserError(
+                f"int8 weights need a CPU and torch with fbgemm, not device {weight.device.type}; use BFloat16()"
+            )
+        return _int8(_quantized(weight.float(), None if bias is None else bias.detach().float()))
     dtype = states_dtype(weights, weight.dtype)
     weight, bias = weight.to(dtype), None if bias is None else bias.detach().to(dtype)
     plain = partial(F.linear, weight=weight, bias=bias)
@@ -93,12 +97,9 @@ def pack(
 
 def pack_together(*linears: nn.Linear, rows: int, weights: Weights) -> Linear:
     """Pack several matrices as one: the outputs of each, one after the other."""
-    first = linears[0]
-    if not linears[1:]:
-        return pack(first.weight, first.bias, rows=rows, weights=weights)
-    weight = torch.cat([linear.weight.detach() for linear in linears])
-    bias = None if first.bias is None else torch.cat([linear.bias.detach() for linear in linears])
-    return pack(weight, bias, rows=rows, weights=weights)
+    matrices, biases = zip(*((linear.weight.detach(), linear.bias) for linear in linears), strict=True)
+    weight = torch.cat(matrices) if matrices[1:] else matrices[0]
+    return pack(weight, None if biases[0] is None else torch.cat(biases), rows=rows, weights=weights)
 
 
 def pack_keys(key: nn.Linear, value: nn.Linear, weights: Weights) -> Linear:
@@ -119,14 +120,6 @@ def _blocked(weight: Tensor, bias: Tensor | None) -> Linear:
     """Return the product with weights in oneDNN's blocks, by the operator that torch.compile uses."""
     product = _ops().mkldnn._linear_pointwise
     return lambda states: product(states, weight, bias, "none", [], "")
-
-
-def _pack_int8(weight: Float[Tensor, "o i"], bias: Float[Tensor, " o"] | None) -> Linear:
-    if weight.device.type != "cpu" or not has_int8():
-        raise UserError(
-            f"int8 weights need a CPU and torch with fbgemm, not device {weight.device.type}; use BFloat16()"
-        )
-    return _int8(_quantized(weight, bias))
 
 
 def _int8(packed: Any) -> Linear:

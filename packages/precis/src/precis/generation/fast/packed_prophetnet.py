@@ -70,12 +70,10 @@ class PackedProphetNet(PackedDecoder):
         slots = target.lookback(drafts + 2)  # (s #m t)
         buckets = torch.cat([slots, target.entries[-1:].expand(*slots.shape[:-1], 1)], dim=-1)
         states = self.norm(self._start(tokens, target, drafts)).to(self.dtype)
-        count = tokens.shape[1]
-        *before, last = enumerate(self.layers)
-        for index, layer in before:
-            states = layer(index, states, source, target, buckets=buckets, tokens=count)
-        index, layer = last
-        return layer(index, states, source, target, buckets=buckets, tokens=count, last=True)
+        for index, layer in enumerate(self.layers):
+            last, count = layer is self.layers[-1], tokens.shape[1]
+            states = layer(index, states, source, target, buckets=buckets, tokens=count, last=last)
+        return states
 
     def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "s*b*m d"]:
         table = self.positions.rows.weight
@@ -94,8 +92,7 @@ class _Layer:
     def __init__(self, layer: nn.Module, ready: Pack) -> None:
         assert isinstance(layer, StreamDecoderLayer)
         own, source = layer.self_attention, layer.cross_attention
-        self.heads = own.heads
-        self.scale = own.scale
+        self.heads, self.scale = own.heads, own.scale
         self.project = ready(own.query, own.key, own.value, layer.position_scores)
         self.self_output = ready(own.output)
         self.self_norm = _norm(layer.self_norm)
@@ -146,11 +143,5 @@ class _Layer:
 
 
 def _norm(norm: nn.LayerNorm) -> Apply:
-    weight, bias = norm.weight.detach(), norm.bias.detach()
-
-    def normed(states: Tensor) -> Tensor:
-        return F.layer_norm(
-            states, norm.normalized_shape, weight.to(states.dtype), bias.to(states.dtype), norm.eps
-        )
-
-    return normed
+    shape, weight, bias, eps = norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps
+    return lambda x: F.layer_norm(x, shape, weight.to(x.dtype), bias.to(x.dtype), eps)

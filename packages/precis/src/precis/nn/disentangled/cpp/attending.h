@@ -80,13 +80,14 @@ struct Own {
   const float *key = nullptr, *value = nullptr;
 };
 
-// out = softmax(q.k + score) v, with the scores in `scores` at first, that of the own key last: hidden keys are not read.
+// out = softmax(scale q.k + score) v, with the scores in `scores` at first, that of the own key last: hidden keys are not
+// read.
 template <typename Number>
 inline void mix(const float* query, const Number* keys, const Number* values, int64_t count, int64_t width, Own own,
-                float* scores, float* out) {
+                float scale, float* scores, float* out) {
   for (int64_t j = 0; j < count; ++j)
-    if (scores[j] != kHidden) scores[j] += dot(query, keys + j * width, width);
-  if (own.key) scores[count] += dot(query, own.key, width);
+    if (scores[j] != kHidden) scores[j] += scale * dot(query, keys + j * width, width);
+  if (own.key) scores[count] += scale * dot(query, own.key, width);
   softmax(scores, count + (own.key ? 1 : 0));
   mix_values(scores, values, count, width, out);
   for (int64_t e = 0; own.value && e < width; ++e) out[e] += scores[count] * own.value[e];

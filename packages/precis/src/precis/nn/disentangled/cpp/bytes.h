@@ -1,4 +1,4 @@
-// Products with matrices in bf16, or in 8 bits: whole numbers from -127 to 127, and a scale for each output. States stay
+// Products with matrices in bf16, or in 8 bits: whole numbers from -127 to 127, and a scale for each output. States are
 // fp32.
 //
 // A panel of 8 bits has the scales of its kPanel outputs (fp32), then a row of kPanel numbers for each input. With few

@@ -179,6 +179,13 @@ void add_caches(Step& s, const Tensor& kept, at::TensorList source, const std::o
                            length <= s.foreign_room), "foreign: (b k t k)");
 }
 
+// The same numbers in fp32; a model with bf16 caches has bf16 scores, too. Buckets stay whole numbers.
+Tensor in_fp32(const Tensor& x) { return x.is_floating_point() ? x.to(at::kFloat).contiguous() : x; }
+
+std::optional<Tensor> in_fp32(const std::optional<Tensor>& x) {
+  return x ? std::optional<Tensor>(in_fp32(*x)) : std::nullopt;
+}
+
 // What differs between the two kinds of decoders; ProphetNet has two states for each token.
 void add_kind(Step& s, at::TensorList biases, const Tensor& norms, const Tensor& entries) {
   s.prophetnet = !biases.empty(), s.states_each = s.prophetnet ? 2 : 1;
@@ -199,7 +206,7 @@ void add_kind(Step& s, at::TensorList biases, const Tensor& norms, const Tensor&
 }
 
 // Reads one more token of each beam; stores its keys and values in `kept` (l 2 b h slots e), at step `length` - 1.
-Tensor step(const Tensor& states, at::TensorList matrices, at::TensorList biases, const Tensor& norms,
+Tensor step(const Tensor& states, double scale, at::TensorList matrices, at::TensorList biases, const Tensor& norms,
             const Tensor& head, int64_t vocabulary, int64_t inner, int64_t parts, double eps, const Tensor& kept,
             at::TensorList source, const std::optional<Tensor>& source_bias, const Tensor& entries,
             const std::optional<Tensor>& foreign, int64_t length) {
@@ -211,14 +218,17 @@ Tensor step(const Tensor& states, at::TensorList matrices, at::TensorList biases
   s.columns = {s.heads * s.each, s.each, parts}, s.inner = {inner, 1, parts}, s.positions = {0, 1, parts};
   s.matrices = packed(matrices), s.names = static_cast<int64_t>(matrices.size()) / s.layers;
   TORCH_CHECK(s.names == kNames || s.names == kGate, "matrices: 8 or 9 of each layer");
-  s.head = packed({head})[0], s.vocabulary = vocabulary, s.eps = static_cast<float>(eps);
+  s.head = packed({head})[0], s.vocabulary = vocabulary;
+  s.eps = static_cast<float>(eps), s.scale = static_cast<float>(scale);
   TORCH_CHECK(static_cast<int64_t>(head.nbytes()) == s.head.size(up(vocabulary, kPanel), s.width),
               "head: the panels of the vocabulary");
-  add_kind(s, biases, norms, entries);
-  places({states}, "states");
-  TORCH_CHECK(states.dim() == 2 && states.size(0) == s.rows(), "states: (n*b*k d), beams need `foreign`");
-  add_caches(s, kept, source, source_bias, entries, foreign, length);
-  return run_all(s, states);
+  const Tensor scores = in_fp32(entries), given = in_fp32(states);
+  const std::optional<Tensor> padding = in_fp32(source_bias), others = in_fp32(foreign);
+  add_kind(s, biases, norms, scores);
+  places({given}, "states");
+  TORCH_CHECK(given.dim() == 2 && given.size(0) == s.rows(), "states: (n*b*k d), beams need `foreign`");
+  add_caches(s, kept, source, padding, scores, others, length);
+  return run_all(s, given);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ inline void attend_to_past(const Step& s, int64_t layer, int64_t part, const flo
       position_scores(s, row, head, room.positions + row * wide + at / s.each * s.positions.unit, room.scores);
       const Own own = row < s.tokens() ? Own{} : Own{room.key + place, room.value + place};
       mix(room.query + place, s.past<Number>(layer, 0, document, head), s.past<Number>(layer, 1, document, head), slots,
-          s.each, own, room.scores, room.mixed + place);
+          s.each, own, s.scale, room.scores, room.mixed + place);
     });
   }
   from_part(s, layer, kOutput, s.columns, part, room.mixed, out);
@@ -97,7 +97,8 @@ inline void attend_to_source(const Step& s, int64_t layer, int64_t part, const f
       else
         std::fill_n(room.scores, s.words, 0.0f);
       mix(room.query + place, s.of_source<Number>(layer, 0, document, head),
-          s.of_source<Number>(layer, 1, document, head), s.words, s.each, Own{}, room.scores, room.mixed + place);
+          s.of_source<Number>(layer, 1, document, head), s.words, s.each, Own{}, s.scale, room.scores,
+          room.mixed + place);
     });
   from_part(s, layer, kSourceOutput, s.columns, part, room.mixed, out);
 }

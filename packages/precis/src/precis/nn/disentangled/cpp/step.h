@@ -1,9 +1,9 @@
 // The sizes, weights and memory of one decoding step.
 //
-// A layer of a T5-like decoder starts with an RMS norm, has no biases, and scores a distance for each head. ProphetNet's
-// ends with a LayerNorm and has biases; a state's position scores depend on it, through buckets of distances. A token of
-// ProphetNet has two states: the main one, which later tokens attend to, and one that predicts the next token. The rows
-// are the main states of all tokens, then their predicting ones. A predicting state attends to its own key, too.
+// A T5-like decoder norms (RMS) before each part of a layer, has no biases, and a score for each head and distance.
+// ProphetNet norms (LayerNorm) after each part and has biases; position scores depend on the state, through buckets of
+// distances. Its tokens have two states: the main one, which later tokens attend to, and one that predicts the next
+// token, and attends to its own key, too. The rows are the main states of all tokens, then their predicting ones.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -63,7 +63,7 @@ struct PartRoom {
 struct Step {
   bool prophetnet;  // else T5-like
   int64_t documents, beams, states_each, width, heads, each, parts, threads;
-  float eps;
+  float eps, scale;  // of norms; of products of queries and keys
   Split columns, inner, positions;
   std::vector<Weights> matrices;     // kDown + 1 or kNames a layer
   std::vector<const float*> biases;  // of each matrix; empty if there are none
