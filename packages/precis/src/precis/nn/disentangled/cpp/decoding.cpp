@@ -160,7 +160,8 @@ std::vector<Weights> packed(at::TensorList all) {
 void add_caches(Step& s, const Tensor& kept, at::TensorList source, const std::optional<Tensor>& source_bias,
                 const Tensor& entries, const std::optional<Tensor>& foreign, int64_t length) {
   s.halves = kept.scalar_type() == at::kBFloat16;
-  TORCH_CHECK(kept.is_contiguous() && (s.halves || kept.scalar_type() == at::kFloat), "kept: dense, fp32 or bf16");
+  TORCH_CHECK(kept.is_contiguous() && kept.is_cpu() && (s.halves || kept.scalar_type() == at::kFloat),
+              "kept: dense, fp32 or bf16, on the CPU");
   s.kept = kept.data_ptr(), s.slots = kept.size(4), s.length = length, s.words = source[0].size(2);
   s.source_bias = source_bias ? places({*source_bias}, "source_bias")[0] : nullptr;
   s.foreign = foreign ? places({*foreign}, "foreign")[0] : nullptr;
@@ -171,7 +172,7 @@ void add_caches(Step& s, const Tensor& kept, at::TensorList source, const std::o
   TORCH_CHECK(static_cast<int64_t>(source.size()) == 2 * s.layers, "source: keys and values of each layer");
   for (const Tensor& x : source) {
     TORCH_CHECK(x.sizes() == at::IntArrayRef({s.documents, s.heads, s.words, s.each}) && x.is_contiguous() &&
-                x.scalar_type() == kept.scalar_type(), "source: (b h s e), like `kept`");
+                x.is_cpu() && x.scalar_type() == kept.scalar_type(), "source: (b h s e), like `kept`");
     s.source.push_back(x.data_ptr());
   }
   TORCH_CHECK(!source_bias || source_bias->numel() == s.documents * s.words, "source_bias: (b 1 1 s)");
