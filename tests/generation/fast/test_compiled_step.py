@@ -1,15 +1,19 @@
 """The C++ step computes the logits of torch's operators, in every shape, and the same bits on any number of threads."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from precis.generation.fast.compiled_step import CompiledStep
+from precis.generation.fast import compiled_step
+from precis.generation.fast.compiled_step import CompiledStep, Model
 from precis.generation.fast.packed_decoder import Steps
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, Weights
+from precis.generation.fast.packed_prophetnet import PackedProphetNet
 from precis.generation.fast.packed_zcodepp import PackedZCodePP
+from precis.models import ProphetNetConfig, ProphetNetForConditionalGeneration
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
 from precis.nn.disentangled import cpp_loader
@@ -30,10 +34,41 @@ SHAPES = [
 ]
 
 
+def prophet(**shape: Any) -> ProphetNetForConditionalGeneration:
+    """A random ProphetNet with far distances in one bucket, and vectors instead of zeros in biases and norms."""
+    torch.manual_seed(2)
+    of = {
+        "hidden_size": 48,
+        "num_attention_heads": 1,
+        "decoder_intermediate_size": 40,
+        "decoder_layers": 2,
+        **shape,
+    }
+    heads, inner = of.pop("num_attention_heads"), of.pop("decoder_intermediate_size")
+    sizes = {"decoder_attention_heads": heads, "encoder_attention_heads": heads, "decoder_ffn_dim": inner}
+    few = {
+        "encoder_layers": 1,
+        "decoder_buckets": 9,
+        "decoder_max_distance": 12,
+        "max_position_embeddings": 90,
+    }
+    made = ProphetNetForConditionalGeneration(
+        ProphetNetConfig(vocab_size=333, init_std=0.15, **sizes, **few, **of)
+    )
+    for name, weight in made.get_decoder().named_parameters():
+        if weight.dim() == 1:
+            weight.data += torch.randn_like(weight) * (0.3 if "norm" in name else 1.0)
+    return made.eval()
+
+
 def model(**shape: object) -> ZCodePPForConditionalGeneration:
     torch.manual_seed(2)
     of = tiny("zcodepp", seed=3)[0].config.to_diff_dict()
     return ZCodePPForConditionalGeneration(ZCodePPConfig(**{**of, "vocab_size": 333, **shape})).eval()
+
+
+def made(kind: str, **shape: Any) -> Model:
+    return prophet(**shape) if kind == "prophetnet" else model(**shape, decoder_feed_forward=kind)
 
 
 @pytest.fixture
@@ -44,7 +79,7 @@ def threads() -> Iterator[None]:
 
 
 def steps_of(
-    of: ZCodePPForConditionalGeneration,
+    of: Model,
     *,
     documents: int,
     beams: int,
@@ -53,7 +88,9 @@ def steps_of(
     steps: int,
     weights: Weights = AsGiven(),  # noqa: B008  a frozen value
 ) -> Steps:
-    packed = PackedZCodePP(of, rows=documents * beams, weights=weights)
+    packer = PackedZCodePP if isinstance(of, ZCodePPForConditionalGeneration) else PackedProphetNet
+    packed = packer(of, rows=documents * beams, weights=weights)
+    assert packed._step is not None
     if not compiled:
         packed._step = None
     torch.manual_seed(5)
@@ -77,15 +114,15 @@ def logits_of(steps: Steps, *, documents: int, beams: int, count: int) -> list[T
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("kind", ["relu", "gated-gelu", "prophetnet"])
 @pytest.mark.parametrize(
     ("documents", "beams", "padded"), [(1, 1, False), (1, 3, True), (3, 1, True), (3, 4, False)]
 )
 @torch.inference_mode()
 def test_logits_are_those_of_the_operators(
-    shape: dict[str, int], gated: bool, documents: int, beams: int, padded: bool
+    shape: dict[str, int], kind: str, documents: int, beams: int, padded: bool
 ) -> None:
-    of = model(**shape, decoder_feed_forward="gated-gelu" if gated else "relu")
+    of = made(kind, **shape)
     given = {"documents": documents, "beams": beams}
     count = 70 if (documents, beams) == (1, 3) else 6  # caches grow after 64
     ours, operators = (
@@ -101,7 +138,25 @@ def test_logits_are_those_of_the_operators(
         torch.testing.assert_close(mine, other, atol=2e-4, rtol=1e-4)
 
 
-def of_one_size(of: ZCodePPForConditionalGeneration) -> ZCodePPForConditionalGeneration:
+@pytest.mark.parametrize("layers", [1, 3])
+@torch.inference_mode()
+def test_the_last_layer_computes_the_states_that_predict(layers: int) -> None:
+    of = prophet(decoder_layers=layers)
+    ours, operators = (
+        torch.cat(
+            logits_of(
+                steps_of(of, documents=2, beams=2, padded=True, compiled=compiled, steps=6),
+                documents=2,
+                beams=2,
+                count=2,
+            )
+        )
+        for compiled in (True, False)
+    )
+    torch.testing.assert_close(ours, operators, atol=2e-4, rtol=1e-4)
+
+
+def of_one_size(of: Model) -> Model:
     """Replace the weights of the decoder by c, 0 and -c, which 8 bits hold exactly."""
     for module in (*of.get_decoder().modules(), of.lm_head):
         if isinstance(module, torch.nn.Linear):
@@ -111,16 +166,16 @@ def of_one_size(of: ZCodePPForConditionalGeneration) -> ZCodePPForConditionalGen
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("kind", ["relu", "gated-gelu", "prophetnet"])
 @pytest.mark.parametrize(
     ("documents", "beams"), [(1, 1), (1, 3), (3, 4), (2, 9)], ids=["row", "rows", "a group and rows", "many"]
 )
 @torch.inference_mode()
 def test_weights_that_8_bits_hold_give_the_logits_of_fp32(
-    shape: dict[str, int], gated: bool, documents: int, beams: int, monkeypatch: pytest.MonkeyPatch
+    shape: dict[str, int], kind: str, documents: int, beams: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("precis.generation.fast.compiled_step._MOST_ROWS", 100)
-    of = of_one_size(model(**shape, decoder_feed_forward="gated-gelu" if gated else "relu"))
+    monkeypatch.setitem(compiled_step._MOST_ROWS, 8, 100)
+    of = of_one_size(made(kind, **shape))
     given = {"documents": documents, "beams": beams}
     ours, operators = (
         logits_of(
@@ -132,15 +187,19 @@ def test_weights_that_8_bits_hold_give_the_logits_of_fp32(
         torch.testing.assert_close(mine, other, atol=2e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("kind", "weights", "most"),
+    [("relu", Int8(), 5), ("prophetnet", Int8(), 2), ("relu", BFloat16(), 16), ("prophetnet", BFloat16(), 8)],
+)
 @torch.inference_mode()
-def test_8_bits_of_many_rows_are_left_to_the_operators() -> None:
-    of = model(**SHAPES[1])
-    for beams, same in ((5, False), (6, True)):
+def test_fewer_bits_of_many_rows_are_left_to_the_operators(kind: str, weights: Weights, most: int) -> None:
+    of = made(kind, **SHAPES[1])
+    for beams, same in ((most, False), (most + 1, True)):
         given = {"documents": 1, "beams": beams}
         ours, operators = (
             torch.cat(
                 logits_of(
-                    steps_of(of, **given, padded=False, compiled=compiled, steps=2, weights=Int8()),
+                    steps_of(of, **given, padded=False, compiled=compiled, steps=2, weights=weights),
                     **given,
                     count=2,
                 )
@@ -150,23 +209,38 @@ def test_8_bits_of_many_rows_are_left_to_the_operators() -> None:
         assert torch.equal(ours, operators) == same
 
 
-@torch.inference_mode()
-def test_8_bits_change_logits_by_a_hundredth_of_their_spread() -> None:
-    given = {"documents": 2, "beams": 2}
-    of = model(**SHAPES[2])
+def change(of: Model, weights: Weights, *, documents: int, beams: int) -> float:
+    """Return how far narrow weights move a logit, as a part of the logits' spread."""
+    given = {"documents": documents, "beams": beams}
     ours, exact = (
         torch.cat(
             logits_of(steps_of(of, **given, padded=True, compiled=True, steps=4, weights=w), **given, count=4)
         )
-        for w in (Int8(), AsGiven())
+        for w in (weights, AsGiven())
     )
-    assert 0 < (ours - exact).abs().mean() < 0.01 * exact.std()
+    return float((ours - exact).abs().mean() / exact.std())
 
 
-@pytest.mark.parametrize("weights", [AsGiven(), Int8()], ids=["fp32", "int8"])
 @torch.inference_mode()
-def test_logits_are_the_same_bits_on_any_number_of_threads(threads: None, weights: Weights) -> None:
-    of, found = model(**SHAPES[2]), []
+def test_8_bits_change_logits_by_a_hundredth_of_their_spread() -> None:
+    assert 0 < change(model(**SHAPES[2]), Int8(), documents=2, beams=2) < 0.01
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", ["relu", "gated-gelu", "prophetnet"])
+@pytest.mark.parametrize(("documents", "beams"), [(1, 1), (2, 2), (1, 5)])
+@torch.inference_mode()
+def test_16_bits_change_logits_by_less(shape: dict[str, int], kind: str, documents: int, beams: int) -> None:
+    assert 0 < change(made(kind, **shape), BFloat16(), documents=documents, beams=beams) < 0.006
+
+
+@pytest.mark.parametrize("weights", [AsGiven(), Int8(), BFloat16()], ids=["fp32", "int8", "bf16"])
+@pytest.mark.parametrize("make", [model, prophet], ids=["zcodepp", "prophetnet"])
+@torch.inference_mode()
+def test_logits_are_the_same_bits_on_any_number_of_threads(
+    threads: None, make: Callable[..., Model], weights: Weights
+) -> None:
+    of, found = make(**SHAPES[2]), []
     for count in (1, 2, 3):
         torch.set_num_threads(count)
         steps = steps_of(of, documents=2, beams=2, padded=True, compiled=True, steps=5, weights=weights)
@@ -175,9 +249,9 @@ def test_logits_are_the_same_bits_on_any_number_of_threads(threads: None, weight
     assert torch.equal(found[0], found[2])
 
 
+@pytest.mark.parametrize("of", [model(future_tokens=2), prophet(ngram=3)], ids=["zcodepp", "prophetnet"])
 @torch.inference_mode()
-def test_drafts_continue_what_the_step_has_read() -> None:
-    of = model(future_tokens=2)
+def test_drafts_continue_what_the_step_has_read(of: ZCodePPForConditionalGeneration) -> None:
     ours, operators = (
         steps_of(of, documents=1, beams=1, padded=False, compiled=compiled, steps=6)
         for compiled in (True, False)
@@ -190,12 +264,17 @@ def test_drafts_continue_what_the_step_has_read() -> None:
         torch.testing.assert_close(mine, other, atol=2e-4, rtol=1e-4)
 
 
-def test_it_serves_models_in_fp32_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = model()
+def test_a_network_of_another_activation_is_left_to_the_operators() -> None:
+    assert CompiledStep.of(prophet(hidden_act="gelu"), AsGiven()) is not None
+    assert CompiledStep.of(prophet(hidden_act="relu"), AsGiven()) is None
+
+
+@pytest.mark.parametrize("make", [model, prophet], ids=["zcodepp", "prophetnet"])
+def test_it_serves_models_in_fp32_alone(make: Callable[..., Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    of = make()
     assert CompiledStep.of(of, AsGiven()) is not None
-    assert CompiledStep.of(of, BFloat16()) is None
-    assert CompiledStep.of(of, Int8()) is not None
-    for weights in (AsGiven(), Int8()):
-        assert CompiledStep.of(model().to(torch.bfloat16), weights) is None
+    for weights in (AsGiven(), Int8(), BFloat16()):
+        assert CompiledStep.of(of, weights) is not None
+        assert CompiledStep.of(make().to(torch.bfloat16), weights) is None
     monkeypatch.setattr(cpp_loader, "is_ready", lambda name: False)
     assert CompiledStep.of(of, AsGiven()) is None

@@ -5,6 +5,7 @@ import torch
 from transformers import PreTrainedModel
 
 from precis.generation.fast import key_value_cache as fast_cache
+from precis.generation.fast.compiled_step import CompiledStep
 from precis.generation.fast.fast_decoder import FastDecoder
 from precis.generation.fast.key_value_cache import SourceCache, TargetCache, mix
 from precis.generation.fast.packed_linear import BFloat16
@@ -90,6 +91,8 @@ def test_scores_given_to_a_fused_kernel_begin_at_whole_pieces_of_16_bytes(
             given.append(mask)
         return plain(*parts, **options)  # type: ignore[arg-type]
 
+    monkeypatch.setattr(CompiledStep, "of", lambda model, weights: None)
+    monkeypatch.setattr(fast_cache, "_fuses", lambda states: states.dtype is torch.bfloat16)  # as on CUDA
     monkeypatch.setattr(fast_cache.F, "scaled_dot_product_attention", watched)  # type: ignore[attr-defined]
     options = {"max_new_tokens": 83, "min_new_tokens": 83, "no_repeat_ngram_size": 0, "num_beams": beams}
     of: PreTrainedModel

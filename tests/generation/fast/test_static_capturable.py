@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from precis.generation.fast.key_value_cache import source_keys
 from precis.generation.fast.packed_linear import AsGiven
 from precis.generation.fast.packed_prophetnet import PackedProphetNet
 from precis.generation.fast.packed_zcodepp import PackedZCodePP
@@ -40,7 +39,7 @@ def elsewhere(kind: str, dtype: torch.dtype, settings: BeamSettings | None) -> S
     device = torch.device("meta")
     source = torch.empty(3, 20, made.config.hidden_size, dtype=dtype, device=device)
     rules = TokenRules.of(prophet_settings(**ALL_RULES), (), device=device)
-    keys = source_keys(packed.source_attentions, source, packed.dtype)
+    keys = packed.source_keys(source)
     shape = Shape.around(documents=3, beams=settings.beams if settings else 1, source=20, steps=18)
     batch = StaticBatch(packed, shape, rules, settings, keys)
     batch.restart(keys, torch.ones(3, 20, dtype=torch.bool, device=device), rules)

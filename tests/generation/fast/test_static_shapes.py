@@ -9,7 +9,6 @@ from transformers import GenerationConfig, LogitsProcessor, PreTrainedModel
 
 from precis.generation.fast import static_shapes as fast_static
 from precis.generation.fast.fast_decoder import FastDecoder
-from precis.generation.fast.key_value_cache import source_keys
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, has_int8
 from precis.generation.fast.packed_zcodepp import PackedZCodePP
 from precis.generation.fast.static_shapes import Capture, Shape, StaticBatch
@@ -192,7 +191,7 @@ def test_the_least_used_shape_makes_room(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_caches_beyond_the_limit_are_decoded_in_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = PackedZCodePP(model(), rows=2, weights=AsGiven())
     shape = Shape.around(documents=2, beams=1, source=40, steps=STEPS)
-    keys = source_keys(packed.source_attentions, torch.zeros(2, 40, model().config.hidden_size), packed.dtype)
+    keys = packed.source_keys(torch.zeros(2, 40, model().config.hidden_size))
     rules = TokenRules.of(config(), [], device=torch.device("cpu"))
     made = StaticBatch(packed, shape, rules, None, keys)
     assert made._source._kept.nbytes + made._target._kept.nbytes == shape.bytes(packed)

@@ -3,19 +3,19 @@
     source once   ->   packed decoder, one read of all rows   ->   rules   ->   greedy or beam search, or drafting
     (encoder)          (packed_decoder)                            (token_rules) (token_search, self_speculation)
 
-On a CPU, a step of Z-Code++ in fp32 is one call of a C++ kernel (`compiled_step`). On CUDA, each step is one graph,
+On a CPU, a step of a model in fp32 is one call of a C++ kernel (`compiled_step`). On CUDA, each step is one graph,
 replayed (`static_shapes`). Caches and graphs of the last shapes, at most 4 GiB of caches,
 stay for the next batch, as long as the packed weights.
 
 In fp32 the tokens equal those of `generate` (`tests/generation/fast/test_fast_decoder.py`,
 `benchmarks/fast_parity.py`); bf16 and int8 behave like a slightly different model.
 
-Packed weights are copies of the matrices of encoder, decoder and head, not of the embeddings or the matrices for the
-source's keys and values. They take 4 bytes per number in fp32, 2 in bf16 (not for the encoder) and 1 in int8. On CUDA
-they include only the decoder's queries, keys and values, whose three matrices become one. The copies live as long as
-the `FastDecoder`, that is, as long as the `Summarizer`, or until `release`.
-They are never stale: before each set of documents, the loop compares every weight's address, version and sum with the
-packed ones. This reads the weights once (a few milliseconds of a summary's hundreds).
+Packed weights are copies of the matrices of encoder, decoder and head, not of the embeddings. They take 4 bytes per
+number in fp32, 2 in bf16 (not for the encoder) and 1 in int8 (not for the source's keys and values). On CUDA only
+the decoder's queries, keys and values are copied, whose matrices become one. The copies live as long as the
+`FastDecoder`, that is, as long as the `Summarizer`, or until `release`. They are never stale: before each set of
+documents, the loop compares every weight's address, version and sum with the packed ones. This reads the weights once
+(a few milliseconds of a summary's hundreds).
 
 Decoding disables autocast, because the summary must not depend on the caller: the validation of a bf16 run uses
 autocast, and so may a caller. Products would then be in bf16, while caches and packed weights keep the model's own

@@ -12,7 +12,6 @@ Future slots contain zeros and score minus infinity, so their weight is exactly 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -20,20 +19,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from precis.nn.attention import MultiHeadAttention
 from precis.nn.attention_rows import aligned
 
 _FIRST_ROOM = 64  # initial capacity in steps; doubled when full
 
 Keys = list[tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]]
-
-
-def source_keys(
-    attentions: Sequence[MultiHeadAttention], source: Float[Tensor, "b s d"], dtype: torch.dtype
-) -> Keys:
-    """Compute the keys and values of the documents for each layer."""
-    projected = [attention.project_keys(source) for attention in attentions]
-    return [(keys.to(dtype).contiguous(), values.to(dtype).contiguous()) for keys, values in projected]
 
 
 def mix(
@@ -44,22 +34,22 @@ def mix(
     bias: Float[Tensor, "#b #h #i j"] | None,
     scale: float,
 ) -> Float[Tensor, "b h i e"]:
-    """Compute softmax(scale q.k + bias) v for very few queries.
+    """Compute softmax(scale q.k + bias) v for very few queries, with scores in fp32.
 
-    fp32 uses two batched products, which cost half of the fused kernel at one query per head. Half precision uses the
-    fused kernel, which accumulates in fp32.
+    A CPU uses two batched products, which cost half of the fused kernel at one query per head, and a quarter in half
+    precision although they need copies of keys and values in fp32.
     """
-    if queries.dtype is not torch.float32:
+    if _fuses(queries):
         mask = None if bias is None else ready_for_mix(bias)
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
     batch, heads, rows, _ = queries.shape
-    q, k, v = queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1)
+    q, k, v = (states.flatten(0, 1).float() for states in (queries, keys, values))
     if bias is None:
         scores = torch.bmm(q, k.transpose(1, 2)) if scale == 1.0 else torch.bmm(q * scale, k.transpose(1, 2))
     else:
-        added = bias.expand(batch, heads, -1, -1).flatten(0, 1)
+        added = bias.float().expand(batch, heads, -1, -1).flatten(0, 1)
         scores = torch.baddbmm(added, q, k.transpose(1, 2), alpha=scale)
-    return torch.bmm(scores.softmax(-1), v).view(batch, heads, rows, -1)
+    return torch.bmm(scores.softmax(-1), v).view(batch, heads, rows, -1).to(queries.dtype)
 
 
 def mix_with_own(
@@ -83,9 +73,13 @@ def mix_with_own(
     return mixed.view(batch, heads, rows, -1)
 
 
+def _fuses(states: Tensor) -> bool:
+    return states.device.type != "cpu" and states.dtype is not torch.float32
+
+
 def ready_for_mix(bias: Float[Tensor, "*i j"]) -> Float[Tensor, "*i j"]:
-    """Align the scores for the fused kernel, which `mix` calls only in half precision."""
-    return bias if bias.dtype is torch.float32 else aligned(bias)
+    """Align the scores for the fused kernel, if `mix` calls it."""
+    return aligned(bias) if _fuses(bias) else bias
 
 
 class Target(ABC):

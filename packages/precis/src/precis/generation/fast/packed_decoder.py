@@ -18,9 +18,10 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from precis.generation.fast.key_value_cache import Source, SourceCache, Target, TargetCache, source_keys
-from precis.generation.fast.packed_linear import Linear, Weights, is_changed, pack, states_dtype
-from precis.nn.attention import MultiHeadAttention
+from precis.generation.fast.compiled_step import CompiledStep
+from precis.generation.fast.key_value_cache import Keys, Source, SourceCache, Target, TargetCache
+from precis.generation.fast.packed_linear import Linear, Weights, is_changed, pack, pack_keys, states_dtype
+from precis.nn.attention import MultiHeadAttention, split_heads
 from precis.nn.normalizers import Softmax
 
 Pack = Callable[..., Linear]
@@ -39,26 +40,41 @@ class PackedDecoder(ABC):
         known: module types that the model's decoder may contain.
         dtype: dtype of hidden states, keys and values.
         source_attentions: each layer's attention to the source.
+        layers: the layers for operators; with a compiled step, which has its own copies, packed at first use.
         tables: modules of the model that a step reads from; they are not copied.
     """
 
     known: ClassVar[tuple[type[nn.Module], ...]]
     source_attentions: Sequence[MultiHeadAttention]
+    layers: Any
     tables: Sequence[nn.Module]
 
     def __init__(self, model: Any, *, rows: int, weights: Weights) -> None:
         self.dtype: torch.dtype = states_dtype(weights, model.lm_head.weight.dtype)
         self.embedding = model.get_input_embeddings()
         self._model, self._rows, self._weights = model, rows, weights
+        self._step = CompiledStep.of(model, weights)
 
     def _pack_now(self) -> None:
-        """Pack what operators need: a graph of a step must not record that."""
-        _ = self.head
+        """Pack what operators need, unless a step is compiled: a graph of a step must not record that."""
+        if self._step is None:
+            _ = self.head, self.layers
 
     @cached_property
     def head(self) -> Linear:
         """The product with the vocabulary's matrix."""
         return pack(self._model.lm_head.weight, None, rows=self._rows, weights=self._weights)
+
+    @cached_property
+    def _source_products(self) -> list[Linear]:
+        """The product of the source with the matrices of keys and values, for each layer."""
+        return [pack_keys(each.key, each.value, self._weights) for each in self.source_attentions]
+
+    def source_keys(self, source: Float[Tensor, "b s d"]) -> Keys:
+        """Compute the keys and values of the documents for each layer."""
+        heads = self.source_attentions[0].heads
+        both = [product(source).to(self.dtype).chunk(2, dim=-1) for product in self._source_products]
+        return [(split_heads(k, heads).contiguous(), split_heads(v, heads).contiguous()) for k, v in both]
 
     @abstractmethod
     def check(self, steps: int) -> None:
@@ -69,16 +85,14 @@ class PackedDecoder(ABC):
         """Return the attention input for the distances `furthest` to 0; see `Target.entries`."""
 
     @abstractmethod
+    def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "s*b*m d"]:
+        """Compute the states that `CompiledStep` starts from."""
+
+    @abstractmethod
     def _states(
         self, tokens: Int[Tensor, "b m"], source: Source, target: Target, *, drafts: int
     ) -> Float[Tensor, "s*b*m d"]:
         """Compute last hidden states: those that predict the next token, then those of each drafting stream."""
-
-    def _compiled(
-        self, tokens: Int[Tensor, "b m"], source: Source, target: Target
-    ) -> Float[Tensor, "b m v"] | None:
-        """Compute logits without drafts in one call; None if this decoder or these caches need operators."""
-        return None
 
     def read(
         self,
@@ -100,8 +114,9 @@ class PackedDecoder(ABC):
             that predict 1 to `drafts` tokens farther.
         """
         target.advance(tokens.shape[1], parents)
-        if not drafts and (logits := self._compiled(tokens, source, target)) is not None:
-            return logits, logits.new_empty(0, logits.shape[0] * logits.shape[1], 0)
+        step = None if drafts else self._step
+        if step is not None and (logits := step(tokens, source, target, self._start)) is not None:
+            return logits, logits.new_empty(0, tokens.numel(), 0)
         states = self._states(tokens, source, target, drafts=drafts).unflatten(0, (drafts + 1, -1))
         logits = self.head(states[0]).float().unflatten(0, (-1, tokens.shape[1]))
         return logits, states[1:]
@@ -133,7 +148,7 @@ class Steps:
             ValueError: if the decoder has positions for fewer steps.
         """
         packed.check(steps)
-        keys = source_keys(packed.source_attentions, source, packed.dtype)
+        keys = packed.source_keys(source)
         self._packed, self._source = packed, SourceCache(keys, valid)
         self._target = TargetCache(keys, packed.by_distance(steps + drafts), beams=beams, steps=steps)
 

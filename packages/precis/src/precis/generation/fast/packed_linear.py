@@ -43,7 +43,7 @@ class AsGiven(Settings):
 @final
 @dataclass(frozen=True, kw_only=True)
 class BFloat16(Settings):
-    """Decoder weights and hidden states in bf16: half the memory traffic, for processors with native bf16."""
+    """Decoder weights, keys and values in bf16: half the memory traffic. Operators keep hidden states in bf16, too."""
 
 
 @final
@@ -64,12 +64,7 @@ Weights = AsGiven | BFloat16 | Int8
 
 def states_dtype(weights: Weights, dtype: torch.dtype) -> torch.dtype:
     """Return the dtype of hidden states between the matrices, for a model of `dtype`."""
-    match weights:
-        case BFloat16():
-            return torch.bfloat16
-        case Int8():
-            return torch.float32
-    return dtype
+    return {BFloat16: torch.bfloat16, Int8: torch.float32}.get(type(weights), dtype)
 
 
 def pack(
@@ -82,7 +77,11 @@ def pack(
     """
     weight = weight.detach()
     if isinstance(weights, Int8):
-        return _pack_int8(weight.float(), None if bias is None else bias.detach().float())
+        if weight.device.type != "cpu" or not has_int8():
+            raise UserError(
+                f"int8 weights need a CPU and torch with fbgemm, not device {weight.device.type}; use BFloat16()"
+            )
+        return _int8(_quantized(weight.float(), None if bias is None else bias.detach().float()))
     dtype = states_dtype(weights, weight.dtype)
     weight, bias = weight.to(dtype), None if bias is None else bias.detach().to(dtype)
     plain = partial(F.linear, weight=weight, bias=bias)
@@ -96,6 +95,20 @@ def pack(
     return plain
 
 
+def pack_together(*linears: nn.Linear, rows: int, weights: Weights) -> Linear:
+    """Pack several matrices as one: the outputs of each, one after the other."""
+    matrices, biases = zip(*((linear.weight.detach(), linear.bias) for linear in linears), strict=True)
+    weight = torch.cat(matrices) if matrices[1:] else matrices[0]
+    return pack(weight, None if biases[0] is None else torch.cat(biases), rows=rows, weights=weights)
+
+
+def pack_keys(key: nn.Linear, value: nn.Linear, weights: Weights) -> Linear:
+    """Pack the matrices of keys and values as one, for all tokens of a source; `Int8` leaves them as given."""
+    kept = AsGiven() if isinstance(weights, Int8) else weights
+    both = pack_together(key, value, rows=_MANY_ROWS, weights=kept)
+    return lambda source: both(source.to(states_dtype(kept, source.dtype)))
+
+
 def _transposed(weight: Float[Tensor, "o i"], bias: Tensor | None) -> Linear:
     columns = weight.t().contiguous()
     if bias is None:
@@ -107,14 +120,6 @@ def _blocked(weight: Tensor, bias: Tensor | None) -> Linear:
     """Return the product with weights in oneDNN's blocks, by the operator that torch.compile uses."""
     product = _ops().mkldnn._linear_pointwise
     return lambda states: product(states, weight, bias, "none", [], "")
-
-
-def _pack_int8(weight: Float[Tensor, "o i"], bias: Float[Tensor, " o"] | None) -> Linear:
-    if weight.device.type != "cpu" or not has_int8():
-        raise UserError(
-            f"int8 weights need a CPU and torch with fbgemm, not device {weight.device.type}; use BFloat16()"
-        )
-    return _int8(_quantized(weight, bias))
 
 
 def _int8(packed: Any) -> Linear:

@@ -6,6 +6,7 @@ the main state in the last layer except its keys and values, which later tokens 
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from typing import final
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from precis.generation.fast.key_value_cache import Source, Target, mix, mix_with_own
 from precis.generation.fast.packed_decoder import Apply, Pack, PackedDecoder, heads_of, rows_of
-from precis.generation.fast.packed_linear import Linear, Weights, pack
+from precis.generation.fast.packed_linear import Weights, pack_together
 from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
 from precis.nn.attention import MultiHeadAttention
 from precis.nn.blocks import FeedForward
@@ -39,22 +40,19 @@ class PackedProphetNet(PackedDecoder):
     def __init__(self, model: ProphetNetForConditionalGeneration, *, rows: int, weights: Weights) -> None:
         super().__init__(model, rows=rows, weights=weights)
         decoder = model.get_decoder()
-
-        def ready(*linears: nn.Linear) -> Linear:
-            """Concatenate the outputs of several matrices; each row has two states."""
-            weight = torch.cat([linear.weight.detach() for linear in linears])
-            bias = torch.cat([linear.bias.detach() for linear in linears])
-            return pack(weight, bias, rows=2 * rows, weights=weights)
-
         self.positions = decoder.positions
         self.tables = [self.embedding, self.positions]
         self.streams = decoder.streams.weight.detach()
         self.longest = decoder.longest
         self.norm = _norm(decoder.norm)
         self.buckets = decoder.buckets
-        self.layers = [_Layer(layer, ready) for layer in decoder.layers]
-        self.source_attentions = [layer.source_attention for layer in self.layers]
+        self.source_attentions = [layer.cross_attention for layer in decoder.layers]
         self._pack_now()
+
+    @cached_property
+    def layers(self) -> list[_Layer]:
+        ready = partial(pack_together, rows=2 * self._rows, weights=self._weights)  # each row has two states
+        return [_Layer(layer, ready) for layer in self._model.get_decoder().layers]
 
     def check(self, steps: int) -> None:
         if steps > self.longest:
@@ -71,12 +69,11 @@ class PackedProphetNet(PackedDecoder):
     ) -> Float[Tensor, "s*b*m d"]:
         slots = target.lookback(drafts + 2)  # (s #m t)
         buckets = torch.cat([slots, target.entries[-1:].expand(*slots.shape[:-1], 1)], dim=-1)
-        states, count = self._start(tokens, target, drafts), tokens.shape[1]
-        *before, last = enumerate(self.layers)
-        for index, layer in before:
-            states = layer(index, states, source, target, buckets=buckets, tokens=count)
-        index, layer = last
-        return layer(index, states, source, target, buckets=buckets, tokens=count, last=True)
+        states = self.norm(self._start(tokens, target, drafts)).to(self.dtype)
+        for index, layer in enumerate(self.layers):
+            last, count = layer is self.layers[-1], tokens.shape[1]
+            states = layer(index, states, source, target, buckets=buckets, tokens=count, last=last)
+        return states
 
     def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "s*b*m d"]:
         table = self.positions.rows.weight
@@ -85,7 +82,7 @@ class PackedProphetNet(PackedDecoder):
         for stream in range(drafts + 1):
             row = self.streams[stream - 1]  # stream 0 has the last row, as in the released weights
             states.append((row + target.at_place(table, ahead=stream + 2)).expand_as(main))
-        return self.norm(torch.cat(states)).to(self.dtype)
+        return torch.cat(states)
 
 
 @final
@@ -95,13 +92,11 @@ class _Layer:
     def __init__(self, layer: nn.Module, ready: Pack) -> None:
         assert isinstance(layer, StreamDecoderLayer)
         own, source = layer.self_attention, layer.cross_attention
-        self.heads = own.heads
-        self.scale = own.scale
+        self.heads, self.scale = own.heads, own.scale
         self.project = ready(own.query, own.key, own.value, layer.position_scores)
         self.self_output = ready(own.output)
         self.self_norm = _norm(layer.self_norm)
         self.source_query = ready(source.query)
-        self.source_attention = source
         self.source_output = ready(source.output)
         self.source_norm = _norm(layer.cross_norm)
         self.up = ready(layer.feed_forward.up)
@@ -148,11 +143,5 @@ class _Layer:
 
 
 def _norm(norm: nn.LayerNorm) -> Apply:
-    weight, bias = norm.weight.detach(), norm.bias.detach()
-
-    def normed(states: Tensor) -> Tensor:
-        return F.layer_norm(
-            states, norm.normalized_shape, weight.to(states.dtype), bias.to(states.dtype), norm.eps
-        )
-
-    return normed
+    shape, weight, bias, eps = norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps
+    return lambda x: F.layer_norm(x, shape, weight.to(x.dtype), bias.to(x.dtype), eps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import final
 
 import torch
@@ -10,10 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from precis.generation.fast.compiled_step import CompiledStep
 from precis.generation.fast.key_value_cache import Source, Target, mix, mix_with_own, ready_for_mix
 from precis.generation.fast.packed_decoder import Apply, Pack, PackedDecoder, heads_of, rows_of
-from precis.generation.fast.packed_linear import Linear, Weights, pack
+from precis.generation.fast.packed_linear import Weights, pack_together
 from precis.models.zcodepp.modeling_zcodepp import TOKEN_SIZE, ZCodePPForConditionalGeneration
 from precis.nn.attention import FanInLinear, MultiHeadAttention
 from precis.nn.blocks import DecoderLayer, FanInFeedForward, GatedFeedForward
@@ -37,33 +36,17 @@ class PackedZCodePP(PackedDecoder):
     def __init__(self, model: ZCodePPForConditionalGeneration, *, rows: int, weights: Weights) -> None:
         super().__init__(model, rows=rows, weights=weights)
         decoder = model.get_decoder()
-        self._step = CompiledStep.of(model, weights)
         self.tables = [self.embedding]
         self.scale = TOKEN_SIZE * model.config.hidden_size**0.5
         self.buckets, self.position_bias = decoder.buckets, decoder.position_bias
         self.source_attentions = [layer.cross_attention for layer in decoder.layers]
         self.streams = decoder.streams.weight.detach() if decoder.streams is not None else None
         self.final_norm = _norm(decoder.final_norm, self.dtype)
-        if self._step is None:
-            self._pack_now()
-
-    def _pack_now(self) -> None:
-        super()._pack_now()
-        _ = self.layers
+        self._pack_now()
 
     @cached_property
     def layers(self) -> list[_Layer]:
-        """The layers for operators; with a compiled step, which has its own copies, packed at first use."""
-
-        def ready(*linears: nn.Linear) -> Linear:
-            """Concatenate the outputs of several matrices."""
-            weight = (
-                torch.cat([linear.weight.detach() for linear in linears])
-                if linears[1:]
-                else linears[0].weight
-            )
-            return pack(weight, linears[0].bias, rows=self._rows, weights=self._weights)
-
+        ready = partial(pack_together, rows=self._rows, weights=self._weights)
         return [_Layer(layer, ready, self.dtype) for layer in self._model.get_decoder().layers]
 
     def check(self, steps: int) -> None:
@@ -74,21 +57,16 @@ class PackedZCodePP(PackedDecoder):
         distances = torch.arange(furthest, -1, -1, device=self.position_bias.weight.device)
         return self.position_bias(self.buckets(distances)).to(self.dtype).T.contiguous()
 
-    def _compiled(
-        self, tokens: Int[Tensor, "b m"], source: Source, target: Target
-    ) -> Float[Tensor, "b m v"] | None:
-        return None if self._step is None else self._step(tokens, source, target)
-
     def _states(
         self, tokens: Int[Tensor, "b m"], source: Source, target: Target, *, drafts: int
     ) -> Float[Tensor, "s*b*m d"]:
         bias = ready_for_mix(self._bias(target, drafts))
-        states = self._start(tokens, drafts)
+        states = self._start(tokens, target, drafts)
         for index, layer in enumerate(self.layers):
             states = layer(index, states, source, target, bias=bias, tokens=tokens.shape[1])
         return self.final_norm(states)
 
-    def _start(self, tokens: Int[Tensor, "b m"], drafts: int) -> Float[Tensor, "s*b*m d"]:
+    def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "s*b*m d"]:
         states = self.embedding(tokens.flatten())
         if drafts:
             assert self.streams is not None

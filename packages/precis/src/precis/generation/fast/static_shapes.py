@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from precis.generation.fast.key_value_cache import Keys, StaticSource, StaticTarget, source_keys
+from precis.generation.fast.key_value_cache import Keys, StaticSource, StaticTarget
 from precis.generation.fast.packed_decoder import PackedDecoder
 from precis.generation.fast.token_rules import TokenRules
 from precis.generation.fast.token_search import BeamSettings, search_of
@@ -217,7 +217,7 @@ class StaticLoop:
         size = shape.bytes(packed)
         if size > _MOST_BYTES:
             return None
-        keys = source_keys(packed.source_attentions, source, packed.dtype)
+        keys = packed.source_keys(source)
         key = (shape, settings, signature)
         kept = self._of(key, size, lambda: StaticBatch(packed, shape, rules, settings, keys))
         if kept is None:

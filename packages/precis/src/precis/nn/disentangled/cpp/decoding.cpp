@@ -1,4 +1,5 @@
-// A decoding step of a T5-like decoder (Z-Code++'s) in one call and one parallel region: the logits of the next tokens.
+// A decoding step of a T5-like decoder (Z-Code++'s) or ProphetNet's in one call and one parallel region: the logits of
+// the next tokens.
 //
 // A layer is split into parts: some of its heads, and some inner columns of its feed-forward network. A part computes
 // its own queries, keys and values, attends, and multiplies the result by its own inputs of the output matrix. The sum
@@ -27,29 +28,29 @@ Matrix readable(const Tensor& x) {
   return {x.data_ptr<float>(), x.size(0), x.size(1), x.size(1)};
 }
 
-// Packs a matrix (outputs, inputs) into the panels of each part, of fp32 or bytes; `unit` outputs or inputs belong
-// together.
-Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs, bool bytes) {
+// Packs a matrix (outputs, inputs) into the panels of each part, of 32, 16 or 8 bits a number; `unit` outputs or inputs
+// belong together.
+Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs, int64_t bits) {
   const Matrix x = readable(weight);
   const Split split{by_outputs ? x.rows : x.columns, unit, parts};
   TORCH_CHECK(unit > 0 && parts > 0 && split.total % unit == 0, "parts: whole units");
+  TORCH_CHECK(bits == 32 || bits == 16 || bits == 8, "bits: 32, 16 or 8");
   const auto before = [&](int64_t part) {
-    const Weights kind{nullptr, bytes};
+    const Weights kind{nullptr, bits};
     return by_outputs ? split.of_outputs(kind, part, x.columns) : split.of_inputs(kind, part, x.rows);
   };
-  Tensor packed = at::empty({before(parts) / (bytes ? 1 : kScale)}, bytes ? at::kChar : at::kFloat);
+  const auto type = bits == 32 ? at::kFloat : bits == 16 ? at::kBFloat16 : at::kChar;
+  Tensor packed = at::empty({before(parts) * 8 / bits}, type);
   auto* data = static_cast<char*>(packed.data_ptr());
   std::vector<float> panels;
   for (int64_t p = 0; p < parts; ++p) {
     const auto [start, count] = split.of(p);
     const Matrix part = by_outputs ? x.some(start, count) : Matrix{x.data + start, x.rows, count, x.stride};
-    if (!bytes) {
-      pack_columns(part, 0, part.rows, reinterpret_cast<float*>(data + before(p)));
-      continue;
-    }
     panels.resize(up(part.rows, kPanel) * part.columns);
     pack_columns(part, 0, part.rows, panels.data());
-    for (int64_t panel = 0; panel * kPanel < part.rows; ++panel)
+    if (bits == 32) std::copy(panels.begin(), panels.end(), reinterpret_cast<float*>(data + before(p)));
+    if (bits == 16) std::copy(panels.begin(), panels.end(), reinterpret_cast<c10::BFloat16*>(data + before(p)));
+    for (int64_t panel = 0; bits == 8 && panel * kPanel < part.rows; ++panel)
       to_bytes(panels.data() + panel * kPanel * part.columns, part.columns,
                data + before(p) + panel * kPanel * (kScale + part.columns));
   }
@@ -57,32 +58,56 @@ Tensor pack(const Tensor& weight, int64_t parts, int64_t unit, bool by_outputs, 
 }
 
 using Work = void (*)(const Step&, int64_t layer, int64_t part, const float* states, const PartRoom&, float* out);
-constexpr Work kWork[] = {attend_to_past, attend_to_source, feed_forward};
+template <typename Number>
+constexpr Work kWork[] = {attend_to_past<Number>, attend_to_source<Number>, feed_forward};
+constexpr Name kLast[] = {kOutput, kSourceOutput, kDown};  // the matrix whose outputs a work adds to the states
 constexpr int64_t kMeetings = 3;
 constexpr int64_t kChunks = 16;  // of the vocabulary
+
+// Adds to the hidden states what the parts computed before a meeting, and normalizes: ProphetNet the states themselves.
+void take_in(const Step& s, int64_t meeting, const float* parts, float* states, float* normed) {
+  const int64_t layer = (meeting - 1) / kMeetings;
+  const Range rows = meeting ? s.computed(layer) : s.all();
+  for (int64_t row = rows.start; row < rows.start + rows.count; ++row) {
+    const int64_t place = row * s.wide();
+    float* x = states + place;
+    const float* bias = meeting ? s.bias(layer, kLast[(meeting - 1) % kMeetings]) : nullptr;
+    if (bias) add(bias, s.width, x);
+    for (int64_t p = 0; meeting && p < s.parts; ++p) add(parts + p * s.states() + place, s.wide(), x);
+    if (s.prophetnet)
+      layer_norm(x, s.norm(meeting), s.norm(meeting) + s.width, s.width, s.eps, x);
+    else
+      rms_norm(x, s.norm(meeting), s.width, s.eps, normed + place);
+  }
+}
+
+// The logits of a chunk of the vocabulary, from the states that predict the next tokens.
+void predict(const Step& s, int64_t chunk, const float* states, float* logits) {
+  const int64_t panels = up(s.vocabulary, kPanel) / kPanel, first = panels * chunk / kChunks;
+  const int64_t count = panels * (chunk + 1) / kChunks - first;
+  multiply(s.tokens(), s.width, states + (s.rows() - s.tokens()) * s.wide(), s.wide(),
+           s.head.from(s.head.size(first * kPanel, s.width)), count * kPanel, logits + first * kPanel,
+           up(s.vocabulary, kPanel));
+}
 
 // The work of one thread; returns how many parts it did. Every thread keeps all hidden states, and adds what the parts
 // of a layer add to them, also those that others did before it came.
 int64_t run(const Step& s, std::vector<Meeting>& meetings, float* states, float* normed, float* parts, float* rooms,
             float* logits) {
-  const int64_t last = kMeetings * s.layers, panels = up(s.vocabulary, kPanel) / kPanel;
+  const int64_t last = kMeetings * s.layers;
+  const float* read = s.prophetnet ? states : normed;
+  const Work* work = s.halves ? kWork<c10::BFloat16> : kWork<float>;
   int64_t mine = 0;
   for (int64_t meeting = 0; meeting <= last; ++meeting) {
     float* added = parts + meeting * s.parts * s.states();
-    const float* before = added - s.parts * s.states();
-    for (int64_t p = 0; meeting && p < s.parts; ++p)
-      for (int64_t i = 0; i < s.states(); ++i) states[i] += before[p * s.states() + i];
-    for (int64_t row = 0; row < s.rows(); ++row)
-      rms_norm(states + row * s.wide(), s.norm(meeting), s.width, s.eps, normed + row * s.wide());
+    take_in(s, meeting, added - s.parts * s.states(), states, normed);
     const int64_t all = meeting == last ? kChunks : s.parts;
     for (int64_t p; (p = meetings[meeting].take()) < all; ++mine) {
       if (meeting == last) {
-        const int64_t first = panels * p / kChunks, end = panels * (p + 1) / kChunks;
-        multiply(s.rows(), s.width, normed, s.wide(), s.head.from(s.head.size(first * kPanel, s.width)),
-                 (end - first) * kPanel, logits + first * kPanel, up(s.vocabulary, kPanel));
+        predict(s, p, read, logits);
       } else {
-        kWork[meeting % kMeetings](s, meeting / kMeetings, p, normed, s.room(rooms + p * s.part_room()),
-                                   added + p * s.states());
+        work[meeting % kMeetings](s, meeting / kMeetings, p, read, s.room(rooms + p * s.part_room()),
+                                  added + p * s.states());
         meetings[meeting].finish(s.parts);
       }
     }
@@ -94,7 +119,7 @@ int64_t run(const Step& s, std::vector<Meeting>& meetings, float* states, float*
 Tensor run_all(const Step& s, const Tensor& states) {
   const int64_t all = s.states(), times = kMeetings * s.layers, threads = Crew::threads(s.threads);
   Tensor memory = at::empty({2 * threads * all + times * s.parts * all + s.parts * s.part_room()}, at::kFloat);
-  Tensor logits = at::empty({s.rows(), up(s.vocabulary, kPanel)}, at::kFloat);
+  Tensor logits = at::empty({s.tokens(), up(s.vocabulary, kPanel)}, at::kFloat);
   float *own = memory.data_ptr<float>(), *parts = own + 2 * threads * all, *rooms = parts + times * s.parts * all;
   float *out = logits.data_ptr<float>(), *given = states.data_ptr<float>();
   std::vector<Meeting> meetings(times + 1);
@@ -125,53 +150,86 @@ std::vector<const float*> places(at::TensorList all, const char* what) {
 std::vector<Weights> packed(at::TensorList all) {
   std::vector<Weights> found;
   for (const Tensor& x : all) {
-    const bool bytes = x.scalar_type() == at::kChar;
-    TORCH_CHECK(x.is_contiguous() && (bytes || x.scalar_type() == at::kFloat) && x.is_cpu(), "matrices: see `pack`");
-    found.push_back({static_cast<const char*>(x.data_ptr()), bytes});
+    const int64_t bits = 8 * x.element_size();
+    TORCH_CHECK(x.is_contiguous() && bits <= 32 && x.is_cpu(), "matrices: see `pack`");
+    found.push_back({static_cast<const char*>(x.data_ptr()), bits});
   }
   return found;
 }
 
 void add_caches(Step& s, const Tensor& kept, at::TensorList source, const std::optional<Tensor>& source_bias,
                 const Tensor& entries, const std::optional<Tensor>& foreign, int64_t length) {
-  s.kept = kept.data_ptr<float>(), s.slots = kept.size(4), s.length = length;
-  s.source = places(source, "source"), s.words = source[0].size(2);
-  s.entries = places({entries}, "entries")[0], s.distances = entries.size(1);
+  s.halves = kept.scalar_type() == at::kBFloat16;
+  TORCH_CHECK(kept.is_contiguous() && kept.is_cpu() && (s.halves || kept.scalar_type() == at::kFloat),
+              "kept: dense, fp32 or bf16, on the CPU");
+  s.kept = kept.data_ptr(), s.slots = kept.size(4), s.length = length, s.words = source[0].size(2);
   s.source_bias = source_bias ? places({*source_bias}, "source_bias")[0] : nullptr;
   s.foreign = foreign ? places({*foreign}, "foreign")[0] : nullptr;
   s.foreign_room = foreign ? foreign->size(2) : 0;
-  TORCH_CHECK(length > 0 && length * s.beams <= s.slots && length <= s.distances, "length: beyond the caches");
+  s.distances = entries.size(-1);
+  TORCH_CHECK(length > 0 && length * s.beams <= s.slots && length + s.states_each - 1 <= s.distances,
+              "length: beyond the caches");
   TORCH_CHECK(static_cast<int64_t>(source.size()) == 2 * s.layers, "source: keys and values of each layer");
-  for (const Tensor& x : source)
-    TORCH_CHECK(x.sizes() == at::IntArrayRef({s.documents, s.heads, s.words, s.each}), "source: (b h s e)");
+  for (const Tensor& x : source) {
+    TORCH_CHECK(x.sizes() == at::IntArrayRef({s.documents, s.heads, s.words, s.each}) && x.is_contiguous() &&
+                x.is_cpu() && x.scalar_type() == kept.scalar_type(), "source: (b h s e), like `kept`");
+    s.source.push_back(x.data_ptr());
+  }
   TORCH_CHECK(!source_bias || source_bias->numel() == s.documents * s.words, "source_bias: (b 1 1 s)");
-  TORCH_CHECK(entries.size(0) == s.heads && (foreign || s.beams == 1), "entries: (h r), and beams need `foreign`");
   TORCH_CHECK(!foreign || (foreign->sizes() == at::IntArrayRef({s.documents, s.beams, s.foreign_room, s.beams}) &&
                            length <= s.foreign_room), "foreign: (b k t k)");
 }
 
+// The same numbers in fp32; a model with bf16 caches has bf16 scores, too. Buckets stay whole numbers.
+Tensor in_fp32(const Tensor& x) { return x.is_floating_point() ? x.to(at::kFloat).contiguous() : x; }
+
+std::optional<Tensor> in_fp32(const std::optional<Tensor>& x) {
+  return x ? std::optional<Tensor>(in_fp32(*x)) : std::nullopt;
+}
+
+// What differs between the two kinds of decoders; ProphetNet has two states for each token.
+void add_kind(Step& s, at::TensorList biases, const Tensor& norms, const Tensor& entries) {
+  s.prophetnet = !biases.empty(), s.states_each = s.prophetnet ? 2 : 1;
+  s.biases = places(biases, "biases"), s.norms = places({norms}, "norms")[0];
+  TORCH_CHECK(norms.sizes() == at::IntArrayRef({kMeetings * s.layers + 1, s.states_each, s.width}),
+              "norms: three a layer, and one; weights, and biases of ProphetNet's");
+  if (!s.prophetnet) {
+    s.entries = places({entries}, "entries")[0];
+    TORCH_CHECK(entries.dim() == 2 && entries.size(0) == s.heads, "entries: (h r)");
+    return;
+  }
+  TORCH_CHECK(s.names == kNames && biases.size() == s.matrices.size(), "biases: one for each matrix, 9 of each layer");
+  TORCH_CHECK(entries.dim() == 1 && entries.scalar_type() == at::kLong && entries.is_contiguous(), "entries: (r)");
+  const int64_t columns = biases[kPositions].numel();
+  s.buckets = entries.data_ptr<int64_t>(), s.positions = {columns, columns / s.heads, s.parts};
+  const auto has_score = [&](int64_t bucket) { return bucket >= 0 && bucket < s.positions.unit; };
+  TORCH_CHECK(std::all_of(s.buckets, s.buckets + entries.numel(), has_score), "entries: buckets with a score");
+}
+
 // Reads one more token of each beam; stores its keys and values in `kept` (l 2 b h slots e), at step `length` - 1.
-Tensor step(const Tensor& states, at::TensorList matrices, const Tensor& norms, const Tensor& head, int64_t vocabulary,
-            int64_t inner, int64_t parts, double eps, const Tensor& kept, at::TensorList source,
-            const std::optional<Tensor>& source_bias, const Tensor& entries, const std::optional<Tensor>& foreign,
-            int64_t length) {
+Tensor step(const Tensor& states, double scale, at::TensorList matrices, at::TensorList biases, const Tensor& norms,
+            const Tensor& head, int64_t vocabulary, int64_t inner, int64_t parts, double eps, const Tensor& kept,
+            at::TensorList source, const std::optional<Tensor>& source_bias, const Tensor& entries,
+            const std::optional<Tensor>& foreign, int64_t length) {
   TORCH_CHECK(kept.dim() == 6 && kept.size(1) == 2, "kept: (l 2 b h slots e)");
-  TORCH_CHECK(states.dim() == 2 && states.size(0) % kept.size(2) == 0, "states: (b*k d)");
   Step s{};
   s.documents = kept.size(2), s.heads = kept.size(3), s.each = kept.size(5), s.layers = kept.size(0);
-  s.beams = states.size(0) / s.documents, s.width = states.size(1), s.parts = parts;
+  s.beams = foreign ? foreign->size(1) : 1, s.width = states.size(1), s.parts = parts;
   s.threads = omp_in_parallel() ? 1 : std::min<int64_t>(at::get_num_threads(), parts);
-  s.columns = {s.heads * s.each, s.each, parts}, s.inner = {inner, 1, parts};
+  s.columns = {s.heads * s.each, s.each, parts}, s.inner = {inner, 1, parts}, s.positions = {0, 1, parts};
   s.matrices = packed(matrices), s.names = static_cast<int64_t>(matrices.size()) / s.layers;
   TORCH_CHECK(s.names == kNames || s.names == kGate, "matrices: 8 or 9 of each layer");
-  s.norms = places({norms}, "norms")[0], s.head = packed({head})[0], s.vocabulary = vocabulary;
-  s.eps = static_cast<float>(eps);
-  TORCH_CHECK(norms.sizes() == at::IntArrayRef({kMeetings * s.layers + 1, s.width}), "norms: three a layer, and one");
+  s.head = packed({head})[0], s.vocabulary = vocabulary;
+  s.eps = static_cast<float>(eps), s.scale = static_cast<float>(scale);
   TORCH_CHECK(static_cast<int64_t>(head.nbytes()) == s.head.size(up(vocabulary, kPanel), s.width),
               "head: the panels of the vocabulary");
-  places({states, kept}, "states and kept");
-  add_caches(s, kept, source, source_bias, entries, foreign, length);
-  return run_all(s, states);
+  const Tensor scores = in_fp32(entries), given = in_fp32(states);
+  const std::optional<Tensor> padding = in_fp32(source_bias), others = in_fp32(foreign);
+  add_kind(s, biases, norms, scores);
+  places({given}, "states");
+  TORCH_CHECK(given.dim() == 2 && given.size(0) == s.rows(), "states: (n*b*k d), beams need `foreign`");
+  add_caches(s, kept, source, padding, scores, others, length);
+  return run_all(s, given);
 }
 
 }  // namespace

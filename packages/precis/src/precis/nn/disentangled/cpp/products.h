@@ -59,6 +59,10 @@ struct Ends {
 
 enum class Cell { number, pair };
 
+// What a product loads while it computes: nothing, or the panel that follows. That panel may come from memory, which
+// rests while a second group of rows reads the present one from the cache.
+enum class Ahead { nothing, panel };
+
 template <Cell kCell>
 PRECIS_PAIRS __attribute__((always_inline)) inline Lanes multiplied(const Lanes& sum, float x, const Lanes& y) {
 #if defined(__AVX512F__)
@@ -67,7 +71,7 @@ PRECIS_PAIRS __attribute__((always_inline)) inline Lanes multiplied(const Lanes&
   return sum + x * y;
 }
 
-template <int kRowsHere, int kVectors, Begin kBegin, Cell kCell>
+template <int kRowsHere, int kVectors, Begin kBegin, Cell kCell, Ahead kAhead>
 PRECIS_PAIRS __attribute__((always_inline)) inline void product_of_group(int64_t depth, Left a, const float* panel,
                                                                          float* out, int64_t stride, Ends ends) {
   static_assert(kVectors == 2 || kBegin != Begin::rows);
@@ -81,7 +85,10 @@ PRECIS_PAIRS __attribute__((always_inline)) inline void product_of_group(int64_t
     }
   for (int64_t e = 0; e < depth; ++e, panel += kPanel) {
     Lanes right[kVectors];
-    for (int v = 0; v < kVectors; ++v) right[v] = load<Lanes>(panel + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) {
+      right[v] = load<Lanes>(panel + v * kLanes);
+      if constexpr (kAhead == Ahead::panel) __builtin_prefetch(panel + depth * kPanel + v * kLanes, 0, 2);
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < kRowsHere; ++i) {
       const float x = a.data[i * a.row + e * a.step];
@@ -95,27 +102,27 @@ PRECIS_PAIRS __attribute__((always_inline)) inline void product_of_group(int64_t
   }
 }
 
-template <int kRowsHere, int kVectors, Begin kBegin, Cell kCell>
+template <int kRowsHere, int kVectors, Begin kBegin, Cell kCell, Ahead kAhead>
 PRECIS_PAIRS __attribute__((noinline)) void product_of_rest(int64_t rows, int64_t depth, Left a, const float* panel,
                                                             float* out, int64_t stride, Ends ends) {
   if (rows == kRowsHere)
-    product_of_group<kRowsHere, kVectors, kBegin, kCell>(depth, a, panel, out, stride, ends);
+    product_of_group<kRowsHere, kVectors, kBegin, kCell, kAhead>(depth, a, panel, out, stride, ends);
   else if constexpr (kRowsHere > 1)
-    product_of_rest<kRowsHere - 1, kVectors, kBegin, kCell>(rows, depth, a, panel, out, stride, ends);
+    product_of_rest<kRowsHere - 1, kVectors, kBegin, kCell, kAhead>(rows, depth, a, panel, out, stride, ends);
 }
 
 // out (rows, kPanel) = begin + a (rows, depth) @ panel (depth, kPanel); with one vector, half of the panel's columns
-template <Begin kBegin, Cell kCell = Cell::number, int kVectors = 2>
+template <Begin kBegin, Cell kCell = Cell::number, int kVectors = 2, Ahead kAhead = Ahead::nothing>
 PRECIS_PAIRS __attribute__((noinline)) void product(int64_t rows, int64_t depth, Left a, const float* panel, float* out,
                                        int64_t stride, Ends ends = {}) {
   int64_t i = 0;
   for (; i + kGroup <= rows; i += kGroup) {
-    product_of_group<kGroup, kVectors, kBegin, kCell>(depth, a.from(i), panel, out + i * stride, stride, ends);
+    product_of_group<kGroup, kVectors, kBegin, kCell, kAhead>(depth, a.from(i), panel, out + i * stride, stride, ends);
     if constexpr (kBegin == Begin::rows) ends.first += kGroup, ends.top += kGroup;
   }
   if (i < rows)
-    product_of_rest<kGroup - 1, kVectors, kBegin, kCell>(rows - i, depth, a.from(i), panel, out + i * stride, stride,
-                                                         ends);
+    product_of_rest<kGroup - 1, kVectors, kBegin, kCell, kAhead>(rows - i, depth, a.from(i), panel, out + i * stride,
+                                                                 stride, ends);
 }
 
 // Packs rows `start` to `start + count` of x (n, width) as columns of panels [n / kPanel][width][kPanel], the last one
