@@ -91,12 +91,9 @@ def new(
                 "Summaries of one system, named after its file: precis's .jsonl, JSON lines with id, document and "
                 "summary, or text with one summary per line; or a folder of precis evaluate or compare. Repeatable."
             ),
-            show_default=False,
         ),
     ],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the study.", show_default=False, callback=folder_to_be)
-    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the study.", callback=folder_to_be)],
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Name of a judge. Repeatable. Default: judge-1.")
     ] = None,

@@ -34,7 +34,6 @@ Files = Annotated[
             "Files that precis summarize reads, or folders of them. On a cluster, all machines must have them under "
             "the same path."
         ),
-        show_default=False,
     ),
 ]
 Out = Annotated[
@@ -42,7 +41,6 @@ Out = Annotated[
     typer.Option(
         "--out",
         help="Folder for the summaries. To resume an interrupted run, repeat the command.",
-        show_default=False,
     ),
 ]
 Formats = Annotated[Format, typer.Option("--format", help="Output: summaries.jsonl or summaries.parquet.")]

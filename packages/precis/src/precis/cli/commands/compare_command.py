@@ -25,7 +25,6 @@ Files = Annotated[
     typer.Argument(
         metavar="DOCS",
         help="Files, folders, or files with one document per row, as precis summarize reads them.",
-        show_default=False,
     ),
 ]
 Models = Annotated[
@@ -36,14 +35,11 @@ Models = Annotated[
             "default, writer, a run folder, a Hugging Face folder, a .gguf file, a hub name, or the address of an "
             "endpoint: http://HOST:PORT/v1#MODEL. Repeatable: each one is compared with the first."
         ),
-        show_default=False,
     ),
 ]
 Out = Annotated[
     Path,
-    typer.Option(
-        "--out", help="Folder for summaries and reports.", show_default=False, callback=folder_to_be
-    ),
+    typer.Option("--out", help="Folder for summaries and reports.", callback=folder_to_be),
 ]
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, help="Number of documents, from the start. Default: all.")

@@ -30,10 +30,9 @@ def convert(
                 "A ProphetNet checkpoint of fairseq (.pt, .safetensors), or a folder of transformers' ProphetNet or "
                 "DeBERTa-v2/v3."
             ),
-            show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder to write the model to.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the model to.")],
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -50,7 +49,6 @@ def convert(
             "--decoder-layers",
             metavar="N",
             help="Layers of the new decoder for a DeBERTa. Default: as many as its encoder.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

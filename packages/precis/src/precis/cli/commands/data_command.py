@@ -32,7 +32,7 @@ app = Commands(
 
 Source = Annotated[
     str | None,
-    typer.Argument(help="A file, a folder with split files, or hub:owner/name.", show_default=False),
+    typer.Argument(help="A file, a folder with split files, or hub:owner/name."),
 ]
 
 Sources = Annotated[
@@ -42,10 +42,9 @@ Sources = Annotated[
             "Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns; hub:owner/name streams "
             "the training rows of a data set."
         ),
-        show_default=False,
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the pack.", show_default=False)]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the pack.")]
 Tokenizer = Annotated[
     str | None,
     typer.Option("--tokenizer", help="Tokenizer to use. Default: train one on a sample of the texts."),
@@ -314,9 +313,7 @@ def show_rows(
     "synthetic", epilog="Example:  precis data synthetic --out pairs --train 4000 --dev 200 --test 200"
 )
 def synthetic(
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for train.jsonl, dev.jsonl, test.jsonl.", show_default=False)
-    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for train.jsonl, dev.jsonl, test.jsonl.")],
     train: Annotated[int, typer.Option("--train", help="Training pairs.")] = 10_000,
     dev: Annotated[int, typer.Option("--dev", help="Validation pairs.")] = 500,
     test: Annotated[int, typer.Option("--test", help="Test pairs.")] = 500,

@@ -20,7 +20,6 @@ Run = Annotated[
     typer.Argument(
         metavar="RUN",
         help="A folder that precis evaluate wrote, or a run with one at evaluation/.",
-        show_default=False,
     ),
 ]
 System = Annotated[

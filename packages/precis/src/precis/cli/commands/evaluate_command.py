@@ -37,9 +37,7 @@ class DecodingPreset(StrEnum):
 
 Out = Annotated[
     Path,
-    typer.Option(
-        "--out", help="Folder for predictions, scores and tables.", show_default=False, callback=folder_to_be
-    ),
+    typer.Option("--out", help="Folder for predictions, scores and tables.", callback=folder_to_be),
 ]
 Model = Annotated[
     list[str] | None,

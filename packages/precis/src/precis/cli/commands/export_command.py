@@ -23,13 +23,12 @@ export = Commands(help="Export a model for another runtime.", no_args_is_help=Tr
     ),
 )
 def onnx(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
     model: Annotated[
         str | None,
         typer.Argument(
             metavar="MODEL",
             help="Run folder, Hugging Face folder or hub name. Default: default, the model included with precis.",
-            show_default=False,
         ),
     ] = None,
     int8: Annotated[

@@ -33,7 +33,6 @@ Model = Annotated[
             "Any encoder-decoder: a run folder, a model folder, a hub name, or default, the model included with "
             "precis. Its weights do not change."
         ),
-        show_default=False,
     ),
 ]
 Tasks = Annotated[
@@ -41,7 +40,6 @@ Tasks = Annotated[
     typer.Option(
         "--tasks",
         help="Pairs to train on, comma-separated: tasks, TASK=PLACE, files, folders of pairs. Repeatable.",
-        show_default=False,
     ),
 ]
 MaxSource = Annotated[

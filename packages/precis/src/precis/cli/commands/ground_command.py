@@ -27,7 +27,6 @@ Model = Annotated[
             "Pre-trained model to start from: a run folder, a model folder, a hub name, or default, the model "
             "included with precis."
         ),
-        show_default=False,
     ),
 ]
 Tasks = Annotated[
@@ -39,7 +38,6 @@ Tasks = Annotated[
             "of pairs; zcodepp-table1: the four sets of Z-Code++'s Table 1 with its instructions; all: every task "
             "with training files in --data (SQuAD once). Repeatable."
         ),
-        show_default=False,
     ),
 ]
 Data = Annotated[

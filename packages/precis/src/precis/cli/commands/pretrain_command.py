@@ -29,12 +29,11 @@ Corpus = Annotated[
     typer.Option(
         "--corpus",
         help="Folder created by precis data pack, or FOLDER=WEIGHT. Repeatable.",
-        show_default=False,
     ),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False),
+    typer.Option("--out", help="Run folder; the finished model is in its model/."),
 ]
 Recipe = Annotated[
     str,

@@ -49,9 +49,7 @@ def _own(out: Path) -> Path:
     return claim_folder(out)
 
 
-Out = Annotated[
-    Path, typer.Option("--out", help="Folder for plots and numbers.", show_default=False, callback=_own)
-]
+Out = Annotated[Path, typer.Option("--out", help="Folder for plots and numbers.", callback=_own)]
 Split = Annotated[
     str | None, typer.Option("--split", help="Split to read. Default: test, if there are splits.")
 ]
@@ -243,7 +241,6 @@ def curves(
         typer.Argument(
             metavar="RUN...",
             help="Folders of evaluated runs, and lists of runs (.csv, .json).",
-            show_default=False,
         ),
     ],
     out: Out,
@@ -289,12 +286,9 @@ def metrics(
         typer.Argument(
             metavar="SCORED",
             help="Summaries with human scores: .jsonl, .csv or .parquet, or FRANK's data folder.",
-            show_default=False,
         ),
     ],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for metrics.json and metrics.md.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for metrics.json and metrics.md.")] = None,
     reference_system: Annotated[
         str | None,
         typer.Option("--reference-system", help="System whose outputs are the references of the others."),

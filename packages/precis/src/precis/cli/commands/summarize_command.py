@@ -102,7 +102,6 @@ Files = Annotated[
             "Texts, PDFs, office files, web pages, EPUBs, e-mails, Markdown, LaTeX, notebooks, subtitles, folders of "
             "these, or .jsonl, .csv, .tsv, .parquet files with one document per row. If omitted or -: standard input."
         ),
-        show_default=False,
     ),
 ]
 ModelToUse = Annotated[

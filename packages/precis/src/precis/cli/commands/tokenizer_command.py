@@ -28,7 +28,7 @@ _ENTRIES = 8000
     ),
 )
 def tokenizer(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write the tokenizer to.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the tokenizer to.")],
     task: TaskName = None,
     data: Data = None,
     corpus: Annotated[
@@ -36,7 +36,6 @@ def tokenizer(
         typer.Option(
             "--corpus",
             help="Instead of pairs: text files or a folder, for example one per language. Repeatable.",
-            show_default=False,
         ),
     ] = None,
     from_model: Annotated[
@@ -45,7 +44,6 @@ def tokenizer(
             "--from",
             help="Instead of training: copy this model's tokenizer, from a folder or the hub, and add the control "
             "tokens for pre-training.",
-            show_default=False,
         ),
     ] = None,
     temperature: Temperature = None,
@@ -55,7 +53,6 @@ def tokenizer(
             "--vocab-size",
             min=400,
             help="Vocabulary size, including control tokens and sentinels. Default: 8000.",
-            show_default=False,
         ),
     ] = None,
     document_column: DocumentColumn = None,

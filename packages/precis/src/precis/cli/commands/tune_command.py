@@ -33,12 +33,11 @@ Model = Annotated[
             "The base model, which does not change: a run folder, a Hugging Face folder, a hub name, or default, "
             "the model included with precis."
         ),
-        show_default=False,
     ),
 ]
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Run folder; the finished adapter is in OUT/adapter.", show_default=False),
+    typer.Option("--out", help="Run folder; the finished adapter is in OUT/adapter."),
 ]
 Method = Annotated[
     str | None,

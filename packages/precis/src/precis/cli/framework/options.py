@@ -46,7 +46,6 @@ Temperature = Annotated[
     typer.Option(
         "--temperature",
         help="Weight each set by its size to the power 1/T. Above 1, small sets count more (mT5: 3.33).",
-        show_default=False,
     ),
 ]
 
@@ -131,7 +130,6 @@ Model = Annotated[
             "A run folder, a Hugging Face encoder-decoder folder, hub:owner/name (hub: may be omitted unless a "
             "folder has that name), or default, the model included with precis."
         ),
-        show_default=False,
     ),
 ]
 InstructionToTrain = Annotated[
@@ -169,9 +167,7 @@ Threads = Annotated[
         ),
     ),
 ]
-RunFolder = Annotated[
-    Path, typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False)
-]
+RunFolder = Annotated[Path, typer.Option("--out", help="Run folder; the finished model is in OUT/model.")]
 _SETTINGS = ("recipes", "objectives", "tuning", "training", "nn", "data/batches")  # where their classes are
 
 
