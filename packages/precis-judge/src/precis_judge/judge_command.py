@@ -38,22 +38,17 @@ def plan(
     significance: Annotated[
         float, typer.Option("--significance", help="Largest p-value that counts as significant.")
     ] = 0.05,
-    judges: Annotated[
-        list[int] | None,
-        typer.Option("--judges", min=1, max=50, help="Judges per document. Repeatable. Default: 1, 2, 3, 5."),
-    ] = None,
-    documents: Annotated[
-        int | None,
-        typer.Option(
-            "--documents", min=1, max=10_000, help="Print the power with this many documents instead."
-        ),
-    ] = None,
-    document_spread: Annotated[
-        float,
-        typer.Option("--document-spread", help="Standard deviation of the log-odds of a win over documents."),
-    ] = 1.0,
+    judges: Annotated[list[int] | None, typer.Option("--judges", min=1, max=50, help=(
+        "Judges per document. Repeatable. Default: 1, 2, 3, 5."
+    ))] = None,
+    documents: Annotated[int | None, typer.Option("--documents", min=1, max=10_000, help=(
+        "Print the power with this many documents instead."
+    ))] = None,
+    document_spread: Annotated[float, typer.Option("--document-spread", help=(
+        "Standard deviation of the log-odds of a win over documents."
+    ))] = 1.0,
     judge_spread: Annotated[float, typer.Option("--judge-spread", help="The same over judges.")] = 0.3,
-) -> None:
+) -> None:  # fmt: skip
     """Compute the number of documents and judges needed to detect a preference.
 
     Assumes the test of the report: exact and binomial, over documents. Verdicts on one document are correlated, and so
@@ -83,62 +78,36 @@ def plan(
     ),
 )
 def new(
-    predictions: Annotated[
-        list[Path],
-        typer.Option(
-            "--predictions",
-            help=(
-                "Summaries of one system, named after its file: precis's .jsonl, JSON lines with id, document and "
-                "summary, or text with one summary per line; or a folder of precis evaluate or compare. Repeatable."
-            ),
-        ),
-    ],
+    predictions: Annotated[list[Path], typer.Option("--predictions", help=(
+        "Summaries of one system, named after its file: precis's .jsonl, JSON lines with id, document and "
+        "summary, or text with one summary per line; or a folder of precis evaluate or compare. Repeatable."
+    ))],
     out: Annotated[Path, typer.Option("--out", help="Folder for the study.", callback=folder_to_be)],
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Name of a judge. Repeatable. Default: judge-1.")
     ] = None,
-    protocol: Annotated[
-        str,
-        typer.Option(
-            "--protocol",
-            help=(
-                "Questions for the judges: discourse (five criteria), zcodepp (its Table 5, against the reference), "
-                "or a .toml file."
-            ),
-        ),
-    ] = "discourse",
+    protocol: Annotated[str, typer.Option("--protocol", help=(
+        "Questions for the judges: discourse (five criteria), zcodepp (its Table 5, against the reference), "
+        "or a .toml file."
+    ))] = "discourse",
     reference: Annotated[
         bool, typer.Option("--reference", help="Judge the human summaries of --data as a system too.")
     ] = False,
-    show_reference: Annotated[
-        bool,
-        typer.Option(
-            "--show-reference",
-            help="Show judges the human summary of --data too, next to both summaries (A.10).",
-        ),
-    ] = False,
-    documents: Annotated[
-        int | None,
-        typer.Option("--documents", min=1, help="Number of documents, drawn at random. Default: all."),
-    ] = None,
+    show_reference: Annotated[bool, typer.Option("--show-reference", help=(
+        "Show judges the human summary of --data too, next to both summaries (A.10)."
+    ))] = False,
+    documents: Annotated[int | None, typer.Option("--documents", min=1, help=(
+        "Number of documents, drawn at random. Default: all."
+    ))] = None,
     each: Annotated[
         int | None, typer.Option("--each", min=1, help="Judges per comparison. Default: all.")
     ] = None,
-    repeats: Annotated[
-        float,
-        typer.Option(
-            "--repeats", min=0, max=0.5, help="Share of pages that a judge gets twice, with sides swapped."
-        ),
-    ] = 0.1,
-    gold: Annotated[
-        float,
-        typer.Option(
-            "--gold",
-            min=0,
-            max=0.5,
-            help="Share of control pages, where one summary belongs to another document.",
-        ),
-    ] = 0.1,
+    repeats: Annotated[float, typer.Option("--repeats", min=0, max=0.5, help=(
+        "Share of pages that a judge gets twice, with sides swapped."
+    ))] = 0.1,
+    gold: Annotated[float, typer.Option("--gold", min=0, max=0.5, help=(
+        "Share of control pages, where one summary belongs to another document."
+    ))] = 0.1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for documents, order and sides.")] = 0,
     task: TaskName = None,
     data: Data = None,
@@ -148,7 +117,7 @@ def new(
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
-) -> None:
+) -> None:  # fmt: skip
     """Create a study: documents, pairs of summaries, and the pages of each judge in order.
 
     Judges never see the names of systems. Each system appears on each side half of the time. Files without source
@@ -189,16 +158,13 @@ def new(
 )
 def serve(
     study: StudyFolder,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host", help="Address to listen on. Any other than the default is open to the network."
-        ),
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help=(
+        "Address to listen on. Any other than the default is open to the network."
+    ))] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 chooses any free one.")
     ] = 8477,
-) -> None:
+) -> None:  # fmt: skip
     """Serve the pages to the judges, and print a link for each judge.
 
     The links are permanent. The page confirms a verdict once it is on disk. After a restart, judges continue where

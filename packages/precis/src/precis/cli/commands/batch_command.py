@@ -27,48 +27,24 @@ class Format(StrEnum):
     parquet = "parquet"
 
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        help=(
-            "Files that precis summarize reads, or folders of them. On a cluster, all machines must have them under "
-            "the same path."
-        ),
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        help="Folder for the summaries. To resume an interrupted run, repeat the command.",
-    ),
-]
+Files = Annotated[list[str], typer.Argument(help=(
+    "Files that precis summarize reads, or folders of them. On a cluster, all machines must have them under "
+    "the same path."
+))]  # fmt: skip
+Out = Annotated[Path, typer.Option("--out", help=(
+    "Folder for the summaries. To resume an interrupted run, repeat the command."
+))]  # fmt: skip
 Formats = Annotated[Format, typer.Option("--format", help="Output: summaries.jsonl or summaries.parquet.")]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        min=1,
-        max=10_000,
-        help=(
-            "Number of models that run in parallel, each on one core or, with --device cuda, one GPU. Default: one "
-            "on each."
-        ),
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        "--address", help="Address of a Ray cluster, such as auto or ray://HOST:10001. Default: this machine."
-    ),
-]
-Verify = Annotated[
-    bool,
-    typer.Option(
-        "--verify",
-        help="Read the documents again at the end: each must have exactly one summary. Reports duplicate documents.",
-    ),
-]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, max=10_000, help=(
+    "Number of models that run in parallel, each on one core or, with --device cuda, one GPU. Default: one "
+    "on each."
+))]  # fmt: skip
+Address = Annotated[str | None, typer.Option("--address", help=(
+    "Address of a Ray cluster, such as auto or ray://HOST:10001. Default: this machine."
+))]  # fmt: skip
+Verify = Annotated[bool, typer.Option("--verify", help=(
+    "Read the documents again at the end: each must have exactly one summary. Reports duplicate documents."
+))]  # fmt: skip
 
 
 @described(

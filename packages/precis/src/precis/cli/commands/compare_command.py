@@ -20,23 +20,13 @@ from precis.cli.framework.options import (
 )
 from precis.phases.output_folders import folder_to_be
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="DOCS",
-        help="Files, folders, or files with one document per row, as precis summarize reads them.",
-    ),
-]
-Models = Annotated[
-    list[str],
-    typer.Option(
-        "--model",
-        help=(
-            "default, writer, a run folder, a Hugging Face folder, a .gguf file, a hub name, or the address of an "
-            "endpoint: http://HOST:PORT/v1#MODEL. Repeatable: each one is compared with the first."
-        ),
-    ),
-]
+Files = Annotated[list[str], typer.Argument(metavar="DOCS", help=(
+    "Files, folders, or files with one document per row, as precis summarize reads them."
+))]  # fmt: skip
+Models = Annotated[list[str], typer.Option("--model", help=(
+    "default, writer, a run folder, a Hugging Face folder, a .gguf file, a hub name, or the address of an "
+    "endpoint: http://HOST:PORT/v1#MODEL. Repeatable: each one is compared with the first."
+))]  # fmt: skip
 Out = Annotated[
     Path,
     typer.Option("--out", help="Folder for summaries and reports.", callback=folder_to_be),

@@ -22,36 +22,19 @@ from precis.cli.framework.options import begin
     ),
 )
 def convert(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help=(
-                "A ProphetNet checkpoint of fairseq (.pt, .safetensors), or a folder of transformers' ProphetNet or "
-                "DeBERTa-v2/v3."
-            ),
-        ),
-    ],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help=(
+        "A ProphetNet checkpoint of fairseq (.pt, .safetensors), or a folder of transformers' ProphetNet or "
+        "DeBERTa-v2/v3."
+    ))],
     out: Annotated[Path, typer.Option("--out", help="Folder to write the model to.")],
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer",
-            help=(
-                "The model's tokenizer: a folder or hub name (bert-base-uncased for the English models). "
-                "Default: the one in the folder, else none."
-            ),
-        ),
-    ] = None,
-    decoder_layers: Annotated[
-        int | None,
-        typer.Option(
-            "--decoder-layers",
-            metavar="N",
-            help="Layers of the new decoder for a DeBERTa. Default: as many as its encoder.",
-        ),
-    ] = None,
-) -> None:
+    tokenizer: Annotated[str | None, typer.Option("--tokenizer", help=(
+        "The model's tokenizer: a folder or hub name (bert-base-uncased for the English models). Default: "
+        "the one in the folder, else none."
+    ))] = None,
+    decoder_layers: Annotated[int | None, typer.Option("--decoder-layers", metavar="N", help=(
+        "Layers of the new decoder for a DeBERTa. Default: as many as its encoder."
+    ))] = None,
+) -> None:  # fmt: skip
     """Convert a released ProphetNet or a DeBERTa to a model folder with safetensors; the weights do not change.
 
     A DeBERTa becomes the encoder of a Z-Code++ whose decoder is new: fine-tune it before you use it.

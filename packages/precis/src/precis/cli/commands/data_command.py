@@ -35,15 +35,10 @@ Source = Annotated[
     typer.Argument(help="A file, a folder with split files, or hub:owner/name."),
 ]
 
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        help=(
-            "Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns; hub:owner/name streams "
-            "the training rows of a data set."
-        ),
-    ),
-]
+Sources = Annotated[list[str], typer.Argument(help=(
+    "Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns; hub:owner/name "
+    "streams the training rows of a data set."
+))]  # fmt: skip
 Out = Annotated[Path, typer.Option("--out", help="Folder for the pack.")]
 Tokenizer = Annotated[
     str | None,
@@ -53,22 +48,15 @@ VocabSize = Annotated[
     int | None,
     typer.Option("--vocab-size", min=400, help="Vocabulary size of a new tokenizer. Default: 8000."),
 ]
-TextColumn = Annotated[
-    str,
-    typer.Option(
-        "--document-column",
-        help="Column with the text. de+en: two columns that translate each other, packed as one document.",
-    ),
-]
+TextColumn = Annotated[str, typer.Option("--document-column", help=(
+    "Column with the text. de+en: two columns that translate each other, packed as one document."
+))]  # fmt: skip
 Rows = Annotated[
     int | None, typer.Option("--rows", min=1, help="Maximum rows of each hub:owner/name. Default: all.")
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", min=1, help="Number of processes. Default: one per core, fewer for little text."
-    ),
-]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, help=(
+    "Number of processes. Default: one per core, fewer for little text."
+))]  # fmt: skip
 DevShare = Annotated[
     float, typer.Option("--dev-share", min=0, max=0.5, help="Share of the documents held out for validation.")
 ]

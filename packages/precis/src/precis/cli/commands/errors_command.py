@@ -15,13 +15,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 240  # characters of a document
 
-Run = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN",
-        help="A folder that precis evaluate wrote, or a run with one at evaluation/.",
-    ),
-]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help=(
+    "A folder that precis evaluate wrote, or a run with one at evaluation/."
+))]  # fmt: skip
 System = Annotated[
     str | None,
     typer.Option("--system", help="System to show: a row of the table of scores. Default: the first."),
@@ -29,13 +25,9 @@ System = Annotated[
 Measure = Annotated[
     str | None, typer.Option("--measure", help="Metric that ranks the rows. Default: rougeL.")
 ]
-Kind = Annotated[
-    str | None,
-    typer.Option(
-        "--kind",
-        help="Show the worst rows of one kind: empty, too-short, missing or unsupported. Default: all.",
-    ),
-]
+Kind = Annotated[str | None, typer.Option("--kind", help=(
+    "Show the worst rows of one kind: empty, too-short, missing or unsupported. Default: all."
+))]  # fmt: skip
 Rows = Annotated[int, typer.Option("--rows", min=1, help="Number of worst rows and of best rows to show.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Also write the rows to this HTML file.")]
 

@@ -24,17 +24,13 @@ export = Commands(help="Export a model for another runtime.", no_args_is_help=Tr
 )
 def onnx(
     out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="Run folder, Hugging Face folder or hub name. Default: default, the model included with precis.",
-        ),
-    ] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=(
+        "Run folder, Hugging Face folder or hub name. Default: default, the model included with precis."
+    ))] = None,
     int8: Annotated[
         bool, typer.Option("--int8", help="Store matrices in 8 bits: a third to half the size.")
     ] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Write ONNX files that onnxruntime runs without torch.
 
     The package precis-onnx summarizes with them. Tools that know Optimum's file names can run them too.

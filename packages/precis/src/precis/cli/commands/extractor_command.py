@@ -25,23 +25,13 @@ from precis.cli.framework.options import (
 )
 from precis.cli.framework.panels import OptionGroup
 
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        help=(
-            "Any encoder-decoder: a run folder, a model folder, a hub name, or default, the model included with "
-            "precis. Its weights do not change."
-        ),
-    ),
-]
-Tasks = Annotated[
-    list[str],
-    typer.Option(
-        "--tasks",
-        help="Pairs to train on, comma-separated: tasks, TASK=PLACE, files, folders of pairs. Repeatable.",
-    ),
-]
+Model = Annotated[str, typer.Option("--model", help=(
+    "Any encoder-decoder: a run folder, a model folder, a hub name, or default, the model included with "
+    "precis. Its weights do not change."
+))]  # fmt: skip
+Tasks = Annotated[list[str], typer.Option("--tasks", help=(
+    "Pairs to train on, comma-separated: tasks, TASK=PLACE, files, folders of pairs. Repeatable."
+))]  # fmt: skip
 MaxSource = Annotated[
     int | None,
     typer.Option("--max-source", min=1, help="Maximum tokens per document in training. Default: 4096."),

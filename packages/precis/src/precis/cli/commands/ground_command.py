@@ -19,27 +19,15 @@ from precis.cli.framework.options import (
     options_of,
 )
 
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        help=(
-            "Pre-trained model to start from: a run folder, a model folder, a hub name, or default, the model "
-            "included with precis."
-        ),
-    ),
-]
-Tasks = Annotated[
-    list[str],
-    typer.Option(
-        "--tasks",
-        help=(
-            "Training sets, comma-separated: tasks (see: precis data list), TASK=PLACE, files or folders "
-            "of pairs; zcodepp-table1: the four sets of Z-Code++'s Table 1 with its instructions; all: every task "
-            "with training files in --data (SQuAD once). Repeatable."
-        ),
-    ),
-]
+Model = Annotated[str, typer.Option("--model", help=(
+    "Pre-trained model to start from: a run folder, a model folder, a hub name, or default, the model "
+    "included with precis."
+))]  # fmt: skip
+Tasks = Annotated[list[str], typer.Option("--tasks", help=(
+    "Training sets, comma-separated: tasks (see: precis data list), TASK=PLACE, files or folders of pairs; "
+    "zcodepp-table1: the four sets of Z-Code++'s Table 1 with its instructions; all: every task with "
+    "training files in --data (SQuAD once). Repeatable."
+))]  # fmt: skip
 Data = Annotated[
     str | None,
     typer.Option("--data", help="Folder with one folder per task. Default: $PRECIS_DATA, else the hub."),
@@ -47,22 +35,13 @@ Data = Annotated[
 Cap = Annotated[
     int, typer.Option("--cap", help="Maximum pairs per set, so that no set dominates the others.")
 ]
-LeaveOut = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--leave-out", help="Sets to exclude from training, for honest zero-shot scores. Repeatable."
-    ),
-]
-Recipe = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe",
-        help=(
-            "Training settings: zcodepp-micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base "
-            "or -large. Default: by the model's type and size."
-        ),
-    ),
-]
+LeaveOut = Annotated[list[str] | None, typer.Option("--leave-out", help=(
+    "Sets to exclude from training, for honest zero-shot scores. Repeatable."
+))]  # fmt: skip
+Recipe = Annotated[str | None, typer.Option("--recipe", help=(
+    "Training settings: zcodepp-micro, -mini, -small, -base or -large, or prophetnet-micro, -mini, -base or "
+    "-large. Default: by the model's type and size."
+))]  # fmt: skip
 
 
 @described(

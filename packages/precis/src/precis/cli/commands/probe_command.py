@@ -53,22 +53,12 @@ Out = Annotated[Path, typer.Option("--out", help="Folder for plots and numbers."
 Split = Annotated[
     str | None, typer.Option("--split", help="Split to read. Default: test, if there are splits.")
 ]
-SourceTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--max-source",
-        min=2,
-        help="Maximum tokens per document; longer ones are truncated and counted. Default: 512.",
-    ),
-]
-TargetTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--max-target",
-        min=2,
-        help="Maximum tokens per summary; longer ones are truncated and counted. Default: 128.",
-    ),
-]
+SourceTokens = Annotated[int | None, typer.Option("--max-source", min=2, help=(
+    "Maximum tokens per document; longer ones are truncated and counted. Default: 512."
+))]  # fmt: skip
+TargetTokens = Annotated[int | None, typer.Option("--max-target", min=2, help=(
+    "Maximum tokens per summary; longer ones are truncated and counted. Default: 128."
+))]  # fmt: skip
 Instruction = Annotated[
     str | None,
     typer.Option("--instruction", help="Text before each document. Default: the one used in training."),
@@ -167,12 +157,9 @@ def attention(*, documents: ProbeOptions, out: Out, adapter: Adapter = None) -> 
     print(f"written: {out}/attention.json, {out}/attention-*.png, {out}/*/layer-*.csv")
 
 
-AdapterOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--adapter", help="An adapter for --model: a run folder of precis tune, or its adapter/. Repeatable."
-    ),
-]
+AdapterOption = Annotated[list[str] | None, typer.Option("--adapter", help=(
+    "An adapter for --model: a run folder of precis tune, or its adapter/. Repeatable."
+))]  # fmt: skip
 SiteOption = Annotated[SiteName, typer.Option("--site", help="Attention to inspect.")]
 LowerShare = Annotated[
     float, typer.Option("--lower-share", help="Share of layers that count as lower; 7/12 in the paper.")
@@ -236,25 +223,17 @@ def spectrum(
     ),
 )
 def curves(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Folders of evaluated runs, and lists of runs (.csv, .json).",
-        ),
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help=(
+        "Folders of evaluated runs, and lists of runs (.csv, .json)."
+    ))],
     out: Out,
-    by: Annotated[
-        AxisName,
-        typer.Option("--by", help="The x-axis: layer with the prefix, or share of the data in percent."),
-    ],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric", help="Metric to plot, such as rougeL. Default: ROUGE-1, -2 and -L. Repeatable."
-        ),
-    ] = None,
-) -> None:
+    by: Annotated[AxisName, typer.Option("--by", help=(
+        "The x-axis: layer with the prefix, or share of the data in percent."
+    ))],
+    metric: Annotated[list[str] | None, typer.Option("--metric", help=(
+        "Metric to plot, such as rougeL. Default: ROUGE-1, -2 and -L. Repeatable."
+    ))] = None,
+) -> None:  # fmt: skip
     """Plot scores of several runs against the layer with the prefix, or the share of the training data."""
 
     begin()
@@ -281,23 +260,18 @@ def curves(
     ),
 )
 def metrics(
-    scored: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SCORED",
-            help="Summaries with human scores: .jsonl, .csv or .parquet, or FRANK's data folder.",
-        ),
-    ],
+    scored: Annotated[Path, typer.Argument(metavar="SCORED", help=(
+        "Summaries with human scores: .jsonl, .csv or .parquet, or FRANK's data folder."
+    ))],
     out: Annotated[Path | None, typer.Option("--out", help="Folder for metrics.json and metrics.md.")] = None,
-    reference_system: Annotated[
-        str | None,
-        typer.Option("--reference-system", help="System whose outputs are the references of the others."),
-    ] = None,
+    reference_system: Annotated[str | None, typer.Option("--reference-system", help=(
+        "System whose outputs are the references of the others."
+    ))] = None,
     likelihood: LikelihoodModel = None,
     checker: CheckerFolder = None,
     samples: Annotated[int, typer.Option("--samples", min=10, help="Bootstrap samples.")] = 1000,
     threads: Threads = None,
-) -> None:
+) -> None:  # fmt: skip
     """Evaluate metrics: measure how well each agrees with human scores of the same summaries."""
     from precis.cli.framework.console import note, show
 

@@ -31,34 +31,21 @@ def tokenizer(
     out: Annotated[Path, typer.Option("--out", help="Folder to write the tokenizer to.")],
     task: TaskName = None,
     data: Data = None,
-    corpus: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--corpus",
-            help="Instead of pairs: text files or a folder, for example one per language. Repeatable.",
-        ),
-    ] = None,
-    from_model: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            help="Instead of training: copy this model's tokenizer, from a folder or the hub, and add the control "
-            "tokens for pre-training.",
-        ),
-    ] = None,
+    corpus: Annotated[list[str] | None, typer.Option("--corpus", help=(
+        "Instead of pairs: text files or a folder, for example one per language. Repeatable."
+    ))] = None,
+    from_model: Annotated[str | None, typer.Option("--from", help=(
+        "Instead of training: copy this model's tokenizer, from a folder or the hub, and add the control "
+        "tokens for pre-training."
+    ))] = None,
     temperature: Temperature = None,
-    vocab_size: Annotated[
-        int | None,
-        typer.Option(
-            "--vocab-size",
-            min=400,
-            help="Vocabulary size, including control tokens and sentinels. Default: 8000.",
-        ),
-    ] = None,
+    vocab_size: Annotated[int | None, typer.Option("--vocab-size", min=400, help=(
+        "Vocabulary size, including control tokens and sentinels. Default: 8000."
+    ))] = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
-) -> None:
+) -> None:  # fmt: skip
     """Train a tokenizer on the texts of pairs or on corpora in several languages, or copy another model's tokenizer.
 
     `precis finetune` trains one itself; train a separate one to share it between runs. It encodes any text: characters
