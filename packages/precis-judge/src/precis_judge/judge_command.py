@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.framework.command_class import Commands, examples
+from precis.cli.framework.console import note, show
 from precis.cli.framework.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName
 from precis.phases.output_folders import folder_to_be
 from precis_text.errors import UserError
@@ -54,7 +55,6 @@ def plan(
     Assumes the test of the report: exact and binomial, over documents. Verdicts on one document are correlated, and so
     are those of one judge; the two spreads set by how much. All judges see all documents.
     """
-    from precis.cli.framework.console import show
     from precis_judge.sample_size import Preference, plan_table
 
     wanted = Preference(
@@ -123,7 +123,6 @@ def new(
     Judges never see the names of systems. Each system appears on each side half of the time. Files without source
     documents need --data, in the order of the summaries. A folder of precis compare contains the documents.
     """
-    from precis.cli.framework.console import note
     from precis.phases.data.run_pairs import ColumnNames, find_part
     from precis.phases.measure.evaluation_inputs import read_test_pairs
     from precis_judge.judging_study import new_study
@@ -170,7 +169,6 @@ def serve(
     The links are permanent. The page confirms a verdict once it is on disk. After a restart, judges continue where
     they stopped.
     """
-    from precis.cli.framework.console import note
     from precis_judge.judge_server import serve as run
 
     def show_links(links: dict[str, str]) -> None:
@@ -192,7 +190,6 @@ def report(
 
     Writes report.html, one file with plots, and report.json to the study's folder. Judges may still be at work.
     """
-    from precis.cli.framework.console import note, show
     from precis_judge.report_page import publish
 
     found, tables = publish(study, leave_out=leave_out or (), seed=seed)

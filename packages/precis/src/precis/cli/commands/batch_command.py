@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,9 @@ import typer
 
 from precis.cli.commands.summarize_command import Device, MakingOptions, Recursive, WholeTables
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import ProgressLine, leave_unfinished, note
 from precis.cli.framework.options import DocumentColumn, UnitsColumn, begin
-from precis_text.errors import RunError
+from precis_text.errors import RunError, missing_extra
 from precis_text.row import counted
 
 if TYPE_CHECKING:
@@ -73,11 +75,6 @@ def batch(
     whole_tables: WholeTables = False,
 ) -> None:
     """Summarize many documents, each exactly once, with Ray on one machine or a cluster."""
-    from importlib.util import find_spec
-
-    from precis.cli.framework.console import ProgressLine, leave_unfinished, note
-    from precis_text.errors import missing_extra
-
     if find_spec("ray") is None:
         raise missing_extra("batch", wanted_by="precis batch")
     asked.check(device)
@@ -135,8 +132,6 @@ def _on_every_machine(job: SummaryJob) -> SummaryJob:
 
 def _tell(verdict: Verification, place: Path) -> None:
     """Report the verification; raise `RunError` if a document does not have exactly one summary, or the reverse."""
-    from precis.cli.framework.console import note
-
     if verdict.same:
         first, other = verdict.same[0]
         note(f"duplicates of another document: {len(verdict.same):,} (first: {other} of {first})")

@@ -10,6 +10,7 @@ import typer
 
 from precis.cli.commands.summarize_command import AllowRemote, Free, Recursive, Sentences, WholeTables, Words
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import ProgressLine, show
 from precis.cli.framework.options import (
     DocumentColumn,
     SkipBad,
@@ -66,7 +67,6 @@ def compare(
     Each model runs in its own process and summarizes one document at a time. Rows with a summary column are also
     scored with ROUGE. OUT/report.html shows the figures, and each document next to its summaries; it needs no network.
     """
-    from precis.cli.framework.console import ProgressLine, show
     from precis.generation.model_names import refuse_missing
     from precis.phases.use.input_documents import Reading, read_documents
     from precis_text.cores import default_threads

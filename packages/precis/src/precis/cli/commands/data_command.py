@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.cli.framework.command_class import Commands, examples
+from precis.cli.framework.console import note, show
 from precis.cli.framework.options import (
     DocumentColumn,
     SkipBad,
@@ -90,13 +91,11 @@ def pack(
         raise UserError(
             f"--vocab-size {vocab_size} is for a new tokenizer, but --tokenizer names one; omit one of them"
         )
-    from precis.cli.framework.console import note
     from precis.data.packs.text_sources import text_sources
 
     text_sources(sources, rows=rows)
     begin()
     from precis.phases.data.corpus_packing import make_pack
-    from precis_text.row import counted
 
     made = make_pack(
         sources, out, tokenizer=tokenizer, vocab_size=vocab_size or 8000, column=document_column, rows=rows,
@@ -136,7 +135,6 @@ def _again(options: Mapping[str, Any], share: float) -> str:
 @app.command("list")
 def list_tasks() -> None:
     """List the tasks for --task: name, limits in tokens, and dataset on the hub."""
-    from precis.cli.framework.console import show
     from precis.data.tasks.tasks import TASKS
     from precis.table import Table
 
@@ -180,7 +178,6 @@ def check(
         if damage := damaged(folders):
             raise UserError(damage)
         return
-    from precis.cli.framework.console import note
     from precis.phases.data.pair_checks import check_data
     from precis.phases.data.run_pairs import ColumnNames, find_part
 
@@ -279,7 +276,6 @@ def show_rows(
     units_column: UnitsColumn = None,
 ) -> None:
     """Print a few pairs, as precis reads them."""
-    from precis.cli.framework.console import note
     from precis.phases.data.pair_checks import first_pairs
     from precis.phases.data.run_pairs import ColumnNames, find_part
     from precis_text.control_characters import readable

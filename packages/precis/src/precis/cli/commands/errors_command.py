@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import show
+from precis.phases.output_folders import existing_folder
+from precis.storage.atomic import write_file
+from precis_text.config import nearest
+from precis_text.errors import UserError
 
 if TYPE_CHECKING:
     from precis.evaluation.error_view import ErrorView, JudgedRow
@@ -50,13 +55,8 @@ def errors(
     html: Html = None,
 ) -> None:
     """Show the worst and the best summaries of an evaluation with their references, by kind of mistake."""
-    from precis.phases.output_folders import existing_folder
-
     existing_folder(run)
     from precis.evaluation.error_view import KINDS, read_error_view
-    from precis.storage.atomic import write_file
-    from precis_text.config import nearest
-    from precis_text.errors import UserError
 
     wanted = None if kind is None else kind.replace("-", " ")
     if wanted is not None and wanted not in KINDS:
@@ -86,8 +86,6 @@ def _show(heading: str, rows: Sequence[JudgedRow], view: ErrorView) -> None:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
-
-    from precis.cli.framework.console import show
 
     if not rows:
         print(f"{heading}: none")

@@ -10,6 +10,7 @@ import typer
 
 from precis.cli.commands.summarize_command import LongOption
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import ProgressLine, show
 from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
     Adapter,
@@ -160,7 +161,6 @@ def evaluate(
     there are several rows (models, files, decoding settings), it compares each with the first on the same examples,
     with an interval and a p-value.
     """
-    from precis.cli.framework.console import ProgressLine, show
     from precis.generation.model_names import refuse_missing
 
     for name in model or ():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.cli.framework.command_class import described, examples, words_of
+from precis.cli.framework.console import ProgressLine, leave_unfinished, note, show
 from precis.cli.framework.next_steps import named_pairs_of, train_on
 from precis.cli.framework.options import (
     ColumnOptions,
@@ -122,7 +123,6 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model to OUT/model.
     """
-    from precis.cli.framework.console import note
     from precis.generation.model_names import refuse_missing
 
     sizes = _check_curve(curve, search=search)
@@ -161,7 +161,6 @@ def _check_curve(curve: str | None, *, search: bool) -> list[int]:
 
 def _draw_curve(pairs: NamedPairs, sizes: Sequence[int], seeds: int, options: dict[str, Any]) -> None:
     """Train the models of a learning curve, and print its table and advice."""
-    from precis.cli.framework.console import ProgressLine, leave_unfinished, show
     from precis.phases.plans.learning_curve import learning_curve
 
     with ProgressLine() as progress:

@@ -10,6 +10,7 @@ import typer
 
 from precis.cli.framework.command_class import described, examples, words_of
 from precis.cli.framework.config_file import Config
+from precis.cli.framework.console import finish, note
 from precis.cli.framework.options import (
     Epochs,
     LearningRate,
@@ -89,8 +90,6 @@ def pretrain(
 
     Writes checkpoints, metrics and curves to the run folder, and the model, ready for fine-tuning, to OUT/model.
     """
-    from precis.cli.framework.console import finish, note
-
     begin(threads, out=out)
     from precis.phases.plans.pretraining_plan import PretrainingOptions, plan_pretraining
 

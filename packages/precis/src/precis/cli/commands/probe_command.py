@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.framework.command_class import Commands, examples
+from precis.cli.framework.console import ProgressLine, note, show
 from precis.cli.framework.options import (
     Adapter,
     CheckerFolder,
@@ -26,11 +27,11 @@ from precis.cli.framework.options import (
 )
 from precis.cli.framework.panels import OptionGroup
 from precis.phases.output_folders import claim_folder
+from precis.process import use_threads
 from precis_text.errors import UserError
 from precis_text.row import counted
 
 if TYPE_CHECKING:
-    from precis.cli.framework.console import ProgressLine
     from precis.phases.measure.attention_probe import ProbedModel
 
 app = Commands(
@@ -102,8 +103,6 @@ class ProbeOptions(OptionGroup):
 
     def read(self, adapters: list[str], *, progress: ProgressLine) -> ProbedModel:
         """Load the model and read its documents."""
-        from precis.process import use_threads
-
         use_threads(self.threads)
         from precis.phases.data.run_pairs import ColumnNames, find_part
         from precis.phases.measure.attention_probe import read_for_probing
@@ -140,8 +139,6 @@ def attention(*, documents: ProbeOptions, out: Out, adapter: Adapter = None) -> 
 
     The decoder reads the reference summaries.
     """
-    from precis.cli.framework.console import ProgressLine
-
     begin()
     from precis.phases.measure.attention_probe import SITE_NAMES, mean_attention
     from precis.phases.measure.probe_files import write_attention
@@ -186,8 +183,6 @@ def spectrum(
 
     A curve that rises early means that few directions explain most of a layer's attention to the prefix.
     """
-    from precis.cli.framework.console import ProgressLine
-
     if not 0.0 < lower_share <= 1.0:
         raise UserError(f"--lower-share {lower_share}: must be above 0 and at most 1")
     begin()
@@ -235,7 +230,6 @@ def curves(
     ))] = None,
 ) -> None:  # fmt: skip
     """Plot scores of several runs against the layer with the prefix, or the share of the training data."""
-
     begin()
     from precis.phases.measure.probe_curves import BY_LAYER, BY_SHARE, draw_runs, read_runs
 
@@ -273,8 +267,6 @@ def metrics(
     threads: Threads = None,
 ) -> None:  # fmt: skip
     """Evaluate metrics: measure how well each agrees with human scores of the same summaries."""
-    from precis.cli.framework.console import note, show
-
     if out is not None:
         claim_folder(out)
     begin(threads)

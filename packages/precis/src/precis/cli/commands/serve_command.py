@@ -14,6 +14,7 @@ import typer
 from precis.cli.commands.summarize_command import Beams, Device
 from precis.cli.framework.command_class import CommandOfService, described, examples
 from precis.cli.framework.config_file import Config
+from precis.cli.framework.console import note
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis.cli.framework.panels import OptionGroup
 from precis.cli.framework.signals import EndedBySignal
@@ -167,7 +168,6 @@ def serve(
     _check_packages()
     names = _names(model or ["default"], name or [])
     _refuse_missing(model or [])
-    from precis.cli.framework.console import note
     from precis.generation.early_checks import refuse_unknown_device
     from precis.server.client_keys import Keys
     from precis.server.listener import Address, check_access, listen

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.cli.framework.command_class import described, examples
-from precis.cli.framework.console import Screen
+from precis.cli.framework.console import ProgressLine, Screen, note, refuse_terminal
 from precis.cli.framework.options import (
     Adapter,
     DocumentColumn,
@@ -26,6 +26,7 @@ from precis.cli.framework.options import (
 )
 from precis.cli.framework.panels import OptionGroup
 from precis_text.bounded_io import MIB, stat_or_none
+from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import RunError
 
 if TYPE_CHECKING:
@@ -186,7 +187,6 @@ class MakingOptions(OptionGroup):
         from precis.generation.early_checks import refuse_unknown_device, refuse_writing_options
         from precis.generation.model_location import locate
         from precis.generation.model_names import refuse_missing
-        from precis_text.decoding_settings import GenerationSettings
         from precis_text.length import make_length
 
         with named_as_options("words", "sentences", "tokens", "min_words", "beams"):
@@ -276,8 +276,6 @@ def summarize(
 
     Nothing is truncated silently: each summary comes with the number of tokens read.
     """
-    from precis.cli.framework.console import ProgressLine, note, refuse_terminal
-
     sources = files or ["-"]
     if "-" in sources:
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import note
 from precis.cli.framework.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName, Temperature
 from precis_text.errors import UserError
 
@@ -51,7 +52,6 @@ def tokenizer(
     `precis finetune` trains one itself; train a separate one to share it between runs. It encodes any text: characters
     outside the vocabulary become bytes.
     """
-    from precis.cli.framework.console import note
     from precis.data.mixing_shares import BySize
     from precis.phases.data.run_pairs import NamedPairs
 

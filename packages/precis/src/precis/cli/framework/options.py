@@ -16,7 +16,10 @@ from typing import Annotated, Any
 import typer
 
 from precis.cli.framework.config_file import Config
+from precis.cli.framework.console import note
 from precis.cli.framework.panels import OptionGroup
+from precis.phases.output_folders import claim_folder
+from precis.process import use_threads
 from precis.recipes.run_options import check_seed
 from precis_text.config import nearest
 from precis_text.decoding_settings import GenerationSettings
@@ -272,7 +275,6 @@ def model_to_use(model: str | None, adapter: str | None) -> str:
         return model
     if adapter is not None:
         raise UserError(f"--adapter {adapter} needs its base model; add --model")
-    from precis.cli.framework.console import note
     from precis.generation.model_location import default_model
     from precis.generation.model_metadata import DEFAULT
 
@@ -301,8 +303,6 @@ def begin(threads: int | None = None, *, out: Path | None = None, recipe: str | 
         UserError: before the slow imports: the recipe for pairs is unknown, or `out` has files of others.
     """
     from precis.cli.framework.library_logging import quieten_transformers
-    from precis.phases.output_folders import claim_folder
-    from precis.process import use_threads
 
     if recipe is not None and recipe not in RECIPE_NAMES:
         raise UserError(f"unknown recipe {recipe!r}{nearest(recipe, RECIPE_NAMES)}")
