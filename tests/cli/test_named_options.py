@@ -127,7 +127,11 @@ def commands_of(file: Path) -> list[str]:
     return [each for each in options() if {each, each.split(" ")[-1]} & {*names} - {""}]
 
 
-COMMANDS = [file for file in SOURCES if file.name.endswith(("_command.py", "_commands.py")) and file.parent.name != "framework"]
+COMMANDS = [
+    file
+    for file in SOURCES
+    if file.name.endswith(("_command.py", "_commands.py")) and file.parent.name != "framework"
+]
 
 
 @pytest.mark.parametrize("file", COMMANDS, ids=lambda file: file.stem)

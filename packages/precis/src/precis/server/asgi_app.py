@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from precis.server import file_routes, openai_routes, summarize_routes
+from precis.server import openai_routes, summarize_routes
 from precis.server.asgi_request import App, Receive, Scope, Send, error_body, note_code
 from precis.server.client_keys import Keys
 from precis.server.engine import Engine
@@ -91,7 +91,6 @@ def make_app(
         responses=statuses,
         servers=[{"url": prefix}] if prefix else None,
     )
-    app.include_router(file_routes.routes(service))
     app.include_router(summarize_routes.routes(service))
     app.include_router(openai_routes.routes(service))
     _add_facts(app, service)

@@ -168,7 +168,7 @@ def serve(
     _check_packages()
     names = _names(model or ["default"], name or [])
     _refuse_missing(model or [])
-    from precis.generation.early_checks import refuse_unknown_device
+    from precis.generation.model_names import refuse_unknown_device
     from precis.server.client_keys import Keys
     from precis.server.listener import Address, check_access, listen
 

@@ -184,9 +184,12 @@ class MakingOptions(OptionGroup):
             UserError: a length, the beam width, the device or the name of the model is invalid, or the model included
                 with precis cannot use an option.
         """
-        from precis.generation.early_checks import refuse_unknown_device, refuse_writing_options
         from precis.generation.model_location import locate
-        from precis.generation.model_names import refuse_missing
+        from precis.generation.model_names import (
+            refuse_missing,
+            refuse_unknown_device,
+            refuse_writing_options,
+        )
         from precis_text.length import make_length
 
         with named_as_options("words", "sentences", "tokens", "min_words", "beams"):

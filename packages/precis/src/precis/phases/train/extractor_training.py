@@ -29,7 +29,7 @@ from precis.generation.model_loader import LoadedModel, load_model
 from precis.generation.model_metadata import Mode
 from precis.messages import Notify
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape, save_scorer
-from precis.objectives.unit_choice import UnitChoice
+from precis.objectives.encoder_heads import UnitChoice
 from precis.phases.data.run_pairs import ColumnNames
 from precis.phases.data.training_sets import GroundingSet, find_sets
 from precis.phases.run_folder import export_folder, save_model

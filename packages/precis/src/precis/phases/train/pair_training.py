@@ -18,7 +18,7 @@ from precis.generation.input_plan import output_limit, position_limit
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
 from precis.models import PREDICTS_FUTURE
-from precis.objectives.classification import Classification
+from precis.objectives.encoder_heads import Classification
 from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.losses import BatchSource, Objective
 from precis.objectives.sequence_to_sequence import SequenceToSequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from precis.data.text.prompts import prompts_digest
 from precis.extract.extractor_opening import is_ranked, open_extractor, passage_choice
-from precis.generation.early_checks import refuse_writing_options
 from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import DEFAULT, Mode
+from precis.generation.model_names import refuse_writing_options
 from precis.generation.writers.endpoint import checked_address
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
