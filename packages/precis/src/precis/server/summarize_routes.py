@@ -102,14 +102,9 @@ async def _respond(
     """
     lengths = body.model_dump(include={*LENGTH_OPTIONS})
     ask = service.ask(
-        model=body.model,
-        mode=body.mode,
-        instruction=body.instruction,
-        type=body.type,
-        about=body.about,
-        beams=body.beams,
-        **lengths,
-    )
+        model=body.model, mode=body.mode, instruction=body.instruction, type=body.type, about=body.about,
+        beams=body.beams, **lengths,
+    )  # fmt: skip
     texts = [body.text] if isinstance(body.text, str) else body.text
     names = [document["name"] for document in documents]
     try:

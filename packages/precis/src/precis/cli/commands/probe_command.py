@@ -114,16 +114,10 @@ class ProbeOptions(OptionGroup):
         part = find_part(task_name=self.task, data=self.data, split=self.split, columns=columns)
         pairs = read_test_pairs(part, limit=self.rows, skip_bad=self.skip_bad, notify=progress.note)
         return read_for_probing(
-            self.model,
-            pairs,
-            adapters=adapters,
-            task=self.task,
-            max_source=self.max_source,
-            max_target=self.max_target,
-            instruction=self.instruction,
-            batch_size=self.batch_size,
+            self.model, pairs, adapters=adapters, task=self.task, max_source=self.max_source,
+            max_target=self.max_target, instruction=self.instruction, batch_size=self.batch_size,
             notify=progress.note,
-        )
+        )  # fmt: skip
 
 
 @app.command(

@@ -194,12 +194,9 @@ def _documents(
     """Encode a set, or load what an earlier start of this run cached."""
     pairs = read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=run.train.seed, instructed=False)
     identity = {
-        "pairs": [reader.digest for reader in pairs.readers],
-        "cap": cap,
-        "max_source": run.max_source,
-        "precision": run.train.precision,
-        "model": loaded.source,
-    }
+        "pairs": [reader.digest for reader in pairs.readers], "cap": cap, "max_source": run.max_source,
+        "precision": run.train.precision, "model": loaded.source,
+    }  # fmt: skip
     kept = []
     for split, found in (("train", pairs.train), ("dev", pairs.dev)):
         folder = session.folder / UNITS_FOLDER / f"{chosen.name}-{split}"

@@ -271,18 +271,14 @@ def classification(plan: RunPlan) -> Classification:
 def common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
     """Return everything that the loss curve depends on besides the loop's settings and the data, as JSON values."""
     return {
-        "recipe": plan.name,
-        "batch_size": plan.batch_size,
-        "batch_tokens": plan.batch_tokens,
-        "max_source": plan.max_source,
-        "max_target": plan.max_target,
-        "label_smoothing": plan.label_smoothing,
+        "recipe": plan.name, "batch_size": plan.batch_size, "batch_tokens": plan.batch_tokens,
+        "max_source": plan.max_source, "max_target": plan.max_target, "label_smoothing": plan.label_smoothing,
         **({} if plan.stream_weights is None else {"stream_weights": [*plan.stream_weights]}),
         "generated_rows": plan.generated_rows,
         **({"fusion": plan.model.to_dict()} if isinstance(plan.model, Fusion) else {}),
         "model": trainable.start if trainable.start is not None else trainable.model.config.to_diff_dict(),
         "tokenizer": digest_of(trainable.tokenizer),
-    }
+    }  # fmt: skip
 
 
 def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: Notify) -> None:

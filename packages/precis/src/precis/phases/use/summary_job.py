@@ -132,14 +132,9 @@ class LocatedJob:
         asked = {name: value for name, value in job.writing.items() if value is not None}
         summarizer = self._writer(asked, device) if self.model.is_writer else self._summarizer(asked, device)
         write = partial(
-            summarize_documents,
-            summarizer,
-            length=job.length,
-            form=job.form,
-            keep_going=keep_going,
-            batch_size=batch_size,
-            **asked,
-        )
+            summarize_documents, summarizer, length=job.length, form=job.form, keep_going=keep_going,
+            batch_size=batch_size, **asked,
+        )  # fmt: skip
         return LoadedJob(write, summarizer.max_source, summarizer.limit_is_assumed)
 
     def _summarizer(self, asked: dict[str, Any], device: torch.device | None) -> Summarizer:
