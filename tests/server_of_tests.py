@@ -11,8 +11,7 @@ import uvicorn
 
 from precis.server.asgi_app import Access, make_app
 from precis.server.client_keys import Keys
-from precis.server.connections import ConnectionLimits
-from precis.server.guarded_server import GuardedServer
+from precis.server.connections import ConnectionLimits, GuardedServer
 from precis.server.limits import Limits
 from precis.server.listener import listen
 from precis.server.model_pool import ModelPool

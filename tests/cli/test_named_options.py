@@ -25,7 +25,7 @@ OF_OTHERS = {
 
 #: Options of other commands that a command names: it says what to do next, or with its result.
 OF_NEXT = {
-    "convert_command.py": {"--model"},
+    "model_commands.py": {"--model"},
     "data_command.py": {"--task", "--data", "--instruction", "--skip-bad"},
 }
 
@@ -127,7 +127,11 @@ def commands_of(file: Path) -> list[str]:
     return [each for each in options() if {each, each.split(" ")[-1]} & {*names} - {""}]
 
 
-COMMANDS = [file for file in SOURCES if file.name.endswith("_command.py") and file.parent.name != "framework"]
+COMMANDS = [
+    file
+    for file in SOURCES
+    if file.name.endswith(("_command.py", "_commands.py")) and file.parent.name != "framework"
+]
 
 
 @pytest.mark.parametrize("file", COMMANDS, ids=lambda file: file.stem)

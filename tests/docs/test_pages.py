@@ -49,7 +49,7 @@ ELSEWHERE = {
     ("packages/precis/src/precis/nn/disentangled/cpp_loader.py", "cpp_extension.load"),
     ("packages/precis/src/precis/objectives/future_tokens.py", "accuracy_1"),
     ("packages/precis/src/precis/phases/search/grid_study.py", "Study.optimize"),
-    ("packages/precis/src/precis/server/guarded_server.py", "sd_notify"),
+    ("packages/precis/src/precis/server/connections.py", "sd_notify"),
     ("packages/precis/src/precis/storage/locks.py", "PLACE.lock"),
     ("packages/precis/src/precis/training/interruption.py", "nohup"),
     ("tests/test_papers.py", "package.module.Class.member"),

@@ -5,7 +5,7 @@ import torch
 
 from precis.data.batches.corruption import IGNORE
 from precis.data.batches.labelled_texts import LabelledBatch
-from precis.objectives.classification import Classification
+from precis.objectives.encoder_heads import Classification
 from tests.small_models import classifier
 
 IDS = torch.arange(5, 29).view(4, 6)

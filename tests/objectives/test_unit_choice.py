@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from precis.data.batches.unit_batches import UnitBatch
-from precis.objectives.unit_choice import UnitChoice
+from precis.objectives.encoder_heads import UnitChoice
 
 
 def a_batch(wanted: Tensor, valid: Tensor, log_words: Tensor) -> UnitBatch:

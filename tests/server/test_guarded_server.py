@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from precis.messages import silent
-from precis.server.connections import ConnectionLimits
-from precis.server.guarded_server import GuardedServer, tell_supervisor
+from precis.server.connections import ConnectionLimits, GuardedServer, tell_supervisor
 from precis.server.listener import is_loopback, listen, url_of
 from precis_text.errors import UserError
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.framework.command_class import Commands, examples
+from precis.cli.framework.console import note, show
 from precis.cli.framework.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName
 from precis.phases.output_folders import folder_to_be
 from precis_text.errors import UserError
@@ -38,38 +39,28 @@ def plan(
     significance: Annotated[
         float, typer.Option("--significance", help="Largest p-value that counts as significant.")
     ] = 0.05,
-    judges: Annotated[
-        list[int] | None,
-        typer.Option("--judges", min=1, max=50, help="Judges per document. Repeatable. Default: 1, 2, 3, 5."),
-    ] = None,
-    documents: Annotated[
-        int | None,
-        typer.Option(
-            "--documents", min=1, max=10_000, help="Print the power with this many documents instead."
-        ),
-    ] = None,
-    document_spread: Annotated[
-        float,
-        typer.Option("--document-spread", help="Standard deviation of the log-odds of a win over documents."),
-    ] = 1.0,
+    judges: Annotated[list[int] | None, typer.Option("--judges", min=1, max=50, help=(
+        "Judges per document. Repeatable. Default: 1, 2, 3, 5."
+    ))] = None,
+    documents: Annotated[int | None, typer.Option("--documents", min=1, max=10_000, help=(
+        "Print the power with this many documents instead."
+    ))] = None,
+    document_spread: Annotated[float, typer.Option("--document-spread", help=(
+        "Standard deviation of the log-odds of a win over documents."
+    ))] = 1.0,
     judge_spread: Annotated[float, typer.Option("--judge-spread", help="The same over judges.")] = 0.3,
-) -> None:
+) -> None:  # fmt: skip
     """Compute the number of documents and judges needed to detect a preference.
 
     Assumes the test of the report: exact and binomial, over documents. Verdicts on one document are correlated, and so
     are those of one judge; the two spreads set by how much. All judges see all documents.
     """
-    from precis.cli.framework.console import show
     from precis_judge.sample_size import Preference, plan_table
 
     wanted = Preference(
-        share=preference,
-        ties=ties,
-        document_spread=document_spread,
-        judge_spread=judge_spread,
-        significance=significance,
-        power=power,
-    )
+        share=preference, ties=ties, document_spread=document_spread, judge_spread=judge_spread,
+        significance=significance, power=power,
+    )  # fmt: skip
     show(plan_table(wanted, judges or [1, 2, 3, 5], documents))
 
 
@@ -83,65 +74,36 @@ def plan(
     ),
 )
 def new(
-    predictions: Annotated[
-        list[Path],
-        typer.Option(
-            "--predictions",
-            help=(
-                "Summaries of one system, named after its file: precis's .jsonl, JSON lines with id, document and "
-                "summary, or text with one summary per line; or a folder of precis evaluate or compare. Repeatable."
-            ),
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the study.", show_default=False, callback=folder_to_be)
-    ],
+    predictions: Annotated[list[Path], typer.Option("--predictions", help=(
+        "Summaries of one system, named after its file: precis's .jsonl, JSON lines with id, document and "
+        "summary, or text with one summary per line; or a folder of precis evaluate or compare. Repeatable."
+    ))],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the study.", callback=folder_to_be)],
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Name of a judge. Repeatable. Default: judge-1.")
     ] = None,
-    protocol: Annotated[
-        str,
-        typer.Option(
-            "--protocol",
-            help=(
-                "Questions for the judges: discourse (five criteria), zcodepp (its Table 5, against the reference), "
-                "or a .toml file."
-            ),
-        ),
-    ] = "discourse",
+    protocol: Annotated[str, typer.Option("--protocol", help=(
+        "Questions for the judges: discourse (five criteria), zcodepp (its Table 5, against the reference), "
+        "or a .toml file."
+    ))] = "discourse",
     reference: Annotated[
         bool, typer.Option("--reference", help="Judge the human summaries of --data as a system too.")
     ] = False,
-    show_reference: Annotated[
-        bool,
-        typer.Option(
-            "--show-reference",
-            help="Show judges the human summary of --data too, next to both summaries (A.10).",
-        ),
-    ] = False,
-    documents: Annotated[
-        int | None,
-        typer.Option("--documents", min=1, help="Number of documents, drawn at random. Default: all."),
-    ] = None,
+    show_reference: Annotated[bool, typer.Option("--show-reference", help=(
+        "Show judges the human summary of --data too, next to both summaries (A.10)."
+    ))] = False,
+    documents: Annotated[int | None, typer.Option("--documents", min=1, help=(
+        "Number of documents, drawn at random. Default: all."
+    ))] = None,
     each: Annotated[
         int | None, typer.Option("--each", min=1, help="Judges per comparison. Default: all.")
     ] = None,
-    repeats: Annotated[
-        float,
-        typer.Option(
-            "--repeats", min=0, max=0.5, help="Share of pages that a judge gets twice, with sides swapped."
-        ),
-    ] = 0.1,
-    gold: Annotated[
-        float,
-        typer.Option(
-            "--gold",
-            min=0,
-            max=0.5,
-            help="Share of control pages, where one summary belongs to another document.",
-        ),
-    ] = 0.1,
+    repeats: Annotated[float, typer.Option("--repeats", min=0, max=0.5, help=(
+        "Share of pages that a judge gets twice, with sides swapped."
+    ))] = 0.1,
+    gold: Annotated[float, typer.Option("--gold", min=0, max=0.5, help=(
+        "Share of control pages, where one summary belongs to another document."
+    ))] = 0.1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed for documents, order and sides.")] = 0,
     task: TaskName = None,
     data: Data = None,
@@ -151,13 +113,12 @@ def new(
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
-) -> None:
+) -> None:  # fmt: skip
     """Create a study: documents, pairs of summaries, and the pages of each judge in order.
 
     Judges never see the names of systems. Each system appears on each side half of the time. Files without source
     documents need --data, in the order of the summaries. A folder of precis compare contains the documents.
     """
-    from precis.cli.framework.console import note
     from precis.phases.data.run_pairs import ColumnNames, find_part
     from precis.phases.measure.evaluation_inputs import read_test_pairs
     from precis_judge.judging_study import new_study
@@ -192,22 +153,18 @@ def new(
 )
 def serve(
     study: StudyFolder,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host", help="Address to listen on. Any other than the default is open to the network."
-        ),
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help=(
+        "Address to listen on. Any other than the default is open to the network."
+    ))] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 chooses any free one.")
     ] = 8477,
-) -> None:
+) -> None:  # fmt: skip
     """Serve the pages to the judges, and print a link for each judge.
 
     The links are permanent. The page confirms a verdict once it is on disk. After a restart, judges continue where
     they stopped.
     """
-    from precis.cli.framework.console import note
     from precis_judge.judge_server import serve as run
 
     def show_links(links: dict[str, str]) -> None:
@@ -229,7 +186,6 @@ def report(
 
     Writes report.html, one file with plots, and report.json to the study's folder. Judges may still be at work.
     """
-    from precis.cli.framework.console import note, show
     from precis_judge.report_page import publish
 
     found, tables = publish(study, leave_out=leave_out or (), seed=seed)

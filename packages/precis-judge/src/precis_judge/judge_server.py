@@ -31,8 +31,7 @@ def serve(
         RunError: another program has replaced, deleted or changed the file of verdicts; no more are accepted.
     """
     try:
-        from precis.server.connections import ConnectionLimits
-        from precis.server.guarded_server import GuardedServer
+        from precis.server.connections import ConnectionLimits, GuardedServer
         from precis_judge.judge_app import make_app
     except ModuleNotFoundError as error:
         raise UserError(

@@ -233,7 +233,6 @@ def strengths(votes: Votes, systems: Sequence[str], *, seed: int = 0) -> dict[st
     They are finite only if every system beats and loses to every other, directly or through a chain (Ford 1957). A
     system with only wins has none, and the note says so.
     """
-
     found = clustered(votes, len(systems), bradley_terry, seed=seed)
     wins = _win_matrices(votes, np.zeros_like(votes.first), len(systems))[0]
     return {

@@ -109,23 +109,16 @@ def _configuration(settings: dict[str, Any]) -> dict[str, Any]:
         return settings[f"llama.{name}"]
 
     return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "hidden_size": of("embedding_length"),
-        "intermediate_size": of("feed_forward_length"),
-        "num_hidden_layers": of("block_count"),
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": of("embedding_length"),
+        "intermediate_size": of("feed_forward_length"), "num_hidden_layers": of("block_count"),
         "num_attention_heads": of("attention.head_count"),
-        "num_key_value_heads": of("attention.head_count_kv"),
-        "head_dim": of("rope.dimension_count"),
+        "num_key_value_heads": of("attention.head_count_kv"), "head_dim": of("rope.dimension_count"),
         "max_position_embeddings": of("context_length"),
         "rms_norm_eps": round(of("attention.layer_norm_rms_epsilon"), 10),
         "rope_parameters": {"rope_theta": of("rope.freq_base"), "rope_type": "default"},
-        "vocab_size": of("vocab_size"),
-        "hidden_act": "silu",
-        "tie_word_embeddings": True,
-        "dtype": "float32",
+        "vocab_size": of("vocab_size"), "hidden_act": "silu", "tie_word_embeddings": True, "dtype": "float32",
         **_decoding(settings),
-    }
+    }  # fmt: skip
 
 
 def _decoding(settings: dict[str, Any]) -> dict[str, Any]:
@@ -157,13 +150,10 @@ def _tokenizer_settings(settings: dict[str, Any]) -> dict[str, Any]:
         f"{name}_token": tokens[settings[f"tokenizer.ggml.{gguf}_token_id"]] for name, gguf in _ENDS.items()
     }
     return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": settings["llama.context_length"],
-        "clean_up_tokenization_spaces": False,
-        "chat_template": settings["tokenizer.chat_template"],
-        "unk_token": tokens[settings["tokenizer.ggml.unknown_token_id"]],
-        **ends,
-    }
+        "tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": settings["llama.context_length"],
+        "clean_up_tokenization_spaces": False, "chat_template": settings["tokenizer.chat_template"],
+        "unk_token": tokens[settings["tokenizer.ggml.unknown_token_id"]], **ends,
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -8,11 +8,8 @@ from precis_text.errors import UserError
 
 # Beyond these bounds a search takes hours without better summaries.
 _BOUNDS = {
-    "beams": (1, 128),
-    "no_repeat_ngram": (0, 128),
-    "min_tokens": (0, 32_768),
-    "max_tokens": (1, 32_768),
-}
+    "beams": (1, 128), "no_repeat_ngram": (0, 128), "min_tokens": (0, 32_768), "max_tokens": (1, 32_768),
+}  # fmt: skip
 _MOST_PENALTY = 50  # a length to a larger power overflows
 
 

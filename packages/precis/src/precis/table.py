@@ -12,13 +12,9 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 _SPECIAL = {
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-}
+    **{character: f"\\{character}" for character in "&%$#_{}"}, "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+}  # fmt: skip
 _MARKED = (
     (re.compile(r"\*\*(.+?)\*\*"), r"\\textbf{\1}"),
     (re.compile(r'"([^"]+)"'), r"``\1''"),  # before the next, which would match its quotes

@@ -9,17 +9,15 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from precis.cli.commands import data_command, export_command, probe_command
+from precis.cli.commands import data_command, probe_command
 from precis.cli.commands.batch_command import batch
 from precis.cli.commands.compare_command import compare
-from precis.cli.commands.convert_command import convert
 from precis.cli.commands.errors_command import errors
 from precis.cli.commands.evaluate_command import evaluate
-from precis.cli.commands.extractor_command import extractor
 from precis.cli.commands.finetune_command import finetune
-from precis.cli.commands.ground_command import ground
+from precis.cli.commands.mixture_commands import extractor, ground
+from precis.cli.commands.model_commands import convert, export, push
 from precis.cli.commands.pretrain_command import pretrain
-from precis.cli.commands.push_command import push
 from precis.cli.commands.serve_command import serve
 from precis.cli.commands.summarize_command import summarize
 from precis.cli.commands.tokenizer_command import tokenizer
@@ -102,7 +100,7 @@ app.add(summarize, batch, serve, compare, evaluate, finetune, tune, ground, pret
 app.add_typer(data_command.app, name="data", rich_help_panel="Data and experiments")
 app.add_typer(probe_command.app, name="probe", rich_help_panel="Use a model")
 app.add(convert, push, errors)
-app.add_typer(export_command.export, name="export", rich_help_panel="Use a model")
+app.add_typer(export, name="export", rich_help_panel="Use a model")
 _add_plugins(app)
 
 

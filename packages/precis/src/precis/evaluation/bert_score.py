@@ -123,14 +123,9 @@ class BertScore:
 
     def _read(self, texts: Sequence[str]) -> _Tokens:
         read = self._tokenizer(
-            list(texts),
-            truncation=True,
-            max_length=self._limit,
-            padding=True,
-            return_overflowing_tokens=False,
-            return_special_tokens_mask=True,
-            return_tensors="pt",
-        )
+            list(texts), truncation=True, max_length=self._limit, padding=True,
+            return_overflowing_tokens=False, return_special_tokens_mask=True, return_tensors="pt",
+        )  # fmt: skip
         whole = self._tokenizer(list(texts), verbose=False)["input_ids"]
         self.cut += sum(len(ids) > self._limit for ids in whole)
         there = read["attention_mask"].bool()

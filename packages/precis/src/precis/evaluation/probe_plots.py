@@ -336,13 +336,9 @@ def _line(axes: Any, line: Curve, *, color: str, marker: str) -> None:
         axes.axhline(line.points[0].mean, color=color, linestyle="--", linewidth=1.2, label=_plain(line.line))
         return
     axes.plot(
-        [p.x for p in line.points],
-        [p.mean for p in line.points],
-        color=color,
-        marker=marker,
-        markersize=5,
+        [p.x for p in line.points], [p.mean for p in line.points], color=color, marker=marker, markersize=5,
         label=_plain(line.line),
-    )
+    )  # fmt: skip
     for p in line.points:
         if p.low is not None and p.high is not None:  # a vertical bar from low to high
             axes.plot([p.x, p.x], [p.low, p.high], color=color, alpha=0.5, linewidth=1.5)

@@ -323,12 +323,9 @@ class Report:
                 for system in row_of_table.runs or (row_of_table,)
             }
             yield {
-                "row": row + 1,
-                "id": pair.id,
-                "document": pair.document,
-                "references": list(pair.all_references),
-                "systems": systems,
-            }
+                "row": row + 1, "id": pair.id, "document": pair.document,
+                "references": list(pair.all_references), "systems": systems,
+            }  # fmt: skip
 
     def _faithful_example(self, system: str, row: int) -> dict[str, Any]:
         """Return the marks and figures of one summary, if they were requested."""

@@ -31,7 +31,6 @@ from transformers.utils import GENERATION_CONFIG_NAME
 
 from precis.data.rows.hub import PREFIX as HUB
 from precis.data.text.unigram_tokenizer import load_tokenizer
-from precis.generation.early_checks import unknown_device
 from precis.generation.generation_settings import limit_decoding
 from precis.generation.gguf_file import read_gguf_model, read_gguf_tokenizer
 from precis.generation.model_folder import (
@@ -43,7 +42,7 @@ from precis.generation.model_folder import (
 )
 from precis.generation.model_location import ModelLocation, is_classifier, locate
 from precis.generation.model_metadata import ModelUse
-from precis.generation.model_names import PICKLES, SAFE
+from precis.generation.model_names import PICKLES, SAFE, unknown_device
 from precis.messages import without_bars
 from precis.models.family import FamilyConfig
 from precis.process import use_threads

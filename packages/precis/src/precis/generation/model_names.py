@@ -1,8 +1,12 @@
-"""Names of models: checks that need none of the libraries that load models."""
+"""Checks of models' names and of options that need none of the libraries that load models."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from precis.data.rows.hub import PREFIX, hub_hint, hub_name
 from precis.generation.model_metadata import PACKAGES
@@ -10,6 +14,11 @@ from precis.storage.model_files import CONFIG, SEEDS_FILE, find_adapter
 from precis_text.bounded_io import meant
 from precis_text.errors import UserError
 
+# The types of devices that torch names; an extension of torch may add another.
+_TYPES = (
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+    "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
 _WEB = ("http://", "https://")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 SAFE = (
@@ -69,3 +78,28 @@ def model_in(path: Path, source: str) -> Path:
     if any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin")):
         raise UserError(f"{source}: no config.json next to the weights, so the model's shape is unknown")
     raise UserError(f"{source}: no model here; looked for config.json and model/config.json")
+
+
+def refuse_unknown_device(name: str | None) -> None:
+    """Refuse a type of device that torch lacks; whether this machine has the device is checked with torch.
+
+    Raises:
+        UserError: the type is unknown, and no extension is installed that could add it.
+    """
+    if name is None or name.partition(":")[0] in _TYPES:
+        return
+    if "torch" not in sys.modules and not entry_points(group="torch.backends"):
+        raise unknown_device(name)
+
+
+def unknown_device(name: str) -> UserError:
+    """Return the error for a name that is not one of torch's."""
+    return UserError(f"device {name!r} is unknown; use cpu, cuda or cuda:1")
+
+
+def refuse_writing_options(options: Mapping[str, Any]) -> None:
+    """Raise `UserError` for an option of models that write, neither None nor False, if a model selects sentences."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option} does not apply to --mode extract, which writes nothing; omit it")

@@ -165,13 +165,9 @@ class Summarizer:
         """Use a loaded model with the defaults of its training; see the class for the arguments."""
         use = loaded.use
         return cls(
-            loaded.model,
-            loaded.tokenizer,
-            settings=settings,
-            max_source=use.max_source,
-            instruction=use.instruction,
-            loop=loop,
-        )
+            loaded.model, loaded.tokenizer, settings=settings, max_source=use.max_source,
+            instruction=use.instruction, loop=loop,
+        )  # fmt: skip
 
     def summarize(
         self, documents: Sequence[str | Passages], **options: Unpack[StreamOptions]
@@ -227,14 +223,9 @@ class Summarizer:
         wanted, documents = chosen_form(form, type, about), map(as_read, documents)
         if not wanted.is_plain:
             write = partial(
-                self.stream,
-                settings=settings,
-                instruction=instruction,
-                batch_size=batch_size,
-                long=long,
-                skip_empty=True,
-                on_progress=on_progress,
-            )
+                self.stream, settings=settings, instruction=instruction, batch_size=batch_size, long=long,
+                skip_empty=True, on_progress=on_progress,
+            )  # fmt: skip
             own = chosen_length(length, lengths)
             together = _WINDOW * batch_size
             forms = written_forms(

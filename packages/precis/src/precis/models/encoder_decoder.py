@@ -180,14 +180,9 @@ class EncoderDecoder:
         hidden = chosen(self.config, "output_hidden_states", output_hidden_states)
         if encoder_outputs is None:
             encoder_outputs = self.encoder(
-                input_ids,
-                attention_mask,
-                inputs_embeds,
-                source_lengths=source_lengths,
-                output_attentions=attentions,
-                output_hidden_states=hidden,
-                return_dict=True,
-            )
+                input_ids, attention_mask, inputs_embeds, source_lengths=source_lengths,
+                output_attentions=attentions, output_hidden_states=hidden, return_dict=True,
+            )  # fmt: skip
         encoded = as_output(encoder_outputs)
         caching = chosen(self.config, "use_cache", use_cache)
         if self.decoder.gradient_checkpointing and self.training:

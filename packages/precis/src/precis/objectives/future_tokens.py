@@ -95,14 +95,9 @@ class FutureTokens(Settings):
 
     def _loss(self, model: nn.Module, batch: PairBatch, ranks: Tensor, target: dict[str, Tensor]) -> Loss:
         output = model(
-            input_ids=batch.input_ids,
-            attention_mask=batch.attention_mask,
-            **target,
-            **source_facts(batch),
-            all_streams=True,
-            make_logits=False,
-            use_cache=False,
-        )
+            input_ids=batch.input_ids, attention_mask=batch.attention_mask, **target, **source_facts(batch),
+            all_streams=True, make_logits=False, use_cache=False,
+        )  # fmt: skip
         scores: VocabularyScores = output.scores  # (b s t v)
         targets = at_streams(batch.labels, ranks, scores.states.shape[1])
         own = Attenuated(gamma=unwrapped(model).config.attenuation) if self.weights is None else self.weights

@@ -203,11 +203,8 @@ def _units_named(text: str) -> UnitKind | None:
 
 
 _KINDS: Mapping[type, Callable[[str], Any]] = {
-    AllLayers: layers_named,
-    Direct: _keys_named,
-    NoPrefix: _prefix_named,
-    Sentences: _units_named,
-}
+    AllLayers: layers_named, Direct: _keys_named, NoPrefix: _prefix_named, Sentences: _units_named,
+}  # fmt: skip
 PLAN_SETTINGS = tuple(each.name for each in fields(TunePlan) if each.name != "method")
 """The settings of a `TunePlan`; any other name in `precis tune --set` is a setting of the run."""
 
@@ -286,14 +283,9 @@ def resolve_tuning(
     )
     generation = GenerationSettings(beams=paper.beams)
     run = replace(
-        recipe(FOR_PRETRAINED),
-        name="tune",
-        model=None,
-        train=train,
-        batch_size=paper.batch_size,
-        label_smoothing=0.0,
-        generation=generation,
-    )
+        recipe(FOR_PRETRAINED), name="tune", model=None, train=train, batch_size=paper.batch_size,
+        label_smoothing=0.0, generation=generation,
+    )  # fmt: skip
     if task_name is not None:
         known = task(task_name)
         decoding = replace(known.generation, beams=paper.beams)

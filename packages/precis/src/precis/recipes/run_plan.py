@@ -226,7 +226,7 @@ class ExtractPlan(Settings):
         train: the loop's settings; the encoder reads documents in the same precision.
         max_source: the most tokens of a document to read in training; truncated documents are counted.
         batch_units: padded units in a batch.
-        length_weight: see `precis.objectives.unit_choice.UnitChoice`.
+        length_weight: see `precis.objectives.encoder_heads.UnitChoice`.
     """
 
     name: str = "extract"

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from precis.server import file_routes, openai_routes, summarize_routes
+from precis.server import openai_routes, summarize_routes
 from precis.server.asgi_request import App, Receive, Scope, Send, error_body, note_code
 from precis.server.client_keys import Keys
 from precis.server.engine import Engine
@@ -91,7 +91,6 @@ def make_app(
         responses=statuses,
         servers=[{"url": prefix}] if prefix else None,
     )
-    app.include_router(file_routes.routes(service))
     app.include_router(summarize_routes.routes(service))
     app.include_router(openai_routes.routes(service))
     _add_facts(app, service)
@@ -103,14 +102,9 @@ def make_app(
         frozenset(str(getattr(route, "path", "")) for route in app.routes) | app.openapi()["paths"].keys()
     )
     gate = Gate(
-        app,
-        keys=access.keys,
-        hosts=access.hosts,
-        origins=access.origins,
-        limits=limits,
-        metrics=metrics,
+        app, keys=access.keys, hosts=access.hosts, origins=access.origins, limits=limits, metrics=metrics,
         routes=frozenset(routes),
-    )
+    )  # fmt: skip
     guarded = _open_to(access.origins, gate) if access.origins else gate
     return under(prefix, guarded) if prefix else guarded
 
@@ -142,16 +136,13 @@ def _add_facts(app: FastAPI, service: Service) -> None:
     def entry(name: str) -> dict[str, Any]:
         modes = service.models.modes(name)
         facts = {
-            "modes": list(modes),
-            "takes_instruction": "abstract" in modes,
-            "max_document_tokens": limits.tokens,
-            "max_body_bytes": limits.body,
+            "modes": list(modes), "takes_instruction": "abstract" in modes,
+            "max_document_tokens": limits.tokens, "max_body_bytes": limits.body,
             "max_files_bytes": limits.files,
             "file_endings": sorted({ending for kind in KINDS for ending in kind.endings}),
-            "max_documents": limits.documents,
-            "max_beams": limits.beams,
+            "max_documents": limits.documents, "max_beams": limits.beams,
             "loaded": name in service.models.loaded,
-        }
+        }  # fmt: skip
         return {"id": name, "object": "model", "created": 0, "owned_by": "precis", "precis": facts}
 
     @app.get("/health")

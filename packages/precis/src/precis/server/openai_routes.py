@@ -160,13 +160,9 @@ def _ask(service: Service, body: _Common, system: str, tokens: int | None) -> As
         raise ApiError(400, "bad_option", "an instruction has at most 2,000 characters")
     instruction = system if system and mode == "abstract" else None
     return service.ask(
-        model=body.model,
-        mode=mode,
-        instruction=instruction,
-        words=body.words,
-        sentences=body.sentences,
+        model=body.model, mode=mode, instruction=instruction, words=body.words, sentences=body.sentences,
         tokens=capped,
-    )
+    )  # fmt: skip
 
 
 async def _summary(service: Service, request: Request, document: str, ask: Ask) -> Summary:
@@ -266,11 +262,8 @@ class _Responses:
         status = "completed" if summary.finished else "incomplete"
         more = {} if summary.finished else {"incomplete_details": {"reason": "max_output_tokens"}}
         return {
-            **self._response(status),
-            **more,
-            "output": [self._item(summary.text, status)],
-            "usage": usage,
-        }
+            **self._response(status), **more, "output": [self._item(summary.text, status)], "usage": usage,
+        }  # fmt: skip
 
     def begin(self) -> Iterator[str]:
         yield self._event("response.created", response=self._response("in_progress"))

@@ -130,13 +130,9 @@ class ServedModel:
                 )
             settings["settings"] = replace(self.writer.settings, beams=ask.beams)
         return self.writer.summarize(
-            texts,
-            **asked,
-            **settings,
-            instruction=ask.instruction,
-            batch_size=self.batch,
+            texts, **asked, **settings, instruction=ask.instruction, batch_size=self.batch,
             on_partial=on_partial,
-        )
+        )  # fmt: skip
 
 
 def mode_of(modes: Sequence[Mode], wanted: Mode | None) -> Mode:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 
 from precis.server.asgi_app import Access, make_app
 from precis.server.client_keys import Keys
-from precis.server.connections import ConnectionLimits
+from precis.server.connections import ConnectionLimits, GuardedServer
 from precis.server.engine import MODEL_THREAD
-from precis.server.guarded_server import GuardedServer
 from precis.server.limits import Limits
 from precis.server.listener import LOOPBACK, Address, check_access, named, url_of
 from precis.server.logs import LOG, log_to_stderr

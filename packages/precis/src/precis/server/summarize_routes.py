@@ -1,4 +1,4 @@
-"""The route `/v1/summarize`."""
+"""The routes `/v1/summarize`, for JSON and for files as multipart/form-data, and `/v1/documents`, which reads files."""
 
 from __future__ import annotations
 
@@ -9,25 +9,69 @@ from contextlib import aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.routing import APIRoute
+from pydantic import ValidationError
+from starlette.routing import Match
 
 from precis.server.asgi_request import error_body
 from precis.server.engine import Ask
+from precis.server.file_reader import FileRequest
 from precis.server.limits import ApiError
 from precis.server.response_body import answer, sentences_of
-from precis.server.schemas import SUMMARY, TEXT, SummarizeAnswer, SummarizeRequest, shown
+from precis.server.schemas import SUMMARY, TEXT, DocumentsAnswer, SummarizeAnswer, SummarizeRequest, shown
 from precis.server.service import Service, unless_left
 from precis_text.documents.passages import Passages
 from precis_text.length import LENGTH_OPTIONS
 from precis_text.support.marks import SourceText
 
 WORKING = ": working\n\n"  # a comment, which clients ignore
+_NUMBERS = ("words", "sentences", "tokens", "min_words", "beams")
+_SWITCHES = {"true": True, "false": False}
+_FILES = {"type": "array", "items": {"type": "string", "format": "binary"}}
+_SCHEMA = {"type": "object", "required": ["file"], "properties": {"file": _FILES}}
+_FORM = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _SCHEMA}}}}
+
+
+class _FormRoute(APIRoute):
+    """A route only for forms; the one for JSON has the same path."""
+
+    def matches(self, scope: Any) -> tuple[Match, Any]:
+        match, child = super().matches(scope)
+        kind = dict(scope.get("headers", ())).get(b"content-type", b"")
+        return (match, child) if kind.lower().startswith(b"multipart/form-data") else (Match.NONE, {})
 
 
 def routes(service: Service) -> APIRouter:
     """Return the native API of a service."""
     router = APIRouter()
     examples = shown(*_examples(service.model(None)))
+
+    @router.post("/v1/documents", response_model=DocumentsAnswer, openapi_extra=_FORM)
+    async def documents(request: Request) -> Any:
+        """Read files of every kind that the command line reads, and return their texts."""
+        form = await service.files.form(request)
+        for name in form.options:
+            raise ApiError(422, "bad_form", "this path takes only files", param=name[:50])
+        found = await unless_left(request, service.files.read(form.files))
+        return {"documents": _described(form, found)}
+
+    async def summarize_files(request: Request) -> Any:
+        """Summarize files; the options are fields of the form."""
+        form = await service.files.form(request)
+        body = _options(form)
+        found = await unless_left(request, service.files.read(form.files))
+        body.text = [one.text for one in found]
+        return await _respond(service, request, body, documents=_described(form, found), passages=found)
+
+    router.add_api_route(
+        "/v1/summarize",
+        summarize_files,
+        methods=["POST"],
+        include_in_schema=False,  # the route for JSON describes both
+        route_class_override=_FormRoute,
+    )
 
     @router.post(
         "/v1/summarize", response_model=SummarizeAnswer, response_model_exclude_unset=True, responses=examples
@@ -37,12 +81,12 @@ def routes(service: Service) -> APIRouter:
 
         Files are sent as multipart/form-data: each in a field `file`, the options as further fields.
         """
-        return await respond(service, request, body)
+        return await _respond(service, request, body)
 
     return router
 
 
-async def respond(
+async def _respond(
     service: Service,
     request: Request,
     body: SummarizeRequest,
@@ -58,14 +102,9 @@ async def respond(
     """
     lengths = body.model_dump(include={*LENGTH_OPTIONS})
     ask = service.ask(
-        model=body.model,
-        mode=body.mode,
-        instruction=body.instruction,
-        type=body.type,
-        about=body.about,
-        beams=body.beams,
-        **lengths,
-    )
+        model=body.model, mode=body.mode, instruction=body.instruction, type=body.type, about=body.about,
+        beams=body.beams, **lengths,
+    )  # fmt: skip
     texts = [body.text] if isinstance(body.text, str) else body.text
     names = [document["name"] for document in documents]
     try:
@@ -178,3 +217,29 @@ async def _events(
                 yield event("sentence", {"index": index, **sentence})
             yield event("summary", found)
         yield event("done", {"documents": len(jobs)})
+
+
+def _described(form: FileRequest, found: list[Passages]) -> list[dict[str, Any]]:
+    """Return the name, the text and the omissions of each file."""
+    return [
+        {"name": name, "text": one.text, "notes": [*one.notes]}
+        for (name, _), one in zip(form.files, found, strict=True)
+    ]
+
+
+def _options(form: FileRequest) -> SummarizeRequest:
+    """Return a form's options, checked as JSON's; raise `RequestValidationError` for an unknown or invalid one."""
+    if "text" in form.options:
+        raise ApiError(422, "bad_form", "send files or text, not both", param="text")
+    options = {name: _value(name, text) for name, text in form.options.items()}
+    try:
+        return SummarizeRequest(text="-", **options)
+    except ValidationError as error:
+        errors = [{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_input=False)]
+        raise RequestValidationError(errors) from None
+
+
+def _value(name: str, text: str) -> Any:
+    if name in _NUMBERS and text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text)
+    return _SWITCHES.get(text, text) if name in ("support", "stream") else text

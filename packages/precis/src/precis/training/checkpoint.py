@@ -349,11 +349,8 @@ class Checkpoints:
             metric = settings.get("select", {}).get("metric")
             chosen_by = "loss" if state.best_is_chance else metric
             record = {
-                "step": state.best_step,
-                "value": state.best_value,
-                "metric": metric,
-                "chosen_by": chosen_by,
-            }
+                "step": state.best_step, "value": state.best_value, "metric": metric, "chosen_by": chosen_by,
+            }  # fmt: skip
             write_file(self.folder / BEST_FILE, to_json(record))
 
 

@@ -117,14 +117,11 @@ def _panels(names: set[str]) -> list[tuple[str, str, list[str]]]:
     accuracies = sorted(name for name in names if name.endswith(_ACCURACIES) and name not in detection)
     scores = sorted(names - {"loss", "nll", "learning_rate", *_PARTS, *sets, *detection, *accuracies})
     panels = [
-        ("Loss per target", "nats", ["loss", "nll"]),
-        ("Loss of each set", "nats per target", sets),
+        ("Loss per target", "nats", ["loss", "nll"]), ("Loss of each set", "nats per target", sets),
         *((*heading, [name]) for name, heading in _PARTS.items()),
-        ("RTD accuracy", "share of tokens", detection),
-        ("Accuracy", "share of targets", accuracies),
-        ("Scores", "0 to 100", scores),
-        ("Learning rate", "rate", ["learning_rate"]),
-    ]
+        ("RTD accuracy", "share of tokens", detection), ("Accuracy", "share of targets", accuracies),
+        ("Scores", "0 to 100", scores), ("Learning rate", "rate", ["learning_rate"]),
+    ]  # fmt: skip
     return [(title, unit, shown) for title, unit, shown in panels if names.intersection(shown)]
 
 

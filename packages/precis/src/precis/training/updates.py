@@ -174,14 +174,10 @@ class Updater:
         *read, stops, gradient_norm = torch.cat([total, norm.detach().to(total.dtype).reshape(1)]).tolist()
         by_name = dict(zip(names, read, strict=True))
         return Totals(
-            loss=by_name["loss"],
-            targets=int(by_name["targets"]),
-            tokens=int(by_name["tokens"]),
-            stop=int(stops),
-            parts=_below("parts/", by_name),
-            counts=_below("counts/", by_name),
+            loss=by_name["loss"], targets=int(by_name["targets"]), tokens=int(by_name["tokens"]),
+            stop=int(stops), parts=_below("parts/", by_name), counts=_below("counts/", by_name),
             gradient_norm=gradient_norm,
-        )
+        )  # fmt: skip
 
     def _step_if_finite(self, step: int, totals: Totals) -> None:
         """Step the optimizer at the rate of `step` if loss and gradient are finite; drop the gradients."""
@@ -232,12 +228,9 @@ def _add(sums: Sums, loss: Loss) -> None:
 def add_to_window(window: dict[str, float], totals: Totals, *, learning_rate: float, seconds: float) -> None:
     """Add one step to the sums of `window`. A skipped step is counted and adds no loss."""
     sums = {
-        "steps": 1.0,
-        "skipped": 0.0 if totals.finite else 1.0,
-        "tokens": float(totals.tokens),
-        "seconds": seconds,
-        "learning_rate": learning_rate,
-    }
+        "steps": 1.0, "skipped": 0.0 if totals.finite else 1.0, "tokens": float(totals.tokens),
+        "seconds": seconds, "learning_rate": learning_rate,
+    }  # fmt: skip
     if totals.finite:
         sums |= {"loss": totals.loss, "targets": totals.targets, "gradient_norm": totals.gradient_norm}
         sums |= {f"parts/{name}": value for name, value in totals.parts.items()}

@@ -349,11 +349,6 @@ def _mask_function(
         return None  # everything in the cache is in the past
     whole = {**others, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
     return sdpa_mask(
-        q_length=q_length,
-        kv_length=kv_length,
-        q_offset=q_offset,
-        kv_offset=kv_offset,
-        mask_function=mask_function,
-        attention_mask=attention_mask,
-        **whole,
-    )
+        q_length=q_length, kv_length=kv_length, q_offset=q_offset, kv_offset=kv_offset,
+        mask_function=mask_function, attention_mask=attention_mask, **whole,
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,9 @@ import typer
 
 from precis.cli.commands.summarize_command import Device, MakingOptions, Recursive, WholeTables
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import ProgressLine, leave_unfinished, note
 from precis.cli.framework.options import DocumentColumn, UnitsColumn, begin
-from precis_text.errors import RunError
+from precis_text.errors import RunError, missing_extra
 from precis_text.row import counted
 
 if TYPE_CHECKING:
@@ -27,50 +29,24 @@ class Format(StrEnum):
     parquet = "parquet"
 
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        help=(
-            "Files that precis summarize reads, or folders of them. On a cluster, all machines must have them under "
-            "the same path."
-        ),
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        help="Folder for the summaries. To resume an interrupted run, repeat the command.",
-        show_default=False,
-    ),
-]
+Files = Annotated[list[str], typer.Argument(help=(
+    "Files that precis summarize reads, or folders of them. On a cluster, all machines must have them under "
+    "the same path."
+))]  # fmt: skip
+Out = Annotated[Path, typer.Option("--out", help=(
+    "Folder for the summaries. To resume an interrupted run, repeat the command."
+))]  # fmt: skip
 Formats = Annotated[Format, typer.Option("--format", help="Output: summaries.jsonl or summaries.parquet.")]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        min=1,
-        max=10_000,
-        help=(
-            "Number of models that run in parallel, each on one core or, with --device cuda, one GPU. Default: one "
-            "on each."
-        ),
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        "--address", help="Address of a Ray cluster, such as auto or ray://HOST:10001. Default: this machine."
-    ),
-]
-Verify = Annotated[
-    bool,
-    typer.Option(
-        "--verify",
-        help="Read the documents again at the end: each must have exactly one summary. Reports duplicate documents.",
-    ),
-]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, max=10_000, help=(
+    "Number of models that run in parallel, each on one core or, with --device cuda, one GPU. Default: one "
+    "on each."
+))]  # fmt: skip
+Address = Annotated[str | None, typer.Option("--address", help=(
+    "Address of a Ray cluster, such as auto or ray://HOST:10001. Default: this machine."
+))]  # fmt: skip
+Verify = Annotated[bool, typer.Option("--verify", help=(
+    "Read the documents again at the end: each must have exactly one summary. Reports duplicate documents."
+))]  # fmt: skip
 
 
 @described(
@@ -99,11 +75,6 @@ def batch(
     whole_tables: WholeTables = False,
 ) -> None:
     """Summarize many documents, each exactly once, with Ray on one machine or a cluster."""
-    from importlib.util import find_spec
-
-    from precis.cli.framework.console import ProgressLine, leave_unfinished, note
-    from precis_text.errors import missing_extra
-
     if find_spec("ray") is None:
         raise missing_extra("batch", wanted_by="precis batch")
     asked.check(device)
@@ -161,8 +132,6 @@ def _on_every_machine(job: SummaryJob) -> SummaryJob:
 
 def _tell(verdict: Verification, place: Path) -> None:
     """Report the verification; raise `RunError` if a document does not have exactly one summary, or the reverse."""
-    from precis.cli.framework.console import note
-
     if verdict.same:
         first, other = verdict.same[0]
         note(f"duplicates of another document: {len(verdict.same):,} (first: {other} of {first})")

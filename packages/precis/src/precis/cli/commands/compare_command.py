@@ -10,6 +10,7 @@ import typer
 
 from precis.cli.commands.summarize_command import AllowRemote, Free, Recursive, Sentences, WholeTables, Words
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import ProgressLine, show
 from precis.cli.framework.options import (
     DocumentColumn,
     SkipBad,
@@ -20,30 +21,16 @@ from precis.cli.framework.options import (
 )
 from precis.phases.output_folders import folder_to_be
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="DOCS",
-        help="Files, folders, or files with one document per row, as precis summarize reads them.",
-        show_default=False,
-    ),
-]
-Models = Annotated[
-    list[str],
-    typer.Option(
-        "--model",
-        help=(
-            "default, writer, a run folder, a Hugging Face folder, a .gguf file, a hub name, or the address of an "
-            "endpoint: http://HOST:PORT/v1#MODEL. Repeatable: each one is compared with the first."
-        ),
-        show_default=False,
-    ),
-]
+Files = Annotated[list[str], typer.Argument(metavar="DOCS", help=(
+    "Files, folders, or files with one document per row, as precis summarize reads them."
+))]  # fmt: skip
+Models = Annotated[list[str], typer.Option("--model", help=(
+    "default, writer, a run folder, a Hugging Face folder, a .gguf file, a hub name, or the address of an "
+    "endpoint: http://HOST:PORT/v1#MODEL. Repeatable: each one is compared with the first."
+))]  # fmt: skip
 Out = Annotated[
     Path,
-    typer.Option(
-        "--out", help="Folder for summaries and reports.", show_default=False, callback=folder_to_be
-    ),
+    typer.Option("--out", help="Folder for summaries and reports.", callback=folder_to_be),
 ]
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, help="Number of documents, from the start. Default: all.")
@@ -80,7 +67,6 @@ def compare(
     Each model runs in its own process and summarizes one document at a time. Rows with a summary column are also
     scored with ROUGE. OUT/report.html shows the figures, and each document next to its summaries; it needs no network.
     """
-    from precis.cli.framework.console import ProgressLine, show
     from precis.generation.model_names import refuse_missing
     from precis.phases.use.input_documents import Reading, read_documents
     from precis_text.cores import default_threads
@@ -100,15 +86,9 @@ def compare(
 
     used = default_threads() if threads is None else threads
     options = ComparisonOptions(
-        length=length,
-        free=free,
-        allow_remote=allow_remote,
-        reading=reading,
-        summary_column=summary_column,
-        limit=limit,
-        threads=used,
-        set_up=partial(begin, used),
-    )
+        length=length, free=free, allow_remote=allow_remote, reading=reading, summary_column=summary_column,
+        limit=limit, threads=used, set_up=partial(begin, used),
+    )  # fmt: skip
     with ProgressLine() as progress:
         found = compare_all(model, files, options, out=out, notify=progress.note, progress=progress)
     for table in found.tables():

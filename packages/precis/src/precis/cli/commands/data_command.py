@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.cli.framework.command_class import Commands, examples
+from precis.cli.framework.console import note, show
 from precis.cli.framework.options import (
     DocumentColumn,
     SkipBad,
@@ -32,20 +33,14 @@ app = Commands(
 
 Source = Annotated[
     str | None,
-    typer.Argument(help="A file, a folder with split files, or hub:owner/name.", show_default=False),
+    typer.Argument(help="A file, a folder with split files, or hub:owner/name."),
 ]
 
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        help=(
-            "Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns; hub:owner/name streams "
-            "the training rows of a data set."
-        ),
-        show_default=False,
-    ),
-]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the pack.", show_default=False)]
+Sources = Annotated[list[str], typer.Argument(help=(
+    "Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns; hub:owner/name "
+    "streams the training rows of a data set."
+))]  # fmt: skip
+Out = Annotated[Path, typer.Option("--out", help="Folder for the pack.")]
 Tokenizer = Annotated[
     str | None,
     typer.Option("--tokenizer", help="Tokenizer to use. Default: train one on a sample of the texts."),
@@ -54,22 +49,15 @@ VocabSize = Annotated[
     int | None,
     typer.Option("--vocab-size", min=400, help="Vocabulary size of a new tokenizer. Default: 8000."),
 ]
-TextColumn = Annotated[
-    str,
-    typer.Option(
-        "--document-column",
-        help="Column with the text. de+en: two columns that translate each other, packed as one document.",
-    ),
-]
+TextColumn = Annotated[str, typer.Option("--document-column", help=(
+    "Column with the text. de+en: two columns that translate each other, packed as one document."
+))]  # fmt: skip
 Rows = Annotated[
     int | None, typer.Option("--rows", min=1, help="Maximum rows of each hub:owner/name. Default: all.")
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", min=1, help="Number of processes. Default: one per core, fewer for little text."
-    ),
-]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, help=(
+    "Number of processes. Default: one per core, fewer for little text."
+))]  # fmt: skip
 DevShare = Annotated[
     float, typer.Option("--dev-share", min=0, max=0.5, help="Share of the documents held out for validation.")
 ]
@@ -103,13 +91,11 @@ def pack(
         raise UserError(
             f"--vocab-size {vocab_size} is for a new tokenizer, but --tokenizer names one; omit one of them"
         )
-    from precis.cli.framework.console import note
     from precis.data.packs.text_sources import text_sources
 
     text_sources(sources, rows=rows)
     begin()
     from precis.phases.data.corpus_packing import make_pack
-    from precis_text.row import counted
 
     made = make_pack(
         sources, out, tokenizer=tokenizer, vocab_size=vocab_size or 8000, column=document_column, rows=rows,
@@ -149,7 +135,6 @@ def _again(options: Mapping[str, Any], share: float) -> str:
 @app.command("list")
 def list_tasks() -> None:
     """List the tasks for --task: name, limits in tokens, and dataset on the hub."""
-    from precis.cli.framework.console import show
     from precis.data.tasks.tasks import TASKS
     from precis.table import Table
 
@@ -193,7 +178,6 @@ def check(
         if damage := damaged(folders):
             raise UserError(damage)
         return
-    from precis.cli.framework.console import note
     from precis.phases.data.pair_checks import check_data
     from precis.phases.data.run_pairs import ColumnNames, find_part
 
@@ -292,7 +276,6 @@ def show_rows(
     units_column: UnitsColumn = None,
 ) -> None:
     """Print a few pairs, as precis reads them."""
-    from precis.cli.framework.console import note
     from precis.phases.data.pair_checks import first_pairs
     from precis.phases.data.run_pairs import ColumnNames, find_part
     from precis_text.control_characters import readable
@@ -314,9 +297,7 @@ def show_rows(
     "synthetic", epilog="Example:  precis data synthetic --out pairs --train 4000 --dev 200 --test 200"
 )
 def synthetic(
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for train.jsonl, dev.jsonl, test.jsonl.", show_default=False)
-    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for train.jsonl, dev.jsonl, test.jsonl.")],
     train: Annotated[int, typer.Option("--train", help="Training pairs.")] = 10_000,
     dev: Annotated[int, typer.Option("--dev", help="Validation pairs.")] = 500,
     test: Annotated[int, typer.Option("--test", help="Test pairs.")] = 500,

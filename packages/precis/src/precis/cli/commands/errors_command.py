@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import show
+from precis.phases.output_folders import existing_folder
+from precis.storage.atomic import write_file
+from precis_text.config import nearest
+from precis_text.errors import UserError
 
 if TYPE_CHECKING:
     from precis.evaluation.error_view import ErrorView, JudgedRow
 
 _SHOWN = 240  # characters of a document
 
-Run = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN",
-        help="A folder that precis evaluate wrote, or a run with one at evaluation/.",
-        show_default=False,
-    ),
-]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help=(
+    "A folder that precis evaluate wrote, or a run with one at evaluation/."
+))]  # fmt: skip
 System = Annotated[
     str | None,
     typer.Option("--system", help="System to show: a row of the table of scores. Default: the first."),
@@ -30,13 +30,9 @@ System = Annotated[
 Measure = Annotated[
     str | None, typer.Option("--measure", help="Metric that ranks the rows. Default: rougeL.")
 ]
-Kind = Annotated[
-    str | None,
-    typer.Option(
-        "--kind",
-        help="Show the worst rows of one kind: empty, too-short, missing or unsupported. Default: all.",
-    ),
-]
+Kind = Annotated[str | None, typer.Option("--kind", help=(
+    "Show the worst rows of one kind: empty, too-short, missing or unsupported. Default: all."
+))]  # fmt: skip
 Rows = Annotated[int, typer.Option("--rows", min=1, help="Number of worst rows and of best rows to show.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Also write the rows to this HTML file.")]
 
@@ -59,13 +55,8 @@ def errors(
     html: Html = None,
 ) -> None:
     """Show the worst and the best summaries of an evaluation with their references, by kind of mistake."""
-    from precis.phases.output_folders import existing_folder
-
     existing_folder(run)
     from precis.evaluation.error_view import KINDS, read_error_view
-    from precis.storage.atomic import write_file
-    from precis_text.config import nearest
-    from precis_text.errors import UserError
 
     wanted = None if kind is None else kind.replace("-", " ")
     if wanted is not None and wanted not in KINDS:
@@ -95,8 +86,6 @@ def _show(heading: str, rows: Sequence[JudgedRow], view: ErrorView) -> None:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
-
-    from precis.cli.framework.console import show
 
     if not rows:
         print(f"{heading}: none")

@@ -10,6 +10,7 @@ import typer
 
 from precis.cli.commands.summarize_command import LongOption
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import ProgressLine, show
 from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
     Adapter,
@@ -37,46 +38,25 @@ class DecodingPreset(StrEnum):
 
 Out = Annotated[
     Path,
-    typer.Option(
-        "--out", help="Folder for predictions, scores and tables.", show_default=False, callback=folder_to_be
-    ),
+    typer.Option("--out", help="Folder for predictions, scores and tables.", callback=folder_to_be),
 ]
-Model = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        help=(
-            "A run folder, a Hugging Face folder, a .gguf file, a hub name, or default, the model included with "
-            "precis. Repeatable: each one is compared with the first."
-        ),
-    ),
-]
-Predictions = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--predictions",
-        help="Score this file: precis's .jsonl, .jsonl rows with id and summary, or a summary per line. Repeatable.",
-    ),
-]
-Task = Annotated[
-    str | None,
-    typer.Option(
-        "--task",
-        help=(
-            "A named task (see: precis data list). It sets the columns and, for a grounded model, the "
-            "instruction. Lengths and decoding are the model's own; see --decoding."
-        ),
-    ),
-]
+Model = Annotated[list[str] | None, typer.Option("--model", help=(
+    "A run folder, a Hugging Face folder, a .gguf file, a hub name, or default, the model included with "
+    "precis. Repeatable: each one is compared with the first."
+))]  # fmt: skip
+Predictions = Annotated[list[Path] | None, typer.Option("--predictions", help=(
+    "Score this file: precis's .jsonl, .jsonl rows with id and summary, or a summary per line. Repeatable."
+))]  # fmt: skip
+Task = Annotated[str | None, typer.Option("--task", help=(
+    "A named task (see: precis data list). It sets the columns and, for a grounded model, the instruction. "
+    "Lengths and decoding are the model's own; see --decoding."
+))]  # fmt: skip
 Split = Annotated[
     str | None, typer.Option("--split", help="Split to score on. Default: test, if there are splits.")
 ]
-Beams = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--beams", min=1, help="Beam width; 1 is greedy. Repeatable: one row of the table per width."
-    ),
-]
+Beams = Annotated[list[int] | None, typer.Option("--beams", min=1, help=(
+    "Beam width; 1 is greedy. Repeatable: one row of the table per width."
+))]  # fmt: skip
 LengthPenalty = Annotated[
     float | None, typer.Option("--length-penalty", help="Above 1 favours longer summaries (only with beams).")
 ]
@@ -84,26 +64,14 @@ NoRepeatNgram = Annotated[
     int | None,
     typer.Option("--no-repeat-ngram", help="Allow each n-gram of this length only once; 0 turns this off."),
 ]
-DecodingOption = Annotated[
-    DecodingPreset | None,
-    typer.Option(
-        "--decoding",
-        help=(
-            "Decoding settings that replace the model's own. task: those of --task. prophetnet: "
-            "those of the ProphetNet paper. The options above override them."
-        ),
-    ),
-]
-Baselines = Annotated[
-    bool | None,
-    typer.Option(
-        "--baselines/--no-baselines",
-        help=(
-            "Add LEAD-k, LONGEST-k, LEXRANK-k, TEXTRANK-k and an oracle; for labels, the most frequent one. "
-            "Default: depends on the task."
-        ),
-    ),
-]
+DecodingOption = Annotated[DecodingPreset | None, typer.Option("--decoding", help=(
+    "Decoding settings that replace the model's own. task: those of --task. prophetnet: those of the "
+    "ProphetNet paper. The options above override them."
+))]  # fmt: skip
+Baselines = Annotated[bool | None, typer.Option("--baselines/--no-baselines", help=(
+    "Add LEAD-k, LONGEST-k, LEXRANK-k, TEXTRANK-k and an oracle; for labels, the most frequent one. Default: "
+    "depends on the task."
+))]  # fmt: skip
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, help="Number of pairs to score, from the start. Default: all.")
 ]
@@ -111,12 +79,9 @@ Bleu = Annotated[bool, typer.Option("--bleu", help="Add BLEU, computed by sacreb
 Meteor = Annotated[
     bool, typer.Option("--meteor", help="Add METEOR, computed by nltk; with synonyms if nltk finds WordNet.")
 ]
-MeteorJar = Annotated[
-    Path | None,
-    typer.Option(
-        "--meteor-jar", help="Add METEOR, computed by this meteor-1.5.jar, as papers report it. Needs Java."
-    ),
-]
+MeteorJar = Annotated[Path | None, typer.Option("--meteor-jar", help=(
+    "Add METEOR, computed by this meteor-1.5.jar, as papers report it. Needs Java."
+))]  # fmt: skip
 BertScoreFolder = Annotated[
     Path | None, typer.Option("--bertscore", help="Add BERTScore, computed by the encoder in this folder.")
 ]
@@ -131,26 +96,15 @@ RougeTokenizerOption = Annotated[
         help="Word tokenizer for ROUGE. Default: rouge-score for English, unicode for other languages.",
     ),
 ]
-Stemmer = Annotated[
-    bool | None,
-    typer.Option(
-        "--stemmer/--no-stemmer", help="Compare English word stems, as papers do. Default: for English only."
-    ),
-]
-Faithful = Annotated[
-    bool,
-    typer.Option(
-        "--faithful",
-        help="Mark names, numbers and negations of each summary that its document seems to lack. Marks are hints.",
-    ),
-]
-Instruction = Annotated[
-    str | None,
-    typer.Option(
-        "--instruction",
-        help="Text before each document. Default: the task's for a grounded model, else the one used in training.",
-    ),
-]
+Stemmer = Annotated[bool | None, typer.Option("--stemmer/--no-stemmer", help=(
+    "Compare English word stems, as papers do. Default: for English only."
+))]  # fmt: skip
+Faithful = Annotated[bool, typer.Option("--faithful", help=(
+    "Mark names, numbers and negations of each summary that its document seems to lack. Marks are hints."
+))]  # fmt: skip
+Instruction = Annotated[str | None, typer.Option("--instruction", help=(
+    "Text before each document. Default: the task's for a grounded model, else the one used in training."
+))]  # fmt: skip
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents per batch.")]
 
 
@@ -207,7 +161,6 @@ def evaluate(
     there are several rows (models, files, decoding settings), it compares each with the first on the same examples,
     with an interval and a p-value.
     """
-    from precis.cli.framework.console import ProgressLine, show
     from precis.generation.model_names import refuse_missing
 
     for name in model or ():

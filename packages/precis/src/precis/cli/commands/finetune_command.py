@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.cli.framework.command_class import described, examples, words_of
+from precis.cli.framework.console import ProgressLine, leave_unfinished, note, show
 from precis.cli.framework.next_steps import named_pairs_of, train_on
 from precis.cli.framework.options import (
     ColumnOptions,
@@ -31,51 +32,26 @@ from precis_text.errors import UserError
 if TYPE_CHECKING:
     from precis.phases.data.run_pairs import NamedPairs
 
-Model = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        help=(
-            "Encoder-decoder or causal language model to start from: a run folder, a model folder, hub:owner/name, or "
-            "default, the model included with precis."
-        ),
-    ),
-]
-Recipe = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe",
-        help=(
-            "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or "
-            "-large, or prophetnet-micro, -mini, -base or -large. pretrained, pretrained-small, "
-            "pretrained-writer: training settings for --model. pretrained-few: start from the model included with "
-            "precis. Default: by the number "
-            "of pairs and their language, or by the type and size of --model."
-        ),
-        autocompletion=recipe_names,
-    ),
-]
+Model = Annotated[str | None, typer.Option("--model", help=(
+    "Encoder-decoder or causal language model to start from: a run folder, a model folder, hub:owner/name, "
+    "or default, the model included with precis."
+))]  # fmt: skip
+Recipe = Annotated[str | None, typer.Option("--recipe", autocompletion=recipe_names, help=(
+    "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or -large, "
+    "or prophetnet-micro, -mini, -base or -large. pretrained, pretrained-small, pretrained-writer: training "
+    "settings for --model. pretrained-few: start from the model included with precis. Default: by the number "
+    "of pairs and their language, or by the type and size of --model."
+))]  # fmt: skip
 Tokenizer = Annotated[
     str | None, typer.Option("--tokenizer", help="Tokenizer of a new model. Default: train one on the pairs.")
 ]
-Patience = Annotated[
-    int | None,
-    typer.Option(
-        "--patience",
-        min=1,
-        help="Stop after this many validations without improvement. Default: never; 5 with --examples.",
-    ),
-]
-Select = Annotated[
-    str | None,
-    typer.Option(
-        "--select",
-        help=(
-            "Metric that selects the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL. Default: "
-            "the recipe's."
-        ),
-    ),
-]
+Patience = Annotated[int | None, typer.Option("--patience", min=1, help=(
+    "Stop after this many validations without improvement. Default: never; 5 with --examples."
+))]  # fmt: skip
+Select = Annotated[str | None, typer.Option("--select", help=(
+    "Metric that selects the best checkpoint: loss, nll, accuracy, rouge1, rouge2 or rougeL. Default: the "
+    "recipe's."
+))]  # fmt: skip
 
 
 class AnswerName(StrEnum):
@@ -85,48 +61,24 @@ class AnswerName(StrEnum):
     head = "head"
 
 
-AnswerOption = Annotated[
-    AnswerName,
-    typer.Option(
-        "--answer",
-        help=(
-            "For tasks with labels or numbers, such as mnli. text: the decoder writes the answer. head: a classifier "
-            "on the encoder predicts it (Z-Code++ only)."
-        ),
-    ),
-]
-Examples = Annotated[
-    int | None,
-    typer.Option(
-        "--examples", help="Few-shot: train on this many random pairs until the score stops improving."
-    ),
-]
-Search = Annotated[
-    bool,
-    typer.Option(
-        "--search",
-        help="Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding.",
-    ),
-]
-Space = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--space",
-        help="Values for --search, such as learning_rate=1e-4,3e-4; epochs=none omits a setting. Repeatable.",
-    ),
-]
+AnswerOption = Annotated[AnswerName, typer.Option("--answer", help=(
+    "For tasks with labels or numbers, such as mnli. text: the decoder writes the answer. head: a classifier "
+    "on the encoder predicts it (Z-Code++ only)."
+))]  # fmt: skip
+Examples = Annotated[int | None, typer.Option("--examples", help=(
+    "Few-shot: train on this many random pairs until the score stops improving."
+))]  # fmt: skip
+Search = Annotated[bool, typer.Option("--search", help=(
+    "Grid search over training settings (Z-Code++ Table 8), then over the best model's decoding."
+))]  # fmt: skip
+Space = Annotated[list[str] | None, typer.Option("--space", help=(
+    "Values for --search, such as learning_rate=1e-4,3e-4; epochs=none omits a setting. Repeatable."
+))]  # fmt: skip
 
-CurveSizes = Annotated[
-    str | None,
-    typer.Option(
-        "--curve",
-        metavar="N,N,...",
-        help=(
-            "Learning curve: train on these numbers of pairs, such as 30,100,300, score all models on the test pairs, "
-            "and advise whether to write or to choose sentences. --seeds N: runs for each number (default: 3)."
-        ),
-    ),
-]
+CurveSizes = Annotated[str | None, typer.Option("--curve", metavar="N,N,...", help=(
+    "Learning curve: train on these numbers of pairs, such as 30,100,300, score all models on the test "
+    "pairs, and advise whether to write or to choose sentences. --seeds N: runs for each number (default: 3)."
+))]  # fmt: skip
 
 
 @described(
@@ -171,7 +123,6 @@ def finetune(
 
     Writes checkpoints, metrics and curves to the run folder, and the best model to OUT/model.
     """
-    from precis.cli.framework.console import note
     from precis.generation.model_names import refuse_missing
 
     sizes = _check_curve(curve, search=search)
@@ -210,7 +161,6 @@ def _check_curve(curve: str | None, *, search: bool) -> list[int]:
 
 def _draw_curve(pairs: NamedPairs, sizes: Sequence[int], seeds: int, options: dict[str, Any]) -> None:
     """Train the models of a learning curve, and print its table and advice."""
-    from precis.cli.framework.console import ProgressLine, leave_unfinished, show
     from precis.phases.plans.learning_curve import learning_curve
 
     with ProgressLine() as progress:

@@ -10,6 +10,7 @@ import typer
 
 from precis.cli.framework.command_class import described, examples, words_of
 from precis.cli.framework.config_file import Config
+from precis.cli.framework.console import finish, note
 from precis.cli.framework.options import (
     Epochs,
     LearningRate,
@@ -24,46 +25,26 @@ from precis.cli.framework.options import (
     options_of,
 )
 
-Corpus = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--corpus",
-        help="Folder created by precis data pack, or FOLDER=WEIGHT. Repeatable.",
-        show_default=False,
-    ),
-]
+Corpus = Annotated[list[str] | None, typer.Option("--corpus", help=(
+    "Folder created by precis data pack, or FOLDER=WEIGHT. Repeatable."
+))]  # fmt: skip
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Run folder; the finished model is in its model/.", show_default=False),
+    typer.Option("--out", help="Run folder; the finished model is in its model/."),
 ]
-Recipe = Annotated[
-    str,
-    typer.Option(
-        "--recipe",
-        help=(
-            "Size and schedule: zcodepp-micro, -mini, -small, -base or -large; "
-            "prophetnet-micro, -mini, -base or -large."
-        ),
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        help="Model to start from: a run folder, a model folder, or default, the model included with precis.",
-    ),
-]
+Recipe = Annotated[str, typer.Option("--recipe", help=(
+    "Size and schedule: zcodepp-micro, -mini, -small, -base or -large; prophetnet-micro, -mini, -base or "
+    "-large."
+))]  # fmt: skip
+Model = Annotated[str | None, typer.Option("--model", help=(
+    "Model to start from: a run folder, a model folder, or default, the model included with precis."
+))]  # fmt: skip
 WithoutRtd = Annotated[
     bool, typer.Option("--without-rtd", help="Train only span recovery, without a generator.")
 ]
-BatchSize = Annotated[
-    int | None,
-    typer.Option(
-        "--batch-size",
-        min=1,
-        help="Blocks per step, over all processes; base and large split them into passes (rows_at_once).",
-    ),
-]
+BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help=(
+    "Blocks per step, over all processes; base and large split them into passes (rows_at_once)."
+))]  # fmt: skip
 BlockLength = Annotated[int | None, typer.Option("--block-length", min=1, help="Tokens per block.")]
 Plan = Annotated[
     bool, typer.Option("--plan", help="Print the memory that the run needs on 1, 8 and 128 GPUs, and exit.")
@@ -109,8 +90,6 @@ def pretrain(
 
     Writes checkpoints, metrics and curves to the run folder, and the model, ready for fine-tuning, to OUT/model.
     """
-    from precis.cli.framework.console import finish, note
-
     begin(threads, out=out)
     from precis.phases.plans.pretraining_plan import PretrainingOptions, plan_pretraining
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.framework.command_class import Commands, examples
+from precis.cli.framework.console import ProgressLine, note, show
 from precis.cli.framework.options import (
     Adapter,
     CheckerFolder,
@@ -26,11 +27,11 @@ from precis.cli.framework.options import (
 )
 from precis.cli.framework.panels import OptionGroup
 from precis.phases.output_folders import claim_folder
+from precis.process import use_threads
 from precis_text.errors import UserError
 from precis_text.row import counted
 
 if TYPE_CHECKING:
-    from precis.cli.framework.console import ProgressLine
     from precis.phases.measure.attention_probe import ProbedModel
 
 app = Commands(
@@ -49,28 +50,16 @@ def _own(out: Path) -> Path:
     return claim_folder(out)
 
 
-Out = Annotated[
-    Path, typer.Option("--out", help="Folder for plots and numbers.", show_default=False, callback=_own)
-]
+Out = Annotated[Path, typer.Option("--out", help="Folder for plots and numbers.", callback=_own)]
 Split = Annotated[
     str | None, typer.Option("--split", help="Split to read. Default: test, if there are splits.")
 ]
-SourceTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--max-source",
-        min=2,
-        help="Maximum tokens per document; longer ones are truncated and counted. Default: 512.",
-    ),
-]
-TargetTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--max-target",
-        min=2,
-        help="Maximum tokens per summary; longer ones are truncated and counted. Default: 128.",
-    ),
-]
+SourceTokens = Annotated[int | None, typer.Option("--max-source", min=2, help=(
+    "Maximum tokens per document; longer ones are truncated and counted. Default: 512."
+))]  # fmt: skip
+TargetTokens = Annotated[int | None, typer.Option("--max-target", min=2, help=(
+    "Maximum tokens per summary; longer ones are truncated and counted. Default: 128."
+))]  # fmt: skip
 Instruction = Annotated[
     str | None,
     typer.Option("--instruction", help="Text before each document. Default: the one used in training."),
@@ -114,8 +103,6 @@ class ProbeOptions(OptionGroup):
 
     def read(self, adapters: list[str], *, progress: ProgressLine) -> ProbedModel:
         """Load the model and read its documents."""
-        from precis.process import use_threads
-
         use_threads(self.threads)
         from precis.phases.data.run_pairs import ColumnNames, find_part
         from precis.phases.measure.attention_probe import read_for_probing
@@ -127,16 +114,10 @@ class ProbeOptions(OptionGroup):
         part = find_part(task_name=self.task, data=self.data, split=self.split, columns=columns)
         pairs = read_test_pairs(part, limit=self.rows, skip_bad=self.skip_bad, notify=progress.note)
         return read_for_probing(
-            self.model,
-            pairs,
-            adapters=adapters,
-            task=self.task,
-            max_source=self.max_source,
-            max_target=self.max_target,
-            instruction=self.instruction,
-            batch_size=self.batch_size,
+            self.model, pairs, adapters=adapters, task=self.task, max_source=self.max_source,
+            max_target=self.max_target, instruction=self.instruction, batch_size=self.batch_size,
             notify=progress.note,
-        )
+        )  # fmt: skip
 
 
 @app.command(
@@ -152,8 +133,6 @@ def attention(*, documents: ProbeOptions, out: Out, adapter: Adapter = None) -> 
 
     The decoder reads the reference summaries.
     """
-    from precis.cli.framework.console import ProgressLine
-
     begin()
     from precis.phases.measure.attention_probe import SITE_NAMES, mean_attention
     from precis.phases.measure.probe_files import write_attention
@@ -169,12 +148,9 @@ def attention(*, documents: ProbeOptions, out: Out, adapter: Adapter = None) -> 
     print(f"written: {out}/attention.json, {out}/attention-*.png, {out}/*/layer-*.csv")
 
 
-AdapterOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--adapter", help="An adapter for --model: a run folder of precis tune, or its adapter/. Repeatable."
-    ),
-]
+AdapterOption = Annotated[list[str] | None, typer.Option("--adapter", help=(
+    "An adapter for --model: a run folder of precis tune, or its adapter/. Repeatable."
+))]  # fmt: skip
 SiteOption = Annotated[SiteName, typer.Option("--site", help="Attention to inspect.")]
 LowerShare = Annotated[
     float, typer.Option("--lower-share", help="Share of layers that count as lower; 7/12 in the paper.")
@@ -201,8 +177,6 @@ def spectrum(
 
     A curve that rises early means that few directions explain most of a layer's attention to the prefix.
     """
-    from precis.cli.framework.console import ProgressLine
-
     if not 0.0 < lower_share <= 1.0:
         raise UserError(f"--lower-share {lower_share}: must be above 0 and at most 1")
     begin()
@@ -238,28 +212,18 @@ def spectrum(
     ),
 )
 def curves(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Folders of evaluated runs, and lists of runs (.csv, .json).",
-            show_default=False,
-        ),
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help=(
+        "Folders of evaluated runs, and lists of runs (.csv, .json)."
+    ))],
     out: Out,
-    by: Annotated[
-        AxisName,
-        typer.Option("--by", help="The x-axis: layer with the prefix, or share of the data in percent."),
-    ],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric", help="Metric to plot, such as rougeL. Default: ROUGE-1, -2 and -L. Repeatable."
-        ),
-    ] = None,
-) -> None:
+    by: Annotated[AxisName, typer.Option("--by", help=(
+        "The x-axis: layer with the prefix, or share of the data in percent."
+    ))],
+    metric: Annotated[list[str] | None, typer.Option("--metric", help=(
+        "Metric to plot, such as rougeL. Default: ROUGE-1, -2 and -L. Repeatable."
+    ))] = None,
+) -> None:  # fmt: skip
     """Plot scores of several runs against the layer with the prefix, or the share of the training data."""
-
     begin()
     from precis.phases.measure.probe_curves import BY_LAYER, BY_SHARE, draw_runs, read_runs
 
@@ -284,29 +248,19 @@ def curves(
     ),
 )
 def metrics(
-    scored: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SCORED",
-            help="Summaries with human scores: .jsonl, .csv or .parquet, or FRANK's data folder.",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for metrics.json and metrics.md.", show_default=False)
-    ] = None,
-    reference_system: Annotated[
-        str | None,
-        typer.Option("--reference-system", help="System whose outputs are the references of the others."),
-    ] = None,
+    scored: Annotated[Path, typer.Argument(metavar="SCORED", help=(
+        "Summaries with human scores: .jsonl, .csv or .parquet, or FRANK's data folder."
+    ))],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for metrics.json and metrics.md.")] = None,
+    reference_system: Annotated[str | None, typer.Option("--reference-system", help=(
+        "System whose outputs are the references of the others."
+    ))] = None,
     likelihood: LikelihoodModel = None,
     checker: CheckerFolder = None,
     samples: Annotated[int, typer.Option("--samples", min=10, help="Bootstrap samples.")] = 1000,
     threads: Threads = None,
-) -> None:
+) -> None:  # fmt: skip
     """Evaluate metrics: measure how well each agrees with human scores of the same summaries."""
-    from precis.cli.framework.console import note, show
-
     if out is not None:
         claim_folder(out)
     begin(threads)

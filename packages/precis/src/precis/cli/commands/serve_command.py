@@ -14,6 +14,7 @@ import typer
 from precis.cli.commands.summarize_command import Beams, Device
 from precis.cli.framework.command_class import CommandOfService, described, examples
 from precis.cli.framework.config_file import Config
+from precis.cli.framework.console import note
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
 from precis.cli.framework.panels import OptionGroup
 from precis.cli.framework.signals import EndedBySignal
@@ -24,51 +25,26 @@ if TYPE_CHECKING:
     from precis.server.limits import Limits
     from precis.server.model_pool import ModelPool
 
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        help=(
-            "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, a .gguf file, "
-            "hub:owner/name (hub: may be omitted unless a folder has that name), or the address of an "
-            "OpenAI-compatible endpoint on this machine. Repeatable: a request names its model in the field model; the "
-            "first one answers all other requests. Default: default, the small model included with precis."
-        ),
-    ),
-]
-Names = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--name",
-        help=(
-            "Name of a model in requests; repeatable, in the order of --model. Default: default for one model, else "
-            "the names of their folders."
-        ),
-    ),
-]
-ModelMemory = Annotated[
-    int | None,
-    typer.Option(
-        "--model-memory",
-        min=1,
-        help=(
-            "Maximum megabytes of weights in memory. Beyond that, the least recently used model is dropped, and "
-            "loaded again when a request needs it. Default: all models stay."
-        ),
-    ),
-]
-Origins = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-origin", help="Site whose pages may send requests, such as https://example.org. Repeatable."
-    ),
-]
-RootPath = Annotated[
-    str,
-    typer.Option(
-        "--root-path", help="Path under which a proxy publishes the service, such as /precis. Default: none."
-    ),
-]
+Models = Annotated[list[str] | None, typer.Option("--model", help=(
+    "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, a .gguf file, "
+    "hub:owner/name (hub: may be omitted unless a folder has that name), or the address of an "
+    "OpenAI-compatible endpoint on this machine. Repeatable: a request names its model in the field model; "
+    "the first one answers all other requests. Default: default, the small model included with precis."
+))]  # fmt: skip
+Names = Annotated[list[str] | None, typer.Option("--name", help=(
+    "Name of a model in requests; repeatable, in the order of --model. Default: default for one model, else "
+    "the names of their folders."
+))]  # fmt: skip
+ModelMemory = Annotated[int | None, typer.Option("--model-memory", min=1, help=(
+    "Maximum megabytes of weights in memory. Beyond that, the least recently used model is dropped, and "
+    "loaded again when a request needs it. Default: all models stay."
+))]  # fmt: skip
+Origins = Annotated[list[str] | None, typer.Option("--allow-origin", help=(
+    "Site whose pages may send requests, such as https://example.org. Repeatable."
+))]  # fmt: skip
+RootPath = Annotated[str, typer.Option("--root-path", help=(
+    "Path under which a proxy publishes the service, such as /precis. Default: none."
+))]  # fmt: skip
 MaxBeams = Annotated[
     int, typer.Option("--max-beams", min=1, help="Widest beam search that a request may ask for.")
 ]
@@ -79,12 +55,9 @@ _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "python_multipart")
 class LimitOptions(OptionGroup):
     """The limits on requests, on connections, and on their time."""
 
-    requests_per_minute: Annotated[
-        int,
-        typer.Option(
-            "--requests-per-minute", min=0, help="Maximum requests per minute and key; 0: no limit."
-        ),
-    ] = 0
+    requests_per_minute: Annotated[int, typer.Option("--requests-per-minute", min=0, help=(
+        "Maximum requests per minute and key; 0: no limit."
+    ))] = 0  # fmt: skip
     max_body_mb: Annotated[
         int, typer.Option("--max-body-mb", min=1, max=1024, help="Maximum megabytes of a request.")
     ] = 4
@@ -92,60 +65,27 @@ class LimitOptions(OptionGroup):
         int,
         typer.Option("--max-files-mb", min=1, max=1024, help="Maximum megabytes of a request with files."),
     ] = 32
-    max_tokens: Annotated[
-        int,
-        typer.Option(
-            "--max-tokens",
-            min=16,
-            max=10_000_000,
-            help="Maximum tokens of a document, as the model's tokenizer counts them.",
-        ),
-    ] = 131_072
-    queue_tokens: Annotated[
-        int,
-        typer.Option(
-            "--queue-tokens",
-            min=16,
-            max=100_000_000,
-            help="Maximum tokens of waiting documents; beyond that, 503.",
-        ),
-    ] = 524_288
-    max_seconds: Annotated[
-        float,
-        typer.Option(
-            "--max-seconds", min=1, max=86_400, help="Maximum seconds per request; beyond that, 503."
-        ),
-    ] = 300.0
-    max_connections: Annotated[
-        int,
-        typer.Option(
-            "--max-connections",
-            min=16,
-            max=100_000,
-            help="Maximum open connections; beyond that, those that have waited longest for their client are closed.",
-        ),
-    ] = 2048
-    max_connections_of_one: Annotated[
-        int,
-        typer.Option(
-            "--max-connections-of-one", min=1, max=100_000, help="Maximum open connections from one address."
-        ),
-    ] = 1024
-    head_seconds: Annotated[
-        float,
-        typer.Option(
-            "--head-seconds", min=0.5, max=600, help="Maximum seconds to receive the head of a request."
-        ),
-    ] = 10.0
-    least_rate: Annotated[
-        int,
-        typer.Option(
-            "--least-rate-kb",
-            min=1,
-            max=1_000_000,
-            help="Minimum kilobytes per second for the body of a request, after its first ten seconds.",
-        ),
-    ] = 16
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=16, max=10_000_000, help=(
+        "Maximum tokens of a document, as the model's tokenizer counts them."
+    ))] = 131_072  # fmt: skip
+    queue_tokens: Annotated[int, typer.Option("--queue-tokens", min=16, max=100_000_000, help=(
+        "Maximum tokens of waiting documents; beyond that, 503."
+    ))] = 524_288  # fmt: skip
+    max_seconds: Annotated[float, typer.Option("--max-seconds", min=1, max=86_400, help=(
+        "Maximum seconds per request; beyond that, 503."
+    ))] = 300.0  # fmt: skip
+    max_connections: Annotated[int, typer.Option("--max-connections", min=16, max=100_000, help=(
+        "Maximum open connections; beyond that, those that have waited longest for their client are closed."
+    ))] = 2048  # fmt: skip
+    max_connections_of_one: Annotated[int, typer.Option("--max-connections-of-one", min=1, max=100_000, help=(
+        "Maximum open connections from one address."
+    ))] = 1024  # fmt: skip
+    head_seconds: Annotated[float, typer.Option("--head-seconds", min=0.5, max=600, help=(
+        "Maximum seconds to receive the head of a request."
+    ))] = 10.0  # fmt: skip
+    least_rate: Annotated[int, typer.Option("--least-rate-kb", min=1, max=1_000_000, help=(
+        "Minimum kilobytes per second for the body of a request, after its first ten seconds."
+    ))] = 16  # fmt: skip
     grace: Annotated[
         float, typer.Option("--grace", min=0, max=3600, help="Seconds to finish requests after SIGTERM.")
     ] = 30.0
@@ -155,16 +95,10 @@ class LimitOptions(OptionGroup):
         from precis.server.limits import Limits
 
         return Limits(
-            body=self.max_body_mb << 20,
-            files=self.max_files_mb << 20,
-            tokens=self.max_tokens,
-            queue=self.queue_tokens,
-            seconds=self.max_seconds,
-            rate=self.least_rate << 10,
-            per_minute=self.requests_per_minute,
-            batch=batch,
-            beams=beams,
-        )
+            body=self.max_body_mb << 20, files=self.max_files_mb << 20, tokens=self.max_tokens,
+            queue=self.queue_tokens, seconds=self.max_seconds, rate=self.least_rate << 10,
+            per_minute=self.requests_per_minute, batch=batch, beams=beams,
+        )  # fmt: skip
 
     def connections(self) -> ConnectionLimits:
         """Return the limits on connections."""
@@ -199,20 +133,18 @@ def serve(
     adapter: Adapter = None,
     mode: ModeOption = None,
     config: Config = None,
-    host: Annotated[
-        str,
-        typer.Option("--host", help="Address to listen on. One that other machines can reach needs --keys."),
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help=(
+        "Address to listen on. One that other machines can reach needs --keys."
+    ))] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 chooses any free one.")
     ] = 8000,
     root_path: RootPath = "",
     name: Names = None,
     model_memory: ModelMemory = None,
-    keys: Annotated[
-        Path | None,
-        typer.Option("--keys", help="File of API keys: a name, a space and a secret on each line."),
-    ] = None,
+    keys: Annotated[Path | None, typer.Option("--keys", help=(
+        "File of API keys: a name, a space and a secret on each line."
+    ))] = None,
     allow_origin: Origins = None,
     bounds: LimitOptions,
     batch_size: Annotated[
@@ -222,7 +154,7 @@ def serve(
     max_beams: MaxBeams = 4,
     device: Device = None,
     threads: Threads = None,
-) -> None:
+) -> None:  # fmt: skip
     """Serve summaries over HTTP, with a web page.
 
     Documents stay on this machine. Logs do not contain their text.
@@ -230,8 +162,7 @@ def serve(
     _check_packages()
     names = _names(model or ["default"], name or [])
     _refuse_missing(model or [])
-    from precis.cli.framework.console import note
-    from precis.generation.early_checks import refuse_unknown_device
+    from precis.generation.model_names import refuse_unknown_device
     from precis.server.client_keys import Keys
     from precis.server.listener import Address, check_access, listen
 
@@ -264,14 +195,9 @@ def serve(
         )
         with suppress(EndedBySignal):  # the end that was asked for, once its requests have ended
             run(
-                pool,
-                opened=opened,
-                address=address,
-                access=access,
-                limits=limits,
-                connections=connections,
+                pool, opened=opened, address=address, access=access, limits=limits, connections=connections,
                 notify=note,
-            )
+            )  # fmt: skip
 
 
 def _pool(

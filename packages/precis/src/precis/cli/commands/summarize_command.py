@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precis.cli.framework.command_class import described, examples
-from precis.cli.framework.console import Screen
+from precis.cli.framework.console import ProgressLine, Screen, note, refuse_terminal
 from precis.cli.framework.options import (
     Adapter,
     DocumentColumn,
@@ -26,6 +26,7 @@ from precis.cli.framework.options import (
 )
 from precis.cli.framework.panels import OptionGroup
 from precis_text.bounded_io import MIB, stat_or_none
+from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import RunError
 
 if TYPE_CHECKING:
@@ -64,59 +65,35 @@ class FormName(StrEnum):
     minutes = "minutes"
 
 
-TypeOption = Annotated[
-    FormName,
-    typer.Option(
-        "--type",
-        help=(
-            "Form of the summary. paragraph: running text. tldr: one or two sentences. key-points: a list. headline: "
-            "one line. teaser: the opening, without the conclusion. outline: one line for each heading or topic. "
-            "minutes: topics, decisions, actions and open questions of a meeting or chat."
-        ),
-    ),
-]
+TypeOption = Annotated[FormName, typer.Option("--type", help=(
+    "Form of the summary. paragraph: running text. tldr: one or two sentences. key-points: a list. headline: "
+    "one line. teaser: the opening, without the conclusion. outline: one line for each heading or topic. "
+    "minutes: topics, decisions, actions and open questions of a meeting or chat."
+))]  # fmt: skip
 About = Annotated[
     str | None,
     typer.Option("--about", help="A question or topic: summarize only what the document says about it."),
 ]
 
 
-LongOption = Annotated[
-    LongDocuments | None,
-    typer.Option(
-        "--long",
-        help=(
-            "What to do with documents longer than the model's input. fie: read all of it with fusion-in-encoder "
-            "(Z-Code++ only). chunk: summarize chunks, then their summaries. truncate: read only the start. "
-            "passages: read the best passages (causal language models and endpoints; their default). Default of "
-            "other models: fie if the model supports it (up to 32,768 tokens), else chunk."
-        ),
-    ),
-]
+LongOption = Annotated[LongDocuments | None, typer.Option("--long", help=(
+    "What to do with documents longer than the model's input. fie: read all of it with fusion-in-encoder "
+    "(Z-Code++ only). chunk: summarize chunks, then their summaries. truncate: read only the start. "
+    "passages: read the best passages (causal language models and endpoints; their default). Default of "
+    "other models: fie if the model supports it (up to 32,768 tokens), else chunk."
+))]  # fmt: skip
 
 
-Files = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help=(
-            "Texts, PDFs, office files, web pages, EPUBs, e-mails, Markdown, LaTeX, notebooks, subtitles, folders of "
-            "these, or .jsonl, .csv, .tsv, .parquet files with one document per row. If omitted or -: standard input."
-        ),
-        show_default=False,
-    ),
-]
-ModelToUse = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        help=(
-            "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, a .gguf file, "
-            "hub:owner/name (hub: may be omitted unless a folder has that name), or the address of an "
-            "OpenAI-compatible endpoint: "
-            "http://HOST:PORT/v1#MODEL. Default: default, the small model included with precis."
-        ),
-    ),
-]
+Files = Annotated[list[str] | None, typer.Argument(help=(
+    "Texts, PDFs, office files, web pages, EPUBs, e-mails, Markdown, LaTeX, notebooks, subtitles, folders of "
+    "these, or .jsonl, .csv, .tsv, .parquet files with one document per row. If omitted or -: standard input."
+))]  # fmt: skip
+ModelToUse = Annotated[str | None, typer.Option("--model", help=(
+    "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, a .gguf file, "
+    "hub:owner/name (hub: may be omitted unless a folder has that name), or the address of an "
+    "OpenAI-compatible endpoint: http://HOST:PORT/v1#MODEL. Default: default, the small model included with "
+    "precis."
+))]  # fmt: skip
 Words = Annotated[
     int | None, typer.Option("--words", help="Maximum number of words, in whole sentences if one fits.")
 ]
@@ -126,29 +103,17 @@ MinWords = Annotated[
     int | None,
     typer.Option("--min-words", help="Approximate minimum number of words; also blocks repetitions."),
 ]
-Short = Annotated[
-    ShortDocuments,
-    typer.Option(
-        "--short",
-        help=(
-            "What to do with a document that is no longer than its summary would be. keep: return the document "
-            "unchanged. write: return the model's output."
-        ),
-    ),
-]
+Short = Annotated[ShortDocuments, typer.Option("--short", help=(
+    "What to do with a document that is no longer than its summary would be. keep: return the document "
+    "unchanged. write: return the model's output."
+))]  # fmt: skip
 Beams = Annotated[
     int | None, typer.Option("--beams", help="Beam width; 1 is fastest. Default: the model's own.")
 ]
-Draft = Annotated[
-    bool,
-    typer.Option(
-        "--draft",
-        help=(
-            "Draft tokens with the model's predicting streams (ProphetNet, Z-Code++ with future_tokens). The text "
-            "is the same as with --beams 1, in fewer passes. Documents are read one at a time."
-        ),
-    ),
-]
+Draft = Annotated[bool, typer.Option("--draft", help=(
+    "Draft tokens with the model's predicting streams (ProphetNet, Z-Code++ with future_tokens). The text is "
+    "the same as with --beams 1, in fewer passes. Documents are read one at a time."
+))]  # fmt: skip
 MaxSource = Annotated[
     int | None,
     typer.Option("--max-source", help="Maximum input tokens of the model. Default: the model's own."),
@@ -156,62 +121,34 @@ MaxSource = Annotated[
 Instruction = Annotated[
     str | None, typer.Option("--instruction", help="Text before each document. Default: the model's own.")
 ]
-Language = Annotated[
-    str | None,
-    typer.Option(
-        "--language", help="Language of the summary, such as en or de. Default: the document's own."
-    ),
-]
-Free = Annotated[
-    bool,
-    typer.Option(
-        "--free/--strict",
-        help="--free keeps sentences that the document does not support; --strict replaces them with quotations.",
-    ),
-]
+Language = Annotated[str | None, typer.Option("--language", help=(
+    "Language of the summary, such as en or de. Default: the document's own."
+))]  # fmt: skip
+Free = Annotated[bool, typer.Option("--free/--strict", help=(
+    "--free keeps sentences that the document does not support; --strict replaces them with quotations."
+))]  # fmt: skip
 AllowRemote = Annotated[
     bool, typer.Option("--allow-remote", help="Send documents to an endpoint on another machine, over https.")
 ]
-Support = Annotated[
-    bool,
-    typer.Option(
-        "--support",
-        help=(
-            "Show the source sentences of each summary sentence, and mark names, numbers and negations that the "
-            "document seems to lack. Marks are hints."
-        ),
-    ),
-]
+Support = Annotated[bool, typer.Option("--support", help=(
+    "Show the source sentences of each summary sentence, and mark names, numbers and negations that the "
+    "document seems to lack. Marks are hints."
+))]  # fmt: skip
 JsonLines = Annotated[
     bool, typer.Option("--json", help="Print one JSON object per document, with the number of tokens read.")
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        help=(
-            "Write to this file: JSON lines if its name ends in .jsonl, else text. To resume an interrupted "
-            "command, repeat it."
-        ),
-    ),
-]
-KeepGoing = Annotated[
-    bool,
-    typer.Option(
-        "--keep-going", help="Continue if a document cannot be summarized; the exit code is then 1."
-    ),
-]
+Out = Annotated[Path | None, typer.Option("--out", help=(
+    "Write to this file: JSON lines if its name ends in .jsonl, else text. To resume an interrupted command, "
+    "repeat it."
+))]  # fmt: skip
+KeepGoing = Annotated[bool, typer.Option("--keep-going", help=(
+    "Continue if a document cannot be summarized; the exit code is then 1."
+))]  # fmt: skip
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read subfolders too.")]
-WholeTables = Annotated[
-    bool,
-    typer.Option(
-        "--whole-tables",
-        help=(
-            "Read each .csv and .tsv file as one document, not one per row. Default with --about, and if no column "
-            "holds sentences."
-        ),
-    ),
-]
+WholeTables = Annotated[bool, typer.Option("--whole-tables", help=(
+    "Read each .csv and .tsv file as one document, not one per row. Default with --about, and if no column "
+    "holds sentences."
+))]  # fmt: skip
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")]
 Device = Annotated[
     str | None, typer.Option("--device", help="cpu, cuda or cuda:1. Default: the GPU if there is one.")
@@ -247,10 +184,12 @@ class MakingOptions(OptionGroup):
             UserError: a length, the beam width, the device or the name of the model is invalid, or the model included
                 with precis cannot use an option.
         """
-        from precis.generation.early_checks import refuse_unknown_device, refuse_writing_options
         from precis.generation.model_location import locate
-        from precis.generation.model_names import refuse_missing
-        from precis_text.decoding_settings import GenerationSettings
+        from precis.generation.model_names import (
+            refuse_missing,
+            refuse_unknown_device,
+            refuse_writing_options,
+        )
         from precis_text.length import make_length
 
         with named_as_options("words", "sentences", "tokens", "min_words", "beams"):
@@ -275,15 +214,11 @@ class MakingOptions(OptionGroup):
     def _writing(self, *, draft: bool) -> dict[str, Any]:
         """Return the options of a model that writes, as `SummaryJob.writing`."""
         return {
-            "draft": draft,
-            "instruction": self.instruction,
+            "draft": draft, "instruction": self.instruction,
             "long": None if self.long is None else self.long.value,
-            "beams": 1 if draft and self.beams is None else self.beams,
-            "max_source": self.max_source,
-            "language": self.language,
-            "free": self.free,
-            "allow_remote": self.allow_remote,
-        }
+            "beams": 1 if draft and self.beams is None else self.beams, "max_source": self.max_source,
+            "language": self.language, "free": self.free, "allow_remote": self.allow_remote,
+        }  # fmt: skip
 
     def summary_job(self, device: str | None, *, draft: bool = False) -> SummaryJob:
         """Return the job, without loading anything; raise `UserError` for a wrong length, question or beam width."""
@@ -340,8 +275,6 @@ def summarize(
 
     Nothing is truncated silently: each summary comes with the number of tokens read.
     """
-    from precis.cli.framework.console import ProgressLine, note, refuse_terminal
-
     sources = files or ["-"]
     if "-" in sources:
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
@@ -349,14 +282,9 @@ def summarize(
     from precis.phases.use.summaries_file import SummariesFile, refuse_existing
 
     how = Reading(
-        column=document_column,
-        units=units_column,
-        recursive=recursive,
-        skip_bad=skip_bad,
-        keep_going=keep_going,
-        whole_tables=whole_tables,
-        about=asked.about is not None,
-    )
+        column=document_column, units=units_column, recursive=recursive, skip_bad=skip_bad,
+        keep_going=keep_going, whole_tables=whole_tables, about=asked.about is not None,
+    )  # fmt: skip
     asked.check(device, draft=draft)
     if out is not None:
         refuse_existing(out, sources)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.console import note
 from precis.cli.framework.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName, Temperature
 from precis_text.errors import UserError
 
@@ -28,46 +29,29 @@ _ENTRIES = 8000
     ),
 )
 def tokenizer(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write the tokenizer to.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write the tokenizer to.")],
     task: TaskName = None,
     data: Data = None,
-    corpus: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--corpus",
-            help="Instead of pairs: text files or a folder, for example one per language. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    from_model: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            help="Instead of training: copy this model's tokenizer, from a folder or the hub, and add the control "
-            "tokens for pre-training.",
-            show_default=False,
-        ),
-    ] = None,
+    corpus: Annotated[list[str] | None, typer.Option("--corpus", help=(
+        "Instead of pairs: text files or a folder, for example one per language. Repeatable."
+    ))] = None,
+    from_model: Annotated[str | None, typer.Option("--from", help=(
+        "Instead of training: copy this model's tokenizer, from a folder or the hub, and add the control "
+        "tokens for pre-training."
+    ))] = None,
     temperature: Temperature = None,
-    vocab_size: Annotated[
-        int | None,
-        typer.Option(
-            "--vocab-size",
-            min=400,
-            help="Vocabulary size, including control tokens and sentinels. Default: 8000.",
-            show_default=False,
-        ),
-    ] = None,
+    vocab_size: Annotated[int | None, typer.Option("--vocab-size", min=400, help=(
+        "Vocabulary size, including control tokens and sentinels. Default: 8000."
+    ))] = None,
     document_column: DocumentColumn = None,
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
-) -> None:
+) -> None:  # fmt: skip
     """Train a tokenizer on the texts of pairs or on corpora in several languages, or copy another model's tokenizer.
 
     `precis finetune` trains one itself; train a separate one to share it between runs. It encodes any text: characters
     outside the vocabulary become bytes.
     """
-    from precis.cli.framework.console import note
     from precis.data.mixing_shares import BySize
     from precis.phases.data.run_pairs import NamedPairs
 

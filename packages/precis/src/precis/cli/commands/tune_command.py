@@ -25,32 +25,19 @@ from precis.cli.framework.options import (
     options_of,
 )
 
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        help=(
-            "The base model, which does not change: a run folder, a Hugging Face folder, a hub name, or default, "
-            "the model included with precis."
-        ),
-        show_default=False,
-    ),
-]
+Model = Annotated[str, typer.Option("--model", help=(
+    "The base model, which does not change: a run folder, a Hugging Face folder, a hub name, or default, the "
+    "model included with precis."
+))]  # fmt: skip
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Run folder; the finished adapter is in OUT/adapter.", show_default=False),
+    typer.Option("--out", help="Run folder; the finished adapter is in OUT/adapter."),
 ]
-Method = Annotated[
-    str | None,
-    typer.Option(
-        "--method",
-        help=(
-            "How tokens attend to the prefix, and whether encoder attention is sparse: prefix, uniblock, "
-            "hierblock, truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md); or lora, "
-            "low-rank adapters. Default: lora for a causal language model, else hierblock+softsa."
-        ),
-    ),
-]
+Method = Annotated[str | None, typer.Option("--method", help=(
+    "How tokens attend to the prefix, and whether encoder attention is sparse: prefix, uniblock, hierblock, "
+    "truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md); or lora, low-rank "
+    "adapters. Default: lora for a causal language model, else hierblock+softsa."
+))]  # fmt: skip
 Patience = Annotated[
     int | None,
     typer.Option("--patience", min=1, help="Stop after this many validations without improvement."),
@@ -67,16 +54,10 @@ Share = Annotated[
 Search = Annotated[
     bool, typer.Option("--search", help="Search the settings that --method uses (the paper's Table 7).")
 ]
-Space = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--space",
-        help=(
-            "Values for --search, such as encoder_segments=1,2 or learning_rate=0.001,0.003; temperature=none "
-            "omits a setting. Repeatable."
-        ),
-    ),
-]
+Space = Annotated[list[str] | None, typer.Option("--space", help=(
+    "Values for --search, such as encoder_segments=1,2 or learning_rate=0.001,0.003; temperature=none omits "
+    "a setting. Repeatable."
+))]  # fmt: skip
 
 
 @described(

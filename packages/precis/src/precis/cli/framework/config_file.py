@@ -15,13 +15,9 @@ from precis_text.errors import UserError
 
 __all__ = ["Config", "with_config"]
 
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        help="Read options from this TOML file, such as a run's run.toml. The command line overrides it.",
-    ),
-]
+Config = Annotated[Path | None, typer.Option("--config", help=(
+    "Read options from this TOML file, such as a run's run.toml. The command line overrides it."
+))]  # fmt: skip
 _LARGEST = 1 << 20  # bytes
 _TABLES = ("options", "set")
 

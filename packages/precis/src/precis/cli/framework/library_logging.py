@@ -47,12 +47,9 @@ def _quiet_variables() -> dict[str, str]:
     """
     bars = {} if sys.stderr.isatty() else {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     return {
-        "TRANSFORMERS_VERBOSITY": "error",
-        "HF_HUB_VERBOSITY": "error",
-        "TOKENIZERS_PARALLELISM": "true",
-        "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
-        **bars,
-    }
+        "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "true",
+        "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1", **bars,
+    }  # fmt: skip
 
 
 def quieten_transformers() -> None:

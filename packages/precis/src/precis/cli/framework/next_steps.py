@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from precis.cli.framework.console import finish, finish_search, finish_seeds, note
 from precis_text.errors import UserError
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ def train_on(
     Raises:
         UserError: the command has both --seeds and --search.
     """
-    from precis.cli.framework.console import finish, finish_search, finish_seeds, note
     from precis.phases.plans.tuning_plan import LowRankTuning
     from precis.phases.train.seed_runs import train_seeds
 

@@ -16,39 +16,27 @@ from typing import Annotated, Any
 import typer
 
 from precis.cli.framework.config_file import Config
+from precis.cli.framework.console import note
 from precis.cli.framework.panels import OptionGroup
+from precis.phases.output_folders import claim_folder
+from precis.process import use_threads
 from precis.recipes.run_options import check_seed
 from precis_text.config import nearest
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 
-LikelihoodModel = Annotated[
-    str | None,
-    typer.Option(
-        "--likelihood",
-        help=(
-            "Add the likelihood of each summary under this encoder-decoder, given its document and its reference "
-            "(BARTScore)."
-        ),
-    ),
-]
-CheckerFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--checker",
-        help="Score how well the document supports each sentence, with the classifier in this folder.",
-    ),
-]
+LikelihoodModel = Annotated[str | None, typer.Option("--likelihood", help=(
+    "Add the likelihood of each summary under this encoder-decoder, given its document and its reference "
+    "(BARTScore)."
+))]  # fmt: skip
+CheckerFolder = Annotated[Path | None, typer.Option("--checker", help=(
+    "Score how well the document supports each sentence, with the classifier in this folder."
+))]  # fmt: skip
 
 
-Temperature = Annotated[
-    float | None,
-    typer.Option(
-        "--temperature",
-        help="Weight each set by its size to the power 1/T. Above 1, small sets count more (mT5: 3.33).",
-        show_default=False,
-    ),
-]
+Temperature = Annotated[float | None, typer.Option("--temperature", help=(
+    "Weight each set by its size to the power 1/T. Above 1, small sets count more (mT5: 3.33)."
+))]  # fmt: skip
 
 
 def task_names(incomplete: str) -> list[str]:
@@ -86,92 +74,44 @@ class ModeName(StrEnum):
     extract = "extract"
 
 
-TaskName = Annotated[
-    str | None,
-    typer.Option(
-        "--task", help="A named task (see: precis data list); it sets the columns.", autocompletion=task_names
-    ),
-]
-TaskToTrain = Annotated[
-    str | None,
-    typer.Option(
-        "--task",
-        help="A named task (see: precis data list); it sets columns, lengths and decoding.",
-        autocompletion=task_names,
-    ),
-]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        "--data",
-        help=(
-            "Pairs: a .jsonl, .csv, .tsv or .parquet file (.gz and .xz too), a folder with train, dev and test files, "
-            "or hub:owner/name. With --task: the folder of the task's files."
-        ),
-    ),
-]
+TaskName = Annotated[str | None, typer.Option("--task", autocompletion=task_names, help=(
+    "A named task (see: precis data list); it sets the columns."
+))]  # fmt: skip
+TaskToTrain = Annotated[str | None, typer.Option("--task", autocompletion=task_names, help=(
+    "A named task (see: precis data list); it sets columns, lengths and decoding."
+))]  # fmt: skip
+Data = Annotated[str | None, typer.Option("--data", help=(
+    "Pairs: a .jsonl, .csv, .tsv or .parquet file (.gz and .xz too), a folder with train, dev and test "
+    "files, or hub:owner/name. With --task: the folder of the task's files."
+))]  # fmt: skip
 Dev = Annotated[
     str | None, typer.Option("--dev", help="File of validation pairs, if --data lacks a dev split.")
 ]
 DocumentColumn = Annotated[str | None, typer.Option("--document-column", help="Column with the document.")]
 SummaryColumn = Annotated[str | None, typer.Option("--summary-column", help="Column with the summary.")]
-UnitsColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--units-column",
-        help="Column that lists a document's annotated units in order, for --set units=marked.",
-    ),
-]
+UnitsColumn = Annotated[str | None, typer.Option("--units-column", help=(
+    "Column that lists a document's annotated units in order, for --set units=marked."
+))]  # fmt: skip
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and report them.")]
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        help=(
-            "A run folder, a Hugging Face encoder-decoder folder, hub:owner/name (hub: may be omitted unless a "
-            "folder has that name), or default, the model included with precis."
-        ),
-        show_default=False,
-    ),
-]
-InstructionToTrain = Annotated[
-    str | None,
-    typer.Option(
-        "--instruction",
-        help="Text before each document. Default: the task's for a grounded model, else none.",
-    ),
-]
-Adapter = Annotated[
-    str | None,
-    typer.Option(
-        "--adapter",
-        help="An adapter for --model: a run folder of precis tune, or its adapter/. none: no adapter.",
-    ),
-]
-ModeOption = Annotated[
-    ModeName | None,
-    typer.Option(
-        "--mode",
-        help=(
-            "abstract: write a summary. extract: select sentences from the document, word for word (precis "
-            "extractor trains a model for this). Default: the mode of the model's last training."
-        ),
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        min=1,
-        help=(
-            "Number of CPU threads. Default: OMP_NUM_THREADS, or else one per core that CPU affinity and the "
-            "container's quota allow."
-        ),
-    ),
-]
-RunFolder = Annotated[
-    Path, typer.Option("--out", help="Run folder; the finished model is in OUT/model.", show_default=False)
-]
+Model = Annotated[str, typer.Option("--model", help=(
+    "A run folder, a Hugging Face encoder-decoder folder, hub:owner/name (hub: may be omitted unless a "
+    "folder has that name), or default, the model included with precis."
+))]  # fmt: skip
+InstructionToTrain = Annotated[str | None, typer.Option("--instruction", help=(
+    "Text before each document. Default: the task's for a grounded model, else none."
+))]  # fmt: skip
+Adapter = Annotated[str | None, typer.Option("--adapter", help=(
+    "An adapter for --model: a run folder of precis tune, or its adapter/. none: no adapter."
+))]  # fmt: skip
+ModeOption = Annotated[ModeName | None, typer.Option("--mode", help=(
+    "abstract: write a summary. extract: select sentences from the document, word for word (precis extractor "
+    "trains a model for this). Default: the mode of the model's last training."
+))]  # fmt: skip
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help=(
+    "Number of CPU threads. Default: OMP_NUM_THREADS, or else one per core that CPU affinity and the "
+    "container's quota allow."
+))]  # fmt: skip
+RunFolder = Annotated[Path, typer.Option("--out", help="Run folder; the finished model is in OUT/model.")]
 _SETTINGS = ("recipes", "objectives", "tuning", "training", "nn", "data/batches")  # where their classes are
 
 
@@ -196,14 +136,9 @@ def _refuse_misspelt(assignments: list[str] | None) -> list[str] | None:
     return assignments
 
 
-SettingsList = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="Change one setting of the recipe, such as train.learning_rate=3e-4. Repeatable.",
-        callback=_refuse_misspelt,
-    ),
-]
+SettingsList = Annotated[list[str] | None, typer.Option("--set", callback=_refuse_misspelt, help=(
+    "Change one setting of the recipe, such as train.learning_rate=3e-4. Repeatable."
+))]  # fmt: skip
 
 
 def above_zero(parameter: typer.CallbackParam, value: float | None) -> float | None:
@@ -213,48 +148,28 @@ def above_zero(parameter: typer.CallbackParam, value: float | None) -> float | N
     return value
 
 
-Epochs = Annotated[
-    float | None,
-    typer.Option(
-        "--epochs", callback=above_zero, help="Passes over the training data. Default: the recipe's."
-    ),
-]
+Epochs = Annotated[float | None, typer.Option("--epochs", callback=above_zero, help=(
+    "Passes over the training data. Default: the recipe's."
+))]  # fmt: skip
 Steps = Annotated[
     int | None, typer.Option("--steps", min=1, help="Number of optimizer steps, instead of epochs.")
 ]
-PairsInBatch = Annotated[
-    int | None,
-    typer.Option(
-        "--batch-size",
-        min=1,
-        help=(
-            "Pairs per batch, over all processes. Recipes may accumulate several batches per step "
-            "(train.gradient_accumulation)."
-        ),
-    ),
-]
+PairsInBatch = Annotated[int | None, typer.Option("--batch-size", min=1, help=(
+    "Pairs per batch, over all processes. Recipes may accumulate several batches per step "
+    "(train.gradient_accumulation)."
+))]  # fmt: skip
 TokensInBatch = Annotated[
     int | None, typer.Option("--batch-tokens", min=1, help="Tokens per batch, instead of pairs.")
 ]
 LearningRate = Annotated[
     float | None, typer.Option("--lr", callback=above_zero, help="Peak learning rate. Default: the recipe's.")
 ]
-MaxSource = Annotated[
-    int | None,
-    typer.Option(
-        "--max-source",
-        min=1,
-        help="Maximum document length in tokens; longer ones are truncated. Default: the task's, else the recipe's.",
-    ),
-]
-MaxTarget = Annotated[
-    int | None,
-    typer.Option(
-        "--max-target",
-        min=1,
-        help="Maximum summary length in tokens. Default: the task's, else the recipe's.",
-    ),
-]
+MaxSource = Annotated[int | None, typer.Option("--max-source", min=1, help=(
+    "Maximum document length in tokens; longer ones are truncated. Default: the task's, else the recipe's."
+))]  # fmt: skip
+MaxTarget = Annotated[int | None, typer.Option("--max-target", min=1, help=(
+    "Maximum summary length in tokens. Default: the task's, else the recipe's."
+))]  # fmt: skip
 
 
 def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | None:
@@ -263,28 +178,15 @@ def checked_seed(parameter: typer.CallbackParam, value: int | None) -> int | Non
     return value
 
 
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", callback=checked_seed, help="Random seed for weights, data order and dropout. Default: 0."
-    ),
-]
-SamplingSeed = Annotated[
-    int | None,
-    typer.Option(
-        "--sampling-seed",
-        callback=checked_seed,
-        help="Random seed for drawing the training pairs only. Default: --seed.",
-    ),
-]
-Seeds = Annotated[
-    int | None,
-    typer.Option(
-        "--seeds",
-        min=1,
-        help="Train with this many seeds, starting from --seed, each in OUT/seed-N; precis evaluate pools them.",
-    ),
-]
+Seed = Annotated[int | None, typer.Option("--seed", callback=checked_seed, help=(
+    "Random seed for weights, data order and dropout. Default: 0."
+))]  # fmt: skip
+SamplingSeed = Annotated[int | None, typer.Option("--sampling-seed", callback=checked_seed, help=(
+    "Random seed for drawing the training pairs only. Default: --seed."
+))]  # fmt: skip
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help=(
+    "Train with this many seeds, starting from --seed, each in OUT/seed-N; precis evaluate pools them."
+))]  # fmt: skip
 Trials = Annotated[
     int | None,
     typer.Option("--trials", min=1, help="Number of grid points to train, drawn at random. Default: all."),
@@ -306,14 +208,9 @@ TuningPrecision = Annotated[
         "--precision", help="Number format; bf16 is faster on newer CPUs and GPUs. Default: fp32. " + _MOVES
     ),
 ]
-ValidateEvery = Annotated[
-    int | None,
-    typer.Option(
-        "--validate-every",
-        min=1,
-        help="Steps between validations. Default: the recipe's, else one epoch, at most a fifth of the run.",
-    ),
-]
+ValidateEvery = Annotated[int | None, typer.Option("--validate-every", min=1, help=(
+    "Steps between validations. Default: the recipe's, else one epoch, at most a fifth of the run."
+))]  # fmt: skip
 Restart = Annotated[bool, typer.Option("--restart", help="Delete the run in --out and start again.")]
 
 
@@ -355,17 +252,10 @@ class TrainingSettings(OptionGroup):
 class PrefixTrainingSettings(TrainingSettings):
     """The same settings for a prefix, with other defaults for learning rate and precision."""
 
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(
-            "--lr",
-            callback=above_zero,
-            help=(
-                "Peak learning rate. Default: 5e-5, for BART-large with prefix.keys=network. For a base of a "
-                "few million parameters use 0.001 to 0.003, or 0.1 to 0.3 with --set prefix.keys=direct."
-            ),
-        ),
-    ] = None
+    learning_rate: Annotated[float | None, typer.Option("--lr", callback=above_zero, help=(
+        "Peak learning rate. Default: 5e-5, for BART-large with prefix.keys=network. For a base of a few "
+        "million parameters use 0.001 to 0.003, or 0.1 to 0.3 with --set prefix.keys=direct."
+    ))] = None  # fmt: skip
     precision: TuningPrecision = None
 
 
@@ -385,7 +275,6 @@ def model_to_use(model: str | None, adapter: str | None) -> str:
         return model
     if adapter is not None:
         raise UserError(f"--adapter {adapter} needs its base model; add --model")
-    from precis.cli.framework.console import note
     from precis.generation.model_location import default_model
     from precis.generation.model_metadata import DEFAULT
 
@@ -414,8 +303,6 @@ def begin(threads: int | None = None, *, out: Path | None = None, recipe: str | 
         UserError: before the slow imports: the recipe for pairs is unknown, or `out` has files of others.
     """
     from precis.cli.framework.library_logging import quieten_transformers
-    from precis.phases.output_folders import claim_folder
-    from precis.process import use_threads
 
     if recipe is not None and recipe not in RECIPE_NAMES:
         raise UserError(f"unknown recipe {recipe!r}{nearest(recipe, RECIPE_NAMES)}")

@@ -222,12 +222,9 @@ class PartWriter:
         """Write `pack.json`: these facts, and the contents of the part."""
         arrays = {name: file.facts() for name, file in self._files.items()}
         record = {
-            **facts,
-            "documents": self.documents,
-            "tokens": self.tokens,
-            "digest": self._digest.hexdigest()[:16],
-            "arrays": arrays,
-        }
+            **facts, "documents": self.documents, "tokens": self.tokens,
+            "digest": self._digest.hexdigest()[:16], "arrays": arrays,
+        }  # fmt: skip
         write_file(self.folder / PACK_FILE, json.dumps(record, indent=2) + "\n")
 
 

@@ -137,14 +137,11 @@ def _problem(texts: Any, *, may_be_empty: bool) -> str:
 
 
 ADAPTERS: Mapping[str, DatasetAdapter] = {
-    "squad-qa:": DatasetAdapter(rows=answer_rows),
-    "persona:": DatasetAdapter(rows=response_rows),
-    "webnlg-seen:": _webnlg(unseen=False),
-    "webnlg-unseen:": _webnlg(unseen=True),
-    **{f"glue-{name}:": _glue(name) for name in GLUE},
-    "glue-mnli:": _glue("mnli", held="matched"),
+    "squad-qa:": DatasetAdapter(rows=answer_rows), "persona:": DatasetAdapter(rows=response_rows),
+    "webnlg-seen:": _webnlg(unseen=False), "webnlg-unseen:": _webnlg(unseen=True),
+    **{f"glue-{name}:": _glue(name) for name in GLUE}, "glue-mnli:": _glue("mnli", held="matched"),
     "glue-mnli-mm:": _glue("mnli", held="mismatched"),
-}
+}  # fmt: skip
 
 
 def split_scheme(source: str) -> tuple[str, str]:

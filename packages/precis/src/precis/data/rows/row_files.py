@@ -342,10 +342,7 @@ def _row(number: int, lines: dict[str, bytes]) -> Row:
 
 _PARQUET = ".parquet"
 _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
-    ".jsonl": _read_jsonl,
-    ".json": _read_jsonl,
-    ".csv": partial(_read_separated, separator=","),
-    ".tsv": partial(_read_separated, separator="\t"),
-    **dict.fromkeys(SIDES, _read_parallel),
+    ".jsonl": _read_jsonl, ".json": _read_jsonl, ".csv": partial(_read_separated, separator=","),
+    ".tsv": partial(_read_separated, separator="\t"), **dict.fromkeys(SIDES, _read_parallel),
     _PARQUET: _read_parquet,
-}
+}  # fmt: skip

@@ -200,13 +200,9 @@ def _build_positions(config: ZCodePPConfig) -> RelativePositionEmbedding | Bucke
 
 def _build_convolution(config: ZCodePPConfig) -> NgramConvolution:
     return NgramConvolution(
-        config.hidden_size,
-        kernel=config.convolution_kernel,
-        groups=config.convolution_groups,
-        activation=config.convolution_act,
-        norm_eps=config.layer_norm_eps,
-        dropout=config.dropout,
-    )
+        config.hidden_size, kernel=config.convolution_kernel, groups=config.convolution_groups,
+        activation=config.convolution_act, norm_eps=config.layer_norm_eps, dropout=config.dropout,
+    )  # fmt: skip
 
 
 def build_decoder(config: ZCodePPConfig) -> Decoder:

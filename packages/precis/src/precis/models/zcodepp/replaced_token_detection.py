@@ -108,13 +108,9 @@ class MaskedTokenGenerator(nn.Module):
         layers = config.generator_layers - enhanced  # the mask decoder's layer is its last
         plain = ZCodePPConfig(**{**config.finished().shape(), "chunk_length": None, "encoder_layers": layers})
         self.embedding = TokenEmbedding(
-            config.vocab_size,
-            width,
-            table_width=width,
-            padding_id=config.pad_token_id or 0,
-            norm_eps=config.layer_norm_eps,
-            dropout=config.dropout,
-        )
+            config.vocab_size, width, table_width=width, padding_id=config.pad_token_id or 0,
+            norm_eps=config.layer_norm_eps, dropout=config.dropout,
+        )  # fmt: skip
         self.encoder = build_encoder(plain)
         self.mask_decoder = (
             EnhancedMaskDecoder(build_encoder_layer(plain), width=width, longest=config.generator_positions)

@@ -143,12 +143,9 @@ class NamedPairs:
 
     def _with_data(self, data: str | None) -> str:
         values = {
-            "--task": self.task,
-            "--data": data,
-            "--document-column": self.document_column,
-            "--summary-column": self.summary_column,
-            "--units-column": self.units_column,
-        }
+            "--task": self.task, "--data": data, "--document-column": self.document_column,
+            "--summary-column": self.summary_column, "--units-column": self.units_column,
+        }  # fmt: skip
         words = [f"{option} {shlex.quote(value)}" for option, value in values.items() if value is not None]
         return " ".join([*words, *(["--skip-bad"] if self.skip_bad else [])])
 

@@ -137,14 +137,9 @@ def evaluate(
         _tell_trained_on([*named.values()], pairs, notify)
         try:
             written = evaluate_models(
-                [*named.values()],
-                pairs,
-                names=[*named],
-                out=folder,
-                decodings=decodings,
-                task=wanted.task,
+                [*named.values()], pairs, names=[*named], out=folder, decodings=decodings, task=wanted.task,
                 **asked,
-            )
+            )  # fmt: skip
         except OtherPairsError as error:
             raise _other_pairs(folder, part, error) from None
     pools = _pools(rows, [*written])
@@ -259,13 +254,9 @@ def _ways_to_write(
     """Yield a table row for each way of decoding."""
     for system, settings in ways.items():
         summarize = partial(
-            summarizer.stream,
-            settings=settings,
-            batch_size=batch_size,
-            short="write",
-            skip_empty=True,
+            summarizer.stream, settings=settings, batch_size=batch_size, short="write", skip_empty=True,
             **asked,
-        )
+        )  # fmt: skip
         made_by = {"max_source": summarizer.max_source, **asked, "settings": settings.to_dict()}
         if isinstance(summarizer, Writer):
             made_by |= {"prompts": prompts_digest(), "check": summarizer.check}
@@ -350,15 +341,9 @@ def make_report(
     """Score the systems and the baselines, and write the files; see `score`."""
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
         report = score(
-            systems,
-            pairs,
-            rouge=scores.rouge,
-            with_rouge=scores.with_rouge,
-            scorers=scores.scorers,
-            baselines=scores.baselines,
-            faithful=scores.faithful,
-            pools=pools or {},
-        )
+            systems, pairs, rouge=scores.rouge, with_rouge=scores.with_rouge, scorers=scores.scorers,
+            baselines=scores.baselines, faithful=scores.faithful, pools=pools or {},
+        )  # fmt: skip
         report = replace(report, source=source)
         report.write(out)
     return report

@@ -63,12 +63,9 @@ def write_attention(maps: Maps, reading: ProbedModel, out: Path) -> None:
 def _map_record(layer: int, found: AttentionMap) -> dict[str, Any]:
     queries, columns = found.weights.shape
     return {
-        "layer": layer,
-        "prefix_columns": found.prefix,
-        "prefix_share": round(found.prefix_share, 6),
-        "queries": queries,
-        "keys": columns - found.prefix,
-    }
+        "layer": layer, "prefix_columns": found.prefix, "prefix_share": round(found.prefix_share, 6),
+        "queries": queries, "keys": columns - found.prefix,
+    }  # fmt: skip
 
 
 def write_spectra(

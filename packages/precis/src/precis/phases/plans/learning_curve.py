@@ -321,12 +321,8 @@ def _train(place: Path, part: _Part, folder: Path, options: FineTuningOptions, *
     ]
     command = [*words, *(f"{option}={value}" for option, value in own.items())]
     asked: FineTuningOptions = {
-        **options,
-        "out": place,
-        "seed": part.seed,
-        "command": command,
-        "notify": notify,
-    }
+        **options, "out": place, "seed": part.seed, "command": command, "notify": notify,
+    }  # fmt: skip
     if plan_finetuning(named, **asked).run().model is None:
         return False
     shutil.rmtree(place / "checkpoints", ignore_errors=True)

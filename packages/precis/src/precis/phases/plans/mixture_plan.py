@@ -138,10 +138,7 @@ def _mixture(
     if not wanted:
         raise UserError("no set to train on; name tasks with --tasks (see: precis data list)")
     return {
-        **asked,
-        "start": str(model),
-        "tasks": wanted,
-        "leave_out": split_names(options.get("leave_out") or ()),
-        "data": None if data is None else str(data),
+        **asked, "start": str(model), "tasks": wanted,
+        "leave_out": split_names(options.get("leave_out") or ()), "data": None if data is None else str(data),
         "cap": options.get("cap", DEFAULT_CAP),
-    }
+    }  # fmt: skip

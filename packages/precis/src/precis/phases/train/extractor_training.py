@@ -29,7 +29,7 @@ from precis.generation.model_loader import LoadedModel, load_model
 from precis.generation.model_metadata import Mode
 from precis.messages import Notify
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape, save_scorer
-from precis.objectives.unit_choice import UnitChoice
+from precis.objectives.encoder_heads import UnitChoice
 from precis.phases.data.run_pairs import ColumnNames
 from precis.phases.data.training_sets import GroundingSet, find_sets
 from precis.phases.run_folder import export_folder, save_model
@@ -194,12 +194,9 @@ def _documents(
     """Encode a set, or load what an earlier start of this run cached."""
     pairs = read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=run.train.seed, instructed=False)
     identity = {
-        "pairs": [reader.digest for reader in pairs.readers],
-        "cap": cap,
-        "max_source": run.max_source,
-        "precision": run.train.precision,
-        "model": loaded.source,
-    }
+        "pairs": [reader.digest for reader in pairs.readers], "cap": cap, "max_source": run.max_source,
+        "precision": run.train.precision, "model": loaded.source,
+    }  # fmt: skip
     kept = []
     for split, found in (("train", pairs.train), ("dev", pairs.dev)):
         folder = session.folder / UNITS_FOLDER / f"{chosen.name}-{split}"

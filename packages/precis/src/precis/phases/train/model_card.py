@@ -59,15 +59,10 @@ def licence_of(start: str | None) -> str:
 def model_card(facts: CardFacts) -> str:
     """Return the text of a card."""
     sections = [
-        _front(facts),
-        f"# {facts.name}",
-        _origin(facts),
-        f"## Licence\n\n{_licence(facts)}",
-        f"## Data\n\n{_data(facts.record)}",
-        f"## Scores\n\n{_scores(facts)}",
-        f"## Use\n\n{_use(facts)}",
+        _front(facts), f"# {facts.name}", _origin(facts), f"## Licence\n\n{_licence(facts)}",
+        f"## Data\n\n{_data(facts.record)}", f"## Scores\n\n{_scores(facts)}", f"## Use\n\n{_use(facts)}",
         f"## Settings\n\n{_settings(facts.record)}",
-    ]
+    ]  # fmt: skip
     return "\n\n".join(sections) + "\n"
 
 

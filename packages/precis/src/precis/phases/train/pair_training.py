@@ -18,7 +18,7 @@ from precis.generation.input_plan import output_limit, position_limit
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
 from precis.models import PREDICTS_FUTURE
-from precis.objectives.classification import Classification
+from precis.objectives.encoder_heads import Classification
 from precis.objectives.future_tokens import Alphas, FutureTokens
 from precis.objectives.losses import BatchSource, Objective
 from precis.objectives.sequence_to_sequence import SequenceToSequence
@@ -271,18 +271,14 @@ def classification(plan: RunPlan) -> Classification:
 def common_identity(plan: RunPlan, trainable: TrainableModel) -> dict[str, Any]:
     """Return everything that the loss curve depends on besides the loop's settings and the data, as JSON values."""
     return {
-        "recipe": plan.name,
-        "batch_size": plan.batch_size,
-        "batch_tokens": plan.batch_tokens,
-        "max_source": plan.max_source,
-        "max_target": plan.max_target,
-        "label_smoothing": plan.label_smoothing,
+        "recipe": plan.name, "batch_size": plan.batch_size, "batch_tokens": plan.batch_tokens,
+        "max_source": plan.max_source, "max_target": plan.max_target, "label_smoothing": plan.label_smoothing,
         **({} if plan.stream_weights is None else {"stream_weights": [*plan.stream_weights]}),
         "generated_rows": plan.generated_rows,
         **({"fusion": plan.model.to_dict()} if isinstance(plan.model, Fusion) else {}),
         "model": trainable.start if trainable.start is not None else trainable.model.config.to_diff_dict(),
         "tokenizer": digest_of(trainable.tokenizer),
-    }
+    }  # fmt: skip
 
 
 def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: Notify) -> None:

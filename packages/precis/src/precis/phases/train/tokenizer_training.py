@@ -191,11 +191,6 @@ def adopt_tokenizer(tokenizer: PreTrainedTokenizerBase, *, name: str) -> PreTrai
     backend.no_padding()
     backend.no_truncation()
     return wrapped(
-        backend,
-        cls=first,
-        sep=last,
-        pad=str(marks["pad"]),
-        unk=tokenizer.unk_token,
-        mask=str(marks["mask"]),
+        backend, cls=first, sep=last, pad=str(marks["pad"]), unk=tokenizer.unk_token, mask=str(marks["mask"]),
         sentinels=sentinels,
-    )
+    )  # fmt: skip

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from precis.data.text.prompts import prompts_digest
 from precis.extract.extractor_opening import is_ranked, open_extractor, passage_choice
-from precis.generation.early_checks import refuse_writing_options
 from precis.generation.model_location import ModelLocation, locate
 from precis.generation.model_metadata import DEFAULT, Mode
+from precis.generation.model_names import refuse_writing_options
 from precis.generation.writers.endpoint import checked_address
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
@@ -132,14 +132,9 @@ class LocatedJob:
         asked = {name: value for name, value in job.writing.items() if value is not None}
         summarizer = self._writer(asked, device) if self.model.is_writer else self._summarizer(asked, device)
         write = partial(
-            summarize_documents,
-            summarizer,
-            length=job.length,
-            form=job.form,
-            keep_going=keep_going,
-            batch_size=batch_size,
-            **asked,
-        )
+            summarize_documents, summarizer, length=job.length, form=job.form, keep_going=keep_going,
+            batch_size=batch_size, **asked,
+        )  # fmt: skip
         return LoadedJob(write, summarizer.max_source, summarizer.limit_is_assumed)
 
     def _summarizer(self, asked: dict[str, Any], device: torch.device | None) -> Summarizer:
