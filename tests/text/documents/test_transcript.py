@@ -46,7 +46,8 @@ def test_messages_of_an_export_of_discord_have_speakers() -> None:
 
 
 def test_the_frame_of_a_transcript_of_teams_is_neither_spoken_nor_a_speaker():
-    said = "Ann Lee   0:04\nThe roof leaks.\n\nBob Day   0:09\nI call the firm.\n\nAnn Lee   0:11\nGood.\n\nBob Day   0:14\nI will."
+    said = "Ann Lee   0:04\nThe roof leaks.\n\nBob Day   0:09\nI call the firm."
+    said += "\n\nAnn Lee   0:11\nGood.\n\nBob Day   0:14\nI will."
     head = "Weekly call-Recording\n12 May 2026, 10:00AM\n25m 3s\n\nAnn Lee started transcription"
     talk = f"{head}\n\n{said}\n\nAnn Lee stopped transcription\n"
     found = read_content(talk.encode(), name="a.txt")
@@ -61,7 +62,7 @@ def test_the_frame_of_a_transcript_of_teams_is_neither_spoken_nor_a_speaker():
 def test_the_frame_of_a_transcript_of_google_meet_is_left_out():
     head = "Call - Transcript\nAttendees\nAnn Lee, Bob Day\nTranscript\n00:00:00"
     said = "Ann Lee: The roof leaks.\n\n00:05:00\n\nBob Day: I call the firm.\n\n00:10:00\n\nAnn Lee: Good."
-    end = "Transcription ended after 00:12:03\n\nThis editable transcript was computer generated and might contain errors."
+    end = "Transcription ended after 00:12:03\n\nThis editable transcript was computer generated."
     talk = f"{head}\n\n{said}\n\n{end}\n"
     found = read_content(talk.encode(), name="a.txt")
     assert found.text.split("\n\n") == [
