@@ -104,6 +104,30 @@ def test_only_what_somebody_says_decides_or_leads() -> None:
     assert not leads(said("The mill moves on to us."))
 
 
+@pytest.mark.parametrize(
+    ("text", "is_led"),
+    [
+        ("Great, so first item on the agenda is the mill.", True),
+        ("Next topic, the mill. Ben, how are we doing?", True),
+        ("Okay, item number two.", True),
+        ("Let's move to the mill.", True),
+        ("Let's move the feast to June.", False),
+        ("Next year the mill closes.", False),
+        ("The first mill burned down.", False),
+    ],
+)
+def test_who_names_the_next_topic_leads(text: str, is_led: bool) -> None:
+    assert leads(said(text)) is is_led
+
+
+@pytest.mark.parametrize(
+    ("text", "is_decision"),
+    [("So we had 300 guests.", False), ("So we still have them.", False), ("So we close the mill.", True)],
+)
+def test_what_we_had_is_no_decision(text: str, is_decision: bool) -> None:
+    assert decides(said(text)) is is_decision
+
+
 def test_different_words_with_content_count_and_fillers_do_not() -> None:
     few, more = (
         said("Yeah, the mill, the mill, you know.", ""),

@@ -1,7 +1,10 @@
 """Chats in plain text: a line for each turn, with its time as the place."""
 
+import pytest
+
 from precis_text.documents.reader import read_content
 from precis_text.documents.transcript import passages_of
+from precis_text.units import extraction_units
 
 
 def test_a_chat_becomes_turns_with_times() -> None:
@@ -20,7 +23,7 @@ def test_a_chat_becomes_turns_with_times() -> None:
 def test_the_text_before_a_chat_stays() -> None:
     text = "Call of the board\n\nAnn Ode   0:30\nWe start.\n\nBen Lee   0:45\nThe roof leaks."
     found = passages_of(text)
-    assert found.text == "Call of the board\nAnn Ode: We start.\nBen Lee: The roof leaks."
+    assert found.text == "Call of the board\n\nAnn Ode: We start.\nBen Lee: The roof leaks."
     assert [str(place) for place in found.places] == ["", "0:30", "0:45"]
 
 
@@ -40,6 +43,42 @@ def test_prose_is_not_touched() -> None:
 def test_messages_of_an_export_of_discord_have_speakers() -> None:
     text = "[14-Mar-26 10:30 PM] Ann Ode\nThe quay is dear.\n\n[14-Mar-26 10:31 PM] Ben\nWho pays?\n"
     assert passages_of(text).text == "Ann Ode: The quay is dear.\nBen: Who pays?"
+
+
+def test_the_frame_of_a_transcript_of_teams_is_neither_spoken_nor_a_speaker():
+    said = "Ann Lee   0:04\nThe roof leaks.\n\nBob Day   0:09\nI call the firm."
+    said += "\n\nAnn Lee   0:11\nGood.\n\nBob Day   0:14\nI will."
+    head = "Weekly call-Recording\n12 May 2026, 10:00AM\n25m 3s\n\nAnn Lee started transcription"
+    talk = f"{head}\n\n{said}\n\nAnn Lee stopped transcription\n"
+    found = read_content(talk.encode(), name="a.txt")
+    assert found.text.endswith(
+        "25m 3s\n\nAnn Lee: The roof leaks.\nBob Day: I call the firm.\nAnn Lee: Good.\nBob Day: I will."
+    )
+    assert found.notes == ["2 lines of the chat program left out"]
+    units = extraction_units(found.text)
+    assert {unit.speaker for unit in units if not unit.heading} == {"Ann Lee", "Bob Day"}
+
+
+def test_the_frame_of_a_transcript_of_google_meet_is_left_out():
+    head = "Call - Transcript\nAttendees\nAnn Lee, Bob Day\nTranscript\n00:00:00"
+    said = "Ann Lee: The roof leaks.\n\n00:05:00\n\nBob Day: I call the firm.\n\n00:10:00\n\nAnn Lee: Good."
+    end = "Transcription ended after 00:12:03\n\nThis editable transcript was computer generated."
+    talk = f"{head}\n\n{said}\n\n{end}\n"
+    found = read_content(talk.encode(), name="a.txt")
+    assert found.text.split("\n\n") == [
+        "Call - Transcript", "Ann Lee: The roof leaks.", "Bob Day: I call the firm.", "Ann Lee: Good.",
+    ]  # fmt: skip
+    assert found.at(found.text.index("firm")).time == "00:05:00"
+    assert found.notes == ["3 lines of the chat program left out"]
+
+
+@pytest.mark.parametrize("line", ["2 replies", "1 reply", "3 replies Last reply 2 days ago", "View thread"])
+def test_lines_of_slack_below_a_message_are_left_out(line: str):
+    chat = f"Ann Lee  9:02 AM\nThe roof leaks again.\n{line}\nBob Day  9:04 AM\nI call the firm.\n"
+    assert (
+        read_content(chat.encode(), name="a.txt").text
+        == "Ann Lee: The roof leaks again.\nBob Day: I call the firm."
+    )
 
 
 def test_reactions_of_slack_are_left_out_and_counted():

@@ -278,6 +278,45 @@ def test_a_headline_is_the_shortest_good_sentence_of_five_words_or_more(short, s
     assert found.text == (short if chosen else best)
 
 
+TALK = """Ann: Good morning everyone, can you all hear me today?
+Bob: Okay, so the old crane is broken. It stands by the quay, as you all know. Who could repair such a thing at once?
+Cem: Great, so next spring we need a new crane. The crane firm wants nine hundred euros for a new wheel of the crane, \
+which is a lot of money, and a week or two of time on the quay, which we do not have now.
+Dora: Yes, loud and clear to me.
+Ann: Okay, let's move the feast to the first of June, when the crane is ready."""
+
+
+@pytest.mark.parametrize(
+    ("best", "headline"),
+    [
+        (1, "Bob: The old crane is broken."),
+        (2, "Cem: Next spring we need a new crane."),
+        (4, "Ann: Let's move the feast to the first of June, when the crane is ready."),
+    ],
+)
+def test_the_headline_of_a_talk_is_one_short_sentence_of_its_best_turn(best, headline):
+    source = scored(TALK, [1.0 if place == best else 0.2 for place in range(5)])
+    found = formed(make_form(type="headline"), source, make_length(), len)
+    assert found.text == headline
+    (line,) = found.lines
+    assert TALK[line.start : line.stop].endswith(headline.split(": ")[1][2:])
+
+
+@pytest.mark.parametrize("greeted", [0, 3])
+def test_a_greeting_or_an_answer_without_content_is_no_headline(greeted):
+    source = scored(TALK, [0.9 if place == greeted else 0.8 for place in range(5)])
+    assert formed(make_form(type="headline"), source, make_length(), len).lines[0].speaker in (
+        "Bob",
+        "Cem",
+        "Ann",
+    )
+    assert not formed(make_form(type="headline"), source, make_length(), len).text.endswith(("?", "me."))
+
+
+def test_a_teaser_of_a_talk_shows_one_sentence_of_a_turn():
+    assert made(TALK, "teaser").text.split("\n")[-1] == "Bob: Okay, so the old crane is broken."
+
+
 MORE = "The board met in March. The harbour has six berths. Ships come from Norway. The pilot lives on the island."
 CRANE = f"The new crane cost a lot. It can lift 40 tonnes. {MORE}"
 TOWER = f"The tower was built by Anna Roth. Her brother painted the ceiling. {MORE}"

@@ -265,6 +265,31 @@ def test_a_request_to_tell_others_is_an_action():
     ]
 
 
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        ("please send me the list by Friday", "sure"),
+        ("pls send me the list by Friday", "k"),
+        ("Bob, plz send me the list by Friday", "np, will do"),
+        ("Bob, u send me the list pls, by Friday", "yup"),
+        ("can u send me the list by Friday?", "kk"),
+        ("could u pls send me the list by Friday", "yes"),
+        ("send me the list by Friday pls!", "on it"),
+        ("@bob send me the list by Friday, please", "ok"),
+    ],
+)
+def test_requests_of_chats_are_actions_as_written_ones_are(asked, reply):
+    chat = f"Ann: hi all\nAnn: {asked}\nBob: {reply}\nAnn: it rains a lot here"
+    (action,) = [line for line in minutes(chat).lines if line.part == "actions"]
+    assert asked in action.shown
+    assert (action.owner, action.due) == ("Bob", "by Friday")
+
+
+@pytest.mark.parametrize("said", ["can u hear me?", "black pls", "pls", "she found it hard to please"])
+def test_a_test_of_the_line_or_a_wish_of_a_chat_is_no_action(said):
+    assert minutes(f"Ann: hi all\nAnn: {said}\nBob: sure\nAnn: it rains here").text.find("Actions") < 0
+
+
 def test_a_wish_is_no_request():
     assert parts_of("Bob: Black, please.", after="Cem: Yes.") == []
 

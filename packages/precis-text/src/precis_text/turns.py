@@ -19,7 +19,8 @@ _WHOLE = re.compile(_TABLE["notices"]["whole"].replace("\n", ""), re.IGNORECASE)
 _ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"].replace("\n", ""), re.IGNORECASE)
 _PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"].replace("\n", ""), re.IGNORECASE)
 _EDITED = re.compile("[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>")
-REACTIONS = re.compile(_TABLE["notices"]["reactions"], re.MULTILINE)
+PROGRAM_LINES = re.compile(_TABLE["notices"]["lines"].replace("\n", ""), re.MULTILINE)
+_DATE = re.compile(_TABLE["date"])
 _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
@@ -123,7 +124,8 @@ def _recognized(document: str) -> tuple[_Form | None, list[re.Match[str]]]:
 
 def _is_head(head: re.Match[str]) -> bool:
     speaker = _group(head, "speaker")
-    return len(speaker.split()) <= _MOST_WORDS and speaker.lower() not in _LABELS
+    is_name = speaker.lower() not in _LABELS and not _DATE.fullmatch(speaker)
+    return len(speaker.split()) <= _MOST_WORDS and is_name
 
 
 def _is_named(head: re.Match[str]) -> bool:
@@ -143,7 +145,7 @@ def _group(head: re.Match[str], name: str) -> str:
 
 
 def _turn(document: str, form: _Form, head: re.Match[str], stop: int) -> Turn:
-    text = " ".join(REACTIONS.sub("", _EDITED.sub("", document[head.end() : stop])).split())
+    text = " ".join(PROGRAM_LINES.sub("", _EDITED.sub("", document[head.end() : stop])).split())
     speaker = _group(head, "label") or _group(head, "speaker")
     is_unnamed = not speaker and not form.is_spoken
     is_notice = _group(head, "program") != "" or is_unnamed or _WHOLE.fullmatch(text) is not None

@@ -5,31 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from precis_text.documents.passages import Passages, Writer
-from precis_text.turns import REACTIONS, Turn, turns_of, without_stamps
+from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_stamps
 
 
 def passages_of(text: str) -> Passages:
     """Return a text as passages. The stamps of a chat or transcript become places, and its notices are left out."""
-    turns = turns_of(text)
-    if not turns:
+    if not turns_of(text):
         return Passages(text)
+    text, notices = PROGRAM_LINES.subn("", text)
+    turns, writer = turns_of(text), Writer()
     if not any(turn.speaker for turn in turns):
-        return _spoken(text, turns)
-    writer, notices = Writer(), 0
+        return _spoken(text, turns, notices)
     writer.add(text[: turns[0].start].strip())
+    between = "\n\n"
     for turn in turns:
-        notices += len(REACTIONS.findall(text, turn.body, turn.stop))
         if turn.is_notice:
             notices += bool(turn.text)
             continue
         writer.at(time=turn.time)
-        writer.add(turn.line, between="\n")
+        writer.add(turn.line, between=between)
+        between = "\n"
+    return _noted(writer, notices)
+
+
+def _noted(writer: Writer, notices: int) -> Passages:
     if notices:
         writer.notes.append(f"{notices:,} {'line' if notices == 1 else 'lines'} of the chat program left out")
     return writer.finished()
 
 
-def _spoken(text: str, turns: Sequence[Turn]) -> Passages:
+def _spoken(text: str, turns: Sequence[Turn], notices: int) -> Passages:
     """Return a transcript without speakers: each piece between two stamps has a time."""
     blanked, writer, done = without_stamps(text, turns), Writer(), 0
     writer.add(blanked[: turns[0].start].strip())
@@ -43,4 +48,4 @@ def _spoken(text: str, turns: Sequence[Turn]) -> Passages:
         lines = (between + body[:lead]).count("\n")
         writer.add(body.strip(), between=" " if not lines else "\n" * min(lines, 2))
         done = turn.stop
-    return writer.finished()
+    return _noted(writer, notices)

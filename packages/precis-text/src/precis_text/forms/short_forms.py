@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import groupby
 from typing import ClassVar, final
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import asks, is_part
-from precis_text.exchanges import is_courtesy
+from precis_text.exchanges import contents, is_courtesy, leads
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
+from precis_text.forms.statements import Statement, statements_of
 from precis_text.length import Length, Sentences, Words
+from precis_text.pauses import Pauses
 from precis_text.selection import choose, joined, shown_texts
 from precis_text.units import TextUnit, without_item_mark
 from precis_text.words import length_in_words, unicode_words
@@ -34,6 +38,9 @@ _TITLE_WORDS = range(3, 25)
 _SAID = 0.6  # least share of a title's longer words that the text repeats
 _GOOD = 0.6  # least worth of a headline, relative to the best unit
 _HEADLINE_WORDS = 5  # fewest words of a headline
+_LONGEST_HEADLINE = 20  # words of a turn's sentence that is preferred to longer ones
+_OFTEN = 3  # most times that a word of such a sentence counts
+_TOLD = 4  # fewest content words of a message that is a headline
 
 
 def chosen_lines(source: ScoredText, length: Length) -> list[FormLine]:
@@ -138,7 +145,10 @@ class KeyPoints(Form):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Headline(Form):
-    """One line: the document's title if its text says it, else the shortest of its best sentences."""
+    """One line: the document's title if its text says it, else the shortest of its best sentences.
+
+    In a conversation it is the best sentence of a turn that is short enough, without what only opens it.
+    """
 
     name: ClassVar[FormType] = "headline"
 
@@ -147,7 +157,7 @@ class Headline(Form):
         title = None if self.about else _title(source)
         if title is not None:
             return [line_of(source, title, shown=title.text, worth=1.0)]
-        return [min(_headlines(source), key=lambda line: length_in_words(line.shown))]
+        return [min(_headlines(in_sentences(source)), key=_by_length)]
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return the line."""
@@ -157,7 +167,7 @@ class Headline(Form):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Teaser(Form):
-    """The opening, which says what the document is about but not how it ends."""
+    """The opening, which says what the document is about but not how it ends; of a long turn its best sentence."""
 
     name: ClassVar[FormType] = "teaser"
 
@@ -167,11 +177,34 @@ class Teaser(Form):
 
     def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
         """Return the best units of the first third, without conclusions."""
-        return chosen_lines(replace(source, units=opening(source)), length)
+        return chosen_lines(in_sentences(replace(source, units=opening(source))), length)
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return running text."""
-        return running_text(lines, source)
+        return running_text(lines, in_sentences(source))
+
+
+def in_sentences(source: ScoredText) -> ScoredText:
+    """Return a document with the best sentence of each turn in place of the turn."""
+    said = groupby(statements_of(source), key=lambda statement: statement.unit)
+    turns = {place: [*turn] for place, turn in said if source.units[place].speaker}
+    words = Counter(word for unit in source.units for word in set(unicode_words(unit.text)))
+    pauses, units = Pauses.of(source.document) if turns else None, [*source.units]
+    for place, turn in turns.items():
+        best = max(turn, key=lambda each: _tells(each, words))
+        opening = pauses.opening(best.text) if pauses else ""
+        units[place] = replace(
+            units[place], text=best.text, start=best.start, stop=best.stop, opening=opening
+        )
+    return replace(source, units=units)
+
+
+def _tells(said: Statement, words: Mapping[str, int]) -> tuple[bool, bool, int]:
+    """Return the worth of a sentence of a turn: alone, short enough, and of words that the document has often."""
+    count = length_in_words(said.text)
+    is_weak = said.text.endswith("?") or has_back_reference(said.text) or count < _HEADLINE_WORDS
+    told = sum(min(words[word], _OFTEN) for word in set(unicode_words(said.text)) if len(word) > 3)
+    return not is_weak, count <= _LONGEST_HEADLINE, told
 
 
 def opening(source: ScoredText) -> list[TextUnit]:
@@ -199,14 +232,22 @@ def _title(source: ScoredText) -> TextUnit | None:
     return None
 
 
+def _by_length(line: FormLine) -> tuple[float, float]:
+    """Return the order of headlines: the shortest of written ones; the best of those that are said in few words."""
+    count = length_in_words(line.shown)
+    return (count > _LONGEST_HEADLINE, -line.worth) if line.speaker else (0, count)
+
+
 def _headlines(source: ScoredText) -> list[FormLine]:
     """Return the units that may be a headline: good ones that do not refer back to others, or the best one."""
     (best,) = chosen_lines(source, Length(cap=Sentences(count=1)))[:1]
     found = [
         line_of(source, unit, shown=without_item_mark(shown_texts([unit])[0]), worth=score)
-        for unit, score in zip(source.units, source.scores, strict=True)
+        for unit, score, told in zip(source.units, source.scores, contents(source.units), strict=True)
         if score >= _GOOD * best.worth
-        if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or has_back_reference(unit.text))
+        and (not unit.speaker or (told >= _TOLD and not unit.text.endswith("?")))
+        if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or leads(unit))
+        if not has_back_reference(unit.text)
         if len(unit.text.split()) >= _HEADLINE_WORDS
     ]
     return found or [best]
