@@ -192,6 +192,13 @@ def sentences_of(*sizes: int) -> Read:
     return Read([TextUnit(text, 0, 0) for text in texts])
 
 
+def test_a_pair_of_half_the_best_worth_is_chosen_beyond_the_expected_words() -> None:
+    pair = [TextUnit(text, 0, 0) for text in ("The mill turns every day.", "It was built by Ann.")]
+    read = Read([*sentences_of(10).units, *pair])
+    assert choose(read, [0.8, 0.1, 0.5], make_length(words=20), words=6) == [0, 1, 2]  # it counts as 0.4
+    assert choose(read, [0.8, 0.1, 0.49], make_length(words=20), words=6) == [0]
+
+
 @pytest.mark.parametrize(
     ("length", "places"),
     [
