@@ -164,16 +164,24 @@ def _changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.A
 
 
 def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """Yield the nodes that may change, each with its parent: no annotations, texts of errors, or decorators."""
+    """Yield the nodes that may change, each with its parent: no annotations, texts of errors, or decorators.
+
+    No assertions either; `zip(..., strict=True)` is one.
+    """
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "type_params") or isinstance(
             value, ast.JoinedStr
         ):
             continue
         for index, child in enumerate(value) if isinstance(value, list) else ((None, value),):
-            if isinstance(child, ast.AST) and not isinstance(child, ast.Raise | ast.Assert | ast.JoinedStr):
+            if isinstance(child, ast.AST) and not _is_assertion_or_text(child):
                 yield node, field, index, child
                 yield from _places(child)
+
+
+def _is_assertion_or_text(node: ast.AST) -> bool:
+    is_strict = isinstance(node, ast.keyword) and node.arg == "strict"
+    return is_strict or isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr)
 
 
 def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:

@@ -38,6 +38,12 @@ def test_each_change_is_one_place_outside_texts_and_errors(module: str) -> None:
     assert len({ast.unparse(mutant.tree) for mutant in mutants.mutants(module)}) == len(found)
 
 
+def test_that_two_rows_are_equally_long_is_an_assertion_and_is_not_changed() -> None:
+    pairs = ast.parse("dict(zip(names, values, strict=True))")
+    assert [*mutants._changes(pairs)] == []
+    assert len([*mutants._changes(ast.parse("sorted(names, reverse=True)"))]) == 1
+
+
 def test_a_change_is_noticed_or_survives(module: str, tmp_path: Path) -> None:
     file = tmp_path / "test_larger.py"
     file.write_text("from larger_of_two import larger\ndef test_it():\n    assert larger(3, 1) == 5\n")

@@ -130,6 +130,18 @@ def test_a_batch_without_padding_is_packed_only_if_no_waste_is_too_little(monkey
         assert (Packing.of(valid, Local(4), seen=None) is not None) == is_packed
 
 
+def test_a_last_chunk_of_one_token_is_packed_where_no_token_is_padding():
+    found = Packing.of(torch.ones(1, 65, dtype=torch.bool), Local(32), seen=None)
+    assert [(group.count, group.length) for group in found.groups] == [(2, 32), (1, 1)]
+
+
+def test_a_kernel_for_documents_of_any_lengths_gets_the_bounds_of_each_and_of_its_filler():
+    groups = [[packed._Span(30, 9), packed._Span(0, 9), packed._Span(20, 5)], [packed._Span(40, 3)]]
+    found = packed._documents(groups, torch.device("cpu"))
+    assert found.bounds.tolist() == [0, 9, 18, 23, 27, 30]
+    assert found.longest == 9
+
+
 @pytest.mark.parametrize(
     ("lengths", "groups"),
     [

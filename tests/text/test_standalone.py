@@ -146,7 +146,7 @@ TALK = [
         ("Ann", "Ann: The ferry needs another repair."),
         ("Ann", "Repairs cost the harbour thousands."),
         ("Ben", "Ben: The repairers left the harbour."),
-        ("Ben", "The night was long."),
+        ("Ben", "The night was icy."),
         ("Ben", "It is a ferry."),
         ("Ann", "Ann: It is."),
         ("Ann", "It sank."),
@@ -163,7 +163,7 @@ TALK = [
         ("below_heading", [0, 1, 0, 0, 0, 0, 0, 0]),
         ("first", [1, 0, 0, 0, 0, 0, 0, 0]),
         # content words: night ferry, ferry needs repair, repairs cost harbour thousands, repairers left harbour,
-        # night long, ferry, none, sank; those of the first three units are known
+        # night icy, ferry, none, sank; those of the first three units are known
         ("known_at_start", [1, 1, 1, 2 / 3, 1 / 2, 1, 0, 0]),
         ("new", [1, 2 / 3, 3 / 4, 1 / 3, 1 / 2, 0, 0, 1]),
         ("like_before", [0, 1 / 3, 1 / 4, 2 / 3, 0, 0, 0, 0]),

@@ -255,6 +255,7 @@ def test_a_turn_of_60_words_is_one_unit() -> None:
         found = extraction_units(stamped.format(said))
         assert len(found) == 2 + count
         assert {unit.speaker for unit in found[:count]} == {"Ann"}
+        assert not any(unit.heading or unit.aside or unit.answers for unit in found)
         assert found[0].text.startswith("Ann: Go on")
 
 

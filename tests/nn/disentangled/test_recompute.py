@@ -11,6 +11,8 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from precis.nn.disentangled import recompute
+from precis.nn.disentangled.bands import Attended
+from precis.nn.disentangled.inputs import Operands
 from precis.nn.disentangled.recompute import attend_recomputing
 from precis.nn.disentangled.saved_scores import attend_keeping, attend_openly
 from tests.nn.disentangled.inputs import operands, padding, plain, random_inputs
@@ -152,3 +154,29 @@ def test_as_many_documents_are_recomputed_at_a_time_as_have_a_million_scores() -
         groups = recompute._groups(operands(random_inputs(length, batch=batch, heads=heads, width=1)))
         assert next(group.stop - group.start for group in groups) == most
         assert [place for group in groups for place in range(batch)[group]] == [*range(batch)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dropout", "in_bands"),
+    [
+        (torch.float32, 0.0, True),
+        (torch.float64, 0.0, True),
+        (torch.float32, 0.1, False),
+        (torch.bfloat16, 0.0, False),
+    ],
+)
+def test_the_fused_kernel_mixes_what_is_exact_and_has_no_dropout(
+    dtype: torch.dtype, dropout: float, in_bands: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch mixes the rest step by step, and everything where it lacks the kernel."""
+    asked: list[Operands] = []
+
+    def fused(given: Operands) -> Attended:
+        asked.append(given)
+        return Attended.empty(given)
+
+    monkeypatch.setattr(recompute, "attend_in_bands", fused)
+    for ready in (True, False):
+        monkeypatch.setattr(recompute, "is_available", lambda ready=ready: ready)
+        attend_recomputing(operands(random_inputs(6, dtype=dtype), dropout=dropout))
+    assert len(asked) == in_bands

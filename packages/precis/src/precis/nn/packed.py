@@ -104,19 +104,19 @@ class Packing:
     def _build(
         cls, seen: NDArray[np.bool_], groups: list[list["_Span"]], device: torch.device, *, at_once: bool
     ) -> "Packing":
-        flat = seen.reshape(-1)
+        flat = seen.ravel()
         built, sources, reals, start = [], [], [], 0
         for group in groups:
             length = _longest(group)
             offsets = np.arange(length)
             starts = np.array([span.start for span in group])[:, None]
             inside = offsets < np.array([span.length for span in group])[:, None]
-            source = np.where(inside, starts + offsets, 0)
+            source = np.where(inside, starts + offsets, starts)
             real = inside & flat[source]
             mask = None if real.all() else padding_mask(sent(real, device))
             built.append(Group(start, len(group), length, mask, device))
-            sources.append(source.reshape(-1))
-            reals.append(real.reshape(-1))
+            sources.append(source.ravel())
+            reals.append(real.ravel())
             start += len(group) * length
         source, real = np.concatenate(sources), np.concatenate(reals)
         kept = np.flatnonzero(real)
