@@ -67,8 +67,8 @@ def test_an_agreement_that_answers_stays() -> None:
 
 
 def test_a_word_that_broke_off_is_left_out_unless_the_speakers_know_it() -> None:
-    talk = "Ann: We want it rub rubber, with stabil stability at the ha harbour.\nBen: In inches? I pay payments.\nAnn: Pay in cash."
-    talk += "\nBen: We meet for plan b before noon."
+    talk = "Ann: We want it rub rubber, with stabil stability at the ha harbour.\nBen: In inches? I pay payments."
+    talk += "\nAnn: Pay in cash.\nBen: We meet for plan b before noon."
     assert [unit.text for unit in extraction_units(talk)] == [
         "Ann: We want it rubber, with stability at the harbour.",
         "Ben: In inches? I pay payments.",
