@@ -76,7 +76,7 @@ def read_worth(worth: float, share: float, *, limit: float, is_spoken: bool) -> 
 
     Args:
         limit: the length of the summary.
-        is_spoken: whether somebody says the unit.
+        is_spoken: whether the unit has a speaker.
     """
     return float(worth * share ** _STANDALONE[is_spoken or limit >= _LONGER])
 
