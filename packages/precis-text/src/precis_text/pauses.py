@@ -16,7 +16,7 @@ from importlib.resources import files
 from itertools import pairwise, takewhile
 
 from precis_text.courtesies import is_courteous
-from precis_text.language import language_of, languages
+from precis_text.language import language_of
 from precis_text.sentences import split_sentences
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
@@ -34,7 +34,7 @@ _ON_PURPOSE = 2  # most words of a phrase that somebody says twice on purpose
 _STATEMENT = 4  # fewest words that something can open
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
-_WORD = re.compile(r"\w+")
+_AND = ("and", "or")  # "you and I, I think"
 
 
 def blank_sounds(text: str) -> str:
@@ -48,20 +48,14 @@ class Pauses:
 
     Attributes:
         language: ISO 639-1, or None if it is not known.
-        known: words of the transcript, except those before a longer word that starts with them: "rub rubber". Words
-            of grammar and numbers are always known: "for an answer", "we went", "ten tents".
     """
 
     language: str | None
-    known: frozenset[str] | None = None
 
     @classmethod
     def of(cls, document: str) -> Pauses:
-        """Return the pauses of a document."""
-        words, language = [*map(str.lower, _WORD.findall(document)), ""], language_of(document)
-        own = languages().get(language or "")
-        said = frozenset(word for word, after in pairwise(words) if not _begins(word, after))
-        return cls(language, said.union(own.function, own.numbers) if own else said)
+        """Return the pauses of a document's language."""
+        return cls(language_of(document))
 
     def left_out(self, text: str, *, answers: bool = False) -> str:
         """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.
@@ -98,14 +92,21 @@ class Pauses:
         return f"{courtesies} {self._opening_words(rest)}".strip()
 
     def _opening_words(self, text: str) -> str:
+        """Return "Okay, so" before a subject or a comma; "Right, we" has one, "Right, left and centre" has none."""
         words = text.split()
         cores = [word.lower().strip(_MARKS) for word in words]
-        openers, subjects = _table("openers", self.language), _table("subjects", self.language)
-        start = next((place for place, core in enumerate(cores) if core and core not in openers), 0)
-        opens = 0 < start <= len(words) - _STATEMENT and (
-            words[start - 1].endswith(",") or cores[start] in subjects
+        openers, adjectives = _table("openers", self.language), _table("opening_adjectives", self.language)
+        start = next((place for place, core in enumerate(cores) if core not in openers | {""}), 0)
+        if not 0 < start <= len(words) - _STATEMENT:
+            return ""
+        last = next(core for core in reversed(cores[:start]) if core)
+        is_subject, is_comma = (
+            cores[start] in _table("subjects", self.language),
+            words[start - 1].endswith(","),
         )
-        return " ".join(words[:start]) if opens else ""
+        is_purpose = last == "so" and cores[start + 1] in _table("purposes", self.language)
+        opens = is_subject and is_comma if last in adjectives else is_subject or is_comma
+        return " ".join(words[:start]) if opens and not is_purpose else ""
 
     def _told(self, words: Sequence[str], *, answers: bool) -> list[str]:
         """Leave out sentences that say nothing, except an answer."""
@@ -136,7 +137,7 @@ class Pauses:
 
     def _is_said(self, word: str, kept: list[str]) -> bool:
         """Check whether a word repeats the last one, and remove what is between the two."""
-        *_, before, last = "", "", *kept
+        last, before, third = (kept[-back] if len(kept) >= back else "" for back in (1, 2, 3))
         core = word.lower()
         doubled, stammered = _table("repeated", self.language), _table("stammered", self.language)
         if last.lower() == core and core in doubled:
@@ -144,29 +145,30 @@ class Pauses:
         if before.lower() == core and core in doubled and _BETWEEN_TWO.fullmatch(last):
             kept.pop()
             return True
-        if core.rstrip(",") not in stammered:
+        core = core.rstrip(",")
+        if core not in stammered:
             return False
-        if last.lower() == f"{core.rstrip(',')},":
+        if last.lower() == f"{core}," and before.lower() not in _AND:
             kept[-1] = last.rstrip(",")
             return True
-        if last == "," and before.lower() == core.rstrip(","):
+        if last == "," and before.lower() == core and third.lower() not in _AND:
             kept.pop()
             return True
         return False
 
     def _is_begun(self, kept: Sequence[str], word: str) -> bool:
         """Check whether the last word is the beginning of a word, which was broken off."""
-        *_, before, last = "", *kept
-        core = word.lower()
-        if not core.startswith(last):
+        last, before = kept[-1], kept[-2] if len(kept) > 1 else ""
+        if not word.lower().startswith(last):
             return False
-        if self.known is not None and last not in self.known and _begins(last, core.strip(_MARKS)):
-            return True
         is_free = not before.strip(_MARKS) or before.lower() in _table("repeated", self.language)
         return (_PART if is_free else _BEGINNING).fullmatch(last) is not None
 
     def _twice(self, kept: Sequence[str], size: int) -> int:
-        """Return where words begin that the last `size` words say again, perhaps after a mark; 0 if they do not."""
+        """Return where words begin that the last `size` words say again, perhaps after a mark; 0 if they do not.
+
+        Two words around a comma may be two clauses: "Whatever it is, it is good".
+        """
         for between in ("", ",", "–", "-"):
             start = -2 * size - len(between)
             first, again = kept[start : start + size], kept[-size:]
@@ -174,14 +176,11 @@ class Pauses:
             is_same = cores == [word.lower().rstrip(",") for word in again] and all(map(_is_word, cores))
             if not is_same or (between and kept[-size - 1] != between):
                 continue
-            if (size > _ON_PURPOSE and len(set(cores)) > 1) or cores[0] in _table("repeated", self.language):
+            is_clause = size == _PHRASE[0] and (between == "," or first[-1].endswith(","))
+            is_long = size > _ON_PURPOSE and len(set(cores)) > 1
+            if is_long or (cores[0] in _table("repeated", self.language) and not is_clause):
                 return start
         return 0
-
-
-def _begins(word: str, after: str) -> bool:
-    """Check whether a word of two letters or more is the beginning of the next one."""
-    return 1 < len(word) < len(after) and after.startswith(word) and word.isalpha()
 
 
 def _is_word(core: str) -> bool:

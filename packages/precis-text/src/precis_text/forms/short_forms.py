@@ -200,7 +200,7 @@ def in_sentences(source: ScoredText) -> ScoredText:
 
 
 def _tells(said: Statement, words: Mapping[str, int]) -> tuple[bool, bool, int]:
-    """Return the worth of a sentence of a turn: needs no other one, is short enough, has frequent words of the document."""
+    """Return the worth of a sentence of a turn: needs no other one, is short enough, has frequent words."""
     count = length_in_words(said.text)
     is_weak = said.text.endswith("?") or has_back_reference(said.text) or count < _HEADLINE_WORDS
     told = sum(min(words[word], _OFTEN) for word in set(unicode_words(said.text)) if len(word) > 3)
