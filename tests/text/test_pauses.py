@@ -101,6 +101,7 @@ def test_a_word_of_grammar_or_a_number_is_whole_although_the_next_word_starts_wi
         ("Well, then it rained hard.", "Well,"),
         ("'Kay we go to sea.", "'Kay"),
         ("Okay, then, Monday!", ""),
+        ("– we sold the boat.", ""),
         ("Right, we sold the boat.", "Right,"),
         ("Right okay so the boat is sold.", "Right okay so"),
         ("Cool the soup before you eat it.", ""),

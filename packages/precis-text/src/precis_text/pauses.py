@@ -97,9 +97,9 @@ class Pauses:
         cores = [word.lower().strip(_MARKS) for word in words]
         openers, adjectives = _table("openers", self.language), _table("opening_adjectives", self.language)
         start = next((place for place, core in enumerate(cores) if core not in openers | {""}), 0)
-        if not 0 < start <= len(words) - _STATEMENT:
+        last = next((core for core in reversed(cores[:start]) if core), "")
+        if not last or start > len(words) - _STATEMENT:
             return ""
-        last = next(core for core in reversed(cores[:start]) if core)
         is_subject, is_comma = (
             cores[start] in _table("subjects", self.language),
             words[start - 1].endswith(","),
