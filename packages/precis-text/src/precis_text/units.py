@@ -36,11 +36,14 @@ _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
 _CELLS = " | "  # between the cells of a table's row
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
-_MARK = re.compile(r"(?:(?:[-*•–—]|\(?\d{1,3}\)|\[[ xX]\])\s+)+(?=\S)")  # "3." may be a date: "3. Oktober"
+_DONE = r"(?:\[[xX]\]|[☑☒✓✔✅])"
+BOX = rf"(?:{_DONE}|\[ \]|[☐⬜])"
+_TICKED = re.compile(rf"\s*(?:(?:[-*•–—+]|\d{{1,3}}[.)])\s+)*{_DONE}\s")
+_MARK = re.compile(rf"(?:(?:[-*•–—]|\(?\d{{1,3}}\)|{BOX})\s+)+(?=\S)")  # "3." may be a date: "3. Oktober"
 _NUMBERED = re.compile(r"(\d{1,2})\. \S+(?: \S+){4}")
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
-_ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
+_ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
 
 
 _CITATION = r"(?:\[(?:\d{1,3}|note \d+|[a-z]|citation needed)\])"
@@ -101,6 +104,11 @@ def without_opening(unit: TextUnit) -> str:
 def without_item_mark(text: str) -> str:
     """Return a list item's text without its bullet, bracketed number or box."""
     return text[found.end() :] if (found := _MARK.match(text)) else text
+
+
+def is_ticked(document: str, start: int) -> bool:
+    """Check whether the item of a list at an offset has a box that says that it is done: "[x]"."""
+    return _TICKED.match(document, start) is not None
 
 
 def extraction_units(document: str) -> list[TextUnit]:
