@@ -59,12 +59,12 @@ def finetune(run: RunPlan, request: PairRequest) -> Trained:
         RunError: training failed.
 
     Examples:
-        >>> from precis.phases.data.run_pairs import find_sources
+        >>> from precis.phases.data.run_pairs import NamedPairs
         >>> from precis.recipes.catalogue import recipe
         >>> from precis.recipes.overrides import with_overrides
         >>> small = ["model.hidden_size=16", "model.encoder_layers=1", "model.decoder_layers=1"]
         >>> run = with_overrides(recipe("zcodepp-micro"), [*small, "train.epochs=1"])
-        >>> done = finetune(run, PairRequest(sources=find_sources(data="pairs"), out=Path("runs/first")))
+        >>> done = finetune(run, PairRequest(sources=NamedPairs(data="pairs").sources(), out=Path("runs/first")))
         >>> (done.folder / "model" / "model.safetensors").is_file()
         True
     """
