@@ -32,16 +32,13 @@ from precis.phases.train.trainable_model import (
     texts_of,
 )
 from precis.phases.train.training_pairs import TrainingPairs
-from precis.phases.train.training_session import MODEL_FOLDER, Session
+from precis.phases.train.training_session import Session
 from precis.phases.train.writer_training import train_writer
-from precis.recipes.planning import resolve_run
 from precis.recipes.run_plan import Fusion, RunPlan
 from precis.storage.settings_change import refuse_change
 from precis.training import Trained
 from precis.training.processes import main_process_first
 from precis_text.errors import UserError
-
-__all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "finetune", "resolve_run"]
 
 TOKENIZER_FOLDER = "tokenizer"
 
