@@ -30,7 +30,7 @@ from precis.generation.fast.packed_linear import AsGiven
 from precis.generation.generation_settings import generation_config
 from precis.generation.model_loader import load_model
 from precis.phases.data.pair_checks import write_synthetic
-from precis.phases.data.run_pairs import PairSources, find_sources
+from precis.phases.data.run_pairs import NamedPairs, PairSources
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
 from precis.recipes.planning import resolve_run
@@ -79,9 +79,9 @@ def main() -> None:
 
 def _sources(options: argparse.Namespace) -> PairSources:
     if options.task:
-        return find_sources(task_name=options.task, data=options.data, skip_bad=True)
+        return NamedPairs(task=options.task, data=options.data, skip_bad=True).sources()
     pairs = _pairs(options.out, {"train": options.pairs, "dev": 100, "test": options.documents}, seed=1)
-    return find_sources(data=str(pairs))
+    return NamedPairs(data=str(pairs)).sources()
 
 
 def _pairs(out: Path, counts: dict[str, int], *, seed: int) -> Path:

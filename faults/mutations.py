@@ -26,7 +26,7 @@ from faults.report import Tally, header, verdict
 from precis.data.packs.text_sources import read_texts, text_files
 from precis.data.pairs.pair_reader import ReadReport, read_pairs
 from precis.phases.data.pair_checks import check_data
-from precis.phases.data.run_pairs import find_part
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.measure.evaluation_inputs import given_predictions
 from precis.phases.run_folder import recorded_vocab_size
 from precis.storage.seal import DamagedError, check_seal, write_folder
@@ -125,7 +125,7 @@ def _read_pairs(path: Path) -> None:
 
 
 def _check(path: Path) -> None:
-    check_data(find_part(data=str(path)))
+    check_data(NamedPairs(data=str(path)).part())
 
 
 def _read_questions(path: Path) -> None:

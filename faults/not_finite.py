@@ -30,7 +30,7 @@ from transformers.utils import logging as transformers_logging
 from faults.report import Tally, header, verdict
 from precis.data.packs.pack_writer import pack
 from precis.data.synthetic.corpus import make_pairs
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.search.grid_search import FineTunedModel, search
 from precis.phases.search.search_space import resolve_space
 from precis.phases.train.finetuning import TOKENIZER_FOLDER, finetune
@@ -155,7 +155,10 @@ def stock(folder: Path, *, seed: int) -> None:
         (folder / "pairs" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = resolve_run("zcodepp-micro", changes={**_SHAPE, **_PAIRS, **_train(2)})
     finetune(
-        run, PairRequest(sources=find_sources(data=str(folder / "pairs")), out=folder / "base", callbacks=[])
+        run,
+        PairRequest(
+            sources=NamedPairs(data=str(folder / "pairs")).sources(), out=folder / "base", callbacks=[]
+        ),
     )
     texts = [pair.document for pair in make_pairs(40, seed=seed + 2)]
     pack(texts, folder / "base" / TOKENIZER_FOLDER, folder / "pack", dev_share=0.2)
@@ -172,7 +175,7 @@ def _train(steps: int) -> dict[str, Any]:
 
 def phase(name: str, place: Path, fault: Fault, witness: Witness) -> Callable[[Path], Any]:
     """A phase as a function of its run folder."""
-    model, sources = str(place / "base"), find_sources(data=str(place / "pairs"))
+    model, sources = str(place / "base"), NamedPairs(data=str(place / "pairs")).sources()
     changes = {**_PAIRS, **_train(fault.steps), **fault.rate}
     run = resolve_run("zcodepp-micro", changes=changes)
     watch: dict[str, Any] = {"callbacks": [witness]}

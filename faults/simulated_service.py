@@ -14,8 +14,9 @@ from typing import Any
 
 import httpx
 
-from precis.server.asgi_app import Access, make_app
+from precis.server.asgi_app import make_app
 from precis.server.limits import Limits
+from precis.server.middleware import Access
 from precis.server.model_pool import ModelPool
 from precis.server.served_model import ServedModel
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import httpx
 import uvicorn
 
-from precis.server.asgi_app import Access, make_app
+from precis.server.asgi_app import make_app
 from precis.server.client_keys import Keys
 from precis.server.connections import ConnectionLimits, GuardedServer
 from precis.server.limits import Limits
 from precis.server.listener import listen
+from precis.server.middleware import Access
 from precis.server.model_pool import ModelPool
 from precis.server.served_model import ServedModel
 

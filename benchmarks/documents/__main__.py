@@ -120,8 +120,9 @@ def _service() -> Any:
     from fastapi.testclient import TestClient
 
     from precis.cli.framework.options import model_to_use
-    from precis.server.asgi_app import Access, make_app
+    from precis.server.asgi_app import make_app
     from precis.server.limits import Limits
+    from precis.server.middleware import Access
     from precis.server.model_pool import ModelPool
     from precis.server.served_model import ServedModel
 

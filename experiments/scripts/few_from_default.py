@@ -30,7 +30,7 @@ from precis.evaluation.baselines import Lead
 from precis.evaluation.rouge import Rouge
 from precis.generation.model_location import default_model
 from precis.generation.summarizer import Summarizer
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
 from precis.recipes.catalogue import recipe
@@ -86,7 +86,7 @@ def scored(cell: Cell, data: Path, out: Path, test: Sequence[Pair]) -> Scores:
         done = finetune(
             cell.start.plan(cell.pairs, cell.draw),
             PairRequest(
-                sources=find_sources(data=str(data), skip_bad=True),
+                sources=NamedPairs(data=str(data), skip_bad=True).sources(),
                 start=cell.start.model,
                 examples=cell.pairs,
                 sampling_seed=cell.draw,

@@ -25,7 +25,7 @@ from precis.evaluation.baselines import lead
 from precis.evaluation.rouge import Rouge
 from precis.generation.summarizer import Summarizer
 from precis.phases.data.pair_checks import write_synthetic
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.starting_point import begin_as_recipe_says
@@ -61,7 +61,7 @@ def trained(name: str, data: Path, out: Path, *, seed: int) -> Found:
         run,
         PairRequest(
             start=begin_as_recipe_says(name).model,
-            sources=find_sources(data=str(data)),
+            sources=NamedPairs(data=str(data)).sources(),
             out=out,
             notify=lambda text: print(f"  {text}", flush=True),
             callbacks=[JsonLines()],

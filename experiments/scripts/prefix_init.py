@@ -17,7 +17,7 @@ import torch
 
 from experiments.scripts import by_seed
 from precis.cli.framework.library_logging import quieten_transformers
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune
 from precis.recipes.adapter_recipes import TunePlan
@@ -63,7 +63,7 @@ def losses(kind: str, rate: float, seed: int, options: argparse.Namespace) -> by
     prefix = Prefix(length=10, **({"keys": made.pop("keys")} if "keys" in made else {}))
     out = options.out / f"{kind.replace(', ', '-')}-{rate:g}-{seed}"
     run = resolve_run("zcodepp-micro", task_name="e2e", changes=changes, select="loss")
-    sources = find_sources(task_name="e2e", data=str(options.data))
+    sources = NamedPairs(task="e2e", data=str(options.data)).sources()
     plan = TunePlan(method="prefix", prefix=prefix, **made)
     tune(
         plan,

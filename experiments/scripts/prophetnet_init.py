@@ -16,7 +16,7 @@ import torch
 
 from experiments.scripts import by_seed
 from precis.cli.framework.library_logging import quieten_transformers
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
 from precis.recipes.planning import resolve_run
@@ -42,7 +42,8 @@ def losses(init: float, positions: float, seed: int, options: argparse.Namespace
     out = options.out / f"{init:.3f}-{positions:.3f}-{seed}"
     run = resolve_run("prophetnet-micro", task_name="e2e", changes=changes, select="loss")
     finetune(
-        run, PairRequest(sources=find_sources(task_name="e2e", data=str(options.data)), out=out, notify=print)
+        run,
+        PairRequest(sources=NamedPairs(task="e2e", data=str(options.data)).sources(), out=out, notify=print),
     )
     return by_seed.losses_of(out)
 

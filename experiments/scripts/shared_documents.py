@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from precis.data.pairs.pair import Pair
-from precis.phases.data.run_pairs import find_part, find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis_text.words import unicode_words
 
 TASKS = ("samsum", "dialogsum", "e2e", "webnlg")
@@ -40,9 +40,9 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     for name in asked.tasks:
         train = list(
-            find_sources(task_name=name, data=str(asked.data), skip_bad=True).train.read(skip_bad=True)
+            NamedPairs(task=name, data=str(asked.data), skip_bad=True).sources().train.read(skip_bad=True)
         )
-        test = list(find_part(task_name=name, data=str(asked.data)).read(skip_bad=True))
+        test = list(NamedPairs(task=name, data=str(asked.data)).part().read(skip_bad=True))
         counts = " | ".join(f"{count:,}" for count in shared(train, test))
         print(f"| {name} | {len(test):,} | {counts} |", flush=True)
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from precis.data.packs.pack_writer import pack
 from precis.data.synthetic.corpus import make_pairs
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.grounding import ground
 from precis.phases.train.pair_training import PairRequest
@@ -78,7 +78,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def phases(stock: Path) -> dict[str, Phase]:
     """Each phase as a function of its run folder."""
-    model, sources = str(stock / "model"), find_sources(data=str(stock / "pairs"))
+    model, sources = str(stock / "model"), NamedPairs(data=str(stock / "pairs")).sources()
     on_pairs = resolve_run("zcodepp-micro", changes=BRIEF)
     few = few_shot(on_pairs, 8)
     few = replace(few, train=replace(few.train, steps=4, warmup_steps=1, validate_every=2))

@@ -19,7 +19,7 @@ from precis.models.zcodepp.replaced_token_detection import ZCodePPForPreTraining
 from precis.objectives.pretraining_objectives import SpansAlone
 from precis.objectives.sequence_to_sequence import SequenceToSequence
 from precis.phases.data.pair_checks import write_synthetic
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest, pair_objective
 from precis.phases.train.pretraining import pretrain, resolve_pretraining
@@ -81,7 +81,7 @@ def test_pre_trained_on_spans_it_is_taken_up_and_fine_tuned(tmp_path: Path, pack
     tuned = finetune(
         resolve_run("prophetnet-micro", changes={**TRAINING, "batch_tokens": 600, "generated_rows": 2}),
         PairRequest(
-            sources=find_sources(data=str(tmp_path / "pairs")),
+            sources=NamedPairs(data=str(tmp_path / "pairs")).sources(),
             out=tmp_path / "tuned",
             start=str(again.folder),
             callbacks=[],

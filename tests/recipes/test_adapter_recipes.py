@@ -8,7 +8,7 @@ import pytest
 from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
 from precis.data.text.segments import Turns
-from precis.phases.data.run_pairs import examples_in_share, find_sources
+from precis.phases.data.run_pairs import NamedPairs, examples_in_share
 from precis.recipes.adapter_recipes import (
     LOW_RESOURCE,
     TABLE_7,
@@ -194,9 +194,9 @@ def test_a_share_counts_the_pairs_that_are_trained_on(tmp_path: Path) -> None:
     rows = [f'{{"document": "Ann sings {n}.", "summary": "s"}}\n' for n in range(100)]
     (tmp_path / "train.jsonl").write_text("".join(rows))
     (tmp_path / "dev.jsonl").write_text(rows[0])
-    with_dev = find_sources(data=str(tmp_path))
+    with_dev = NamedPairs(data=str(tmp_path)).sources()
     assert [examples_in_share(with_dev, share, seed=0) for share in LOW_RESOURCE] == [5, 10, 25, 50]
-    held_out = find_sources(data=str(tmp_path / "train.jsonl"))  # 5 of 100 pairs are for validation
+    held_out = NamedPairs(data=str(tmp_path / "train.jsonl")).sources()  # 5 of 100 pairs are for validation
     assert examples_in_share(held_out, 1.0, seed=0) == 95
     assert examples_in_share(with_dev, 0.0001, seed=0) == 1
 
@@ -205,4 +205,4 @@ def test_a_share_counts_the_pairs_that_are_trained_on(tmp_path: Path) -> None:
 def test_a_share_out_of_range_is_refused(share: float, tmp_path: Path) -> None:
     (tmp_path / "pairs.jsonl").write_text('{"document": "d", "summary": "s"}\n')
     with pytest.raises(UserError, match="above 0 and at most 1"):
-        examples_in_share(find_sources(data=str(tmp_path / "pairs.jsonl")), share, seed=0)
+        examples_in_share(NamedPairs(data=str(tmp_path / "pairs.jsonl")).sources(), share, seed=0)

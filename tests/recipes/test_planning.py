@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from precis.data.pairs.pair import Pair
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train import training_pairs as module
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
@@ -76,7 +76,11 @@ def test_the_run_ends_when_validation_no_longer_improves(data: str, tmp_path: Pa
     done = finetune(
         run,
         PairRequest(
-            sources=find_sources(data=data), out=tmp_path / "run", start=model, examples=4, callbacks=[]
+            sources=NamedPairs(data=data).sources(),
+            out=tmp_path / "run",
+            start=model,
+            examples=4,
+            callbacks=[],
         ),
     )
     assert (done.result.stopped_early, done.result.best_step, done.result.step) == (
@@ -105,7 +109,7 @@ def test_the_sampling_seed_alone_says_which_pairs(
         finetune(
             resolve_run(None, examples=8, pretrained=True, assignments=brief),
             PairRequest(
-                sources=find_sources(data=data, dev=data),
+                sources=NamedPairs(data=data, dev=data).sources(),
                 out=out,
                 start=model,
                 examples=8,

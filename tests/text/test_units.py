@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precis_text.units import extraction_units
+from precis_text.units import extraction_units, without_item_mark
 
 
 def texts(document: str) -> list[str]:
@@ -189,6 +189,33 @@ def test_the_number_of_an_item_in_a_list_goes_and_a_day_stays() -> None:
         "We met.\n1. The quay of the town\n2. The wall of the mill\n3. The well of the inn\n4. The rest of it all",
     ):
         assert "\n".join(unit.text for unit in extraction_units(text)) == text
+
+
+def test_numbers_of_sections_and_glued_ones_of_a_list_go_and_amounts_stay() -> None:
+    rules = (
+        "2. RULES: 2.1 All boats report to the master at once.\n\n2.2 Boats sail at three knots in here.\n\n"
+        "1.Fishing is allowed from the quay.\n\n2.Tents are allowed behind the dyke only.\n\n"
+        "3. WASTE\n\n3.1.1 Oil is brought to the gate.\n\n3.1.2. Paints go to the gate, too."
+    )
+    assert [unit.text.split()[0] for unit in extraction_units(rules) if not unit.heading] == [
+        "All", "Boats", "Fishing", "Tents", "Oil", "Paints",
+    ]  # fmt: skip
+    for text in (
+        "3.5 Million people live in the two towns.\n\nThey have 4.1 Million cars.",
+        "2.4 GHz is the band of most of them.\n\n5.1 Sound has six speakers in a room.",
+        "3.Liga ist die Liga, in der die Leute aus der Stadt nicht sind.\n\n2.Liga ist die, in der sie sind.",
+    ):
+        assert "\n\n".join(unit.text for unit in extraction_units(text)) == text
+
+
+@pytest.mark.parametrize("mark", ["(a)", "b)", "(iv)", "ii)", "(12)", "[x]", "\u2610", "- \u2611"])
+def test_the_mark_of_an_item_goes(mark: str) -> None:
+    assert without_item_mark(f"{mark} Glass goes to the yard.") == "Glass goes to the yard."
+
+
+@pytest.mark.parametrize("text", ["(a) is first", "A) Glass", "(see b) Glass", "I) Glass", "[y] Glass"])
+def test_other_brackets_are_no_marks_of_items(text: str) -> None:
+    assert without_item_mark(text) == (text if text != "(a) is first" else "is first")
 
 
 def test_where_nothing_ends_like_a_sentence_nothing_is_a_heading() -> None:

@@ -25,7 +25,7 @@ from precis.generation.model_loader import LoadedModel
 from precis.generation.summarizer import Summarizer
 from precis.messages import Notify, silent
 from precis.phases.data.corpus_packing import make_pack
-from precis.phases.data.run_pairs import PairSources, find_part, find_sources
+from precis.phases.data.run_pairs import NamedPairs, PairSources
 from precis.phases.measure.evaluation_inputs import read_test_pairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
@@ -109,7 +109,7 @@ class Runner:
 
     def _has_test_rows(self, task_name: str) -> bool:
         try:
-            part = find_part(task_name=task_name, data=str(self.data))
+            part = NamedPairs(task=task_name, data=str(self.data)).part()
             return next(part.read(skip_bad=True, limit=1), None) is not None
         except UserError:
             return False
@@ -209,21 +209,21 @@ class Runner:
         Frequent validation on all dev pairs would take longer than training. A set that is scored on its public dev
         rows has none left for validation; a part of its training pairs is held out instead.
         """
-        whole = find_sources(task_name=task_name, data=str(self.data), skip_bad=True)
+        whole = NamedPairs(task=task_name, data=str(self.data), skip_bad=True).sources()
         if whole.dev is None:
             return whole
         chosen = evenly_spaced(list(whole.dev.read(skip_bad=True)), dev_rows)
         _write_rows(place / "dev.jsonl", chosen, summary=[pair.summary for pair in chosen])
-        return replace(whole, dev=find_sources(data=str(place / "dev.jsonl")).train)
+        return replace(whole, dev=NamedPairs(data=str(place / "dev.jsonl")).sources().train)
 
     def first_test_pairs(self, task_name: str, count: int) -> list[Pair]:
         """Return the first `count` test pairs of a task."""
-        part = find_part(task_name=task_name, data=str(self.data))
+        part = NamedPairs(task=task_name, data=str(self.data)).part()
         return read_test_pairs(part, limit=count, skip_bad=True, notify=self.notify)
 
     def spaced_test_pairs(self, task_name: str, count: int) -> list[Pair]:
         """Return at most `count` test pairs of a task, evenly spaced: the first rows are not typical."""
-        part = find_part(task_name=task_name, data=str(self.data))
+        part = NamedPairs(task=task_name, data=str(self.data)).part()
         pairs = read_test_pairs(part, skip_bad=True, notify=self.notify)
         if len(pairs) <= count:
             return pairs

@@ -19,7 +19,7 @@ from precis.evaluation.score_report import title_of
 from precis.evaluation.task_scores import Majority, has_labels, task_scorers
 from precis.generation.classifier import Classifier
 from precis.generation.model_loader import load_model
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
 from precis.recipes.planning import Answer, resolve_run
@@ -91,7 +91,7 @@ def _cell(
     done = finetune(
         resolve_run(scale.recipe, pretrained=True, task_name=name, changes=changes, answer=way),
         PairRequest(
-            sources=find_sources(task_name=name, data=str(runner.data), skip_bad=True),
+            sources=NamedPairs(task=name, data=str(runner.data), skip_bad=True).sources(),
             out=place / "run",
             answer=way,
             notify=runner.notify,

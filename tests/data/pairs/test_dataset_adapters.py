@@ -7,7 +7,7 @@ import pytest
 
 from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import ReadReport, read_pairs
-from precis.phases.data.run_pairs import find_part, find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis_text.control_characters import join_parts
 from precis_text.errors import UserError
 
@@ -56,10 +56,10 @@ def test_official_files_of_glue_are_read_as_they_are(name: str, tmp_path: Path) 
     (tmp_path / folder).mkdir()
     for split in ("train", held):
         (tmp_path / folder / f"{split}.tsv").write_text(text)
-    sources = find_sources(task_name=name, data=str(tmp_path))
+    sources = NamedPairs(task=name, data=str(tmp_path)).sources()
     assert [pair.summary for pair in sources.train.read()] == words
     assert sources.dev is None  # validation rows are held out of train
-    assert [pair.summary for pair in find_part(task_name=name, data=str(tmp_path)).read()] == words
+    assert [pair.summary for pair in NamedPairs(task=name, data=str(tmp_path)).part().read()] == words
 
 
 def test_quotation_marks_of_glue_are_letters(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_matched_and_mismatched_are_scored_each_on_its_file(tmp_path: Path) -> N
     for file in ("train", "dev_matched", "dev_mismatched"):
         (tmp_path / f"{file}.tsv").write_text(f"{header}\n{row.replace('eats', file)}\n")
     for name, file in (("mnli", "dev_matched"), ("mnli-mm", "dev_mismatched")):
-        (pair,) = find_part(task_name=name, data=str(tmp_path)).read()
+        (pair,) = NamedPairs(task=name, data=str(tmp_path)).part().read()
         assert pair.document == f"premise: Ann sings. \x1ehypothesis: Ann {file}."
 
 
@@ -85,14 +85,14 @@ def test_a_folder_of_several_tasks_has_their_names_before_the_splits(tmp_path: P
         (shelf / f"{task}.train.jsonl").write_text(row + "\n")
         (shelf / f"{task}.dev.jsonl").write_text(row + "\n")
     for data in (tmp_path, shelf):
-        assert list(find_part(task_name="sst2", data=str(data)).read()) == [
+        assert list(NamedPairs(task="sst2", data=str(data)).part().read()) == [
             Pair("sentence: Ann sings.", "positive")
         ]
-        assert list(find_sources(task_name="rte", data=str(data)).train.read()) == [
+        assert list(NamedPairs(task="rte", data=str(data)).sources().train.read()) == [
             Pair("premise: Ann sings. \x1ehypothesis: Ann is.", "entailment")
         ]
     with pytest.raises(UserError, match="no train, dev or test file of task 'cola'"):
-        find_part(task_name="cola", data=str(tmp_path))
+        NamedPairs(task="cola", data=str(tmp_path)).part()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_answers_of_squads_official_file_are_all_references(tmp_path: Path) -> N
     article = {"title": "Ann", "paragraphs": [{"context": "Ann of Oslo sings.", "qas": [asked]}]}
     for split in ("train", "dev"):
         (tmp_path / f"{split}.json").write_text(json.dumps({"version": "1.1", "data": [article]}) + "\n")
-    (pair,) = find_part(task_name="squad-qa", data=str(tmp_path)).read()
+    (pair,) = NamedPairs(task="squad-qa", data=str(tmp_path)).part().read()
     assert pair == Pair(join_parts("Who sings?", "Ann of Oslo sings."), "Ann", ("Ann", "Ann of Oslo"), "q1")
 
 

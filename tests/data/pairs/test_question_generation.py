@@ -10,7 +10,7 @@ import pytest
 from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import ReadReport, read_pairs
 from precis.data.pairs.question_generation import DU, TITLES, ZHAO, question_rows
-from precis.phases.data.run_pairs import find_part, find_sources, splits_of
+from precis.phases.data.run_pairs import NamedPairs, splits_of
 from precis_text.control_characters import join_parts
 from precis_text.errors import UserError
 from precis_text.row import Row
@@ -133,19 +133,19 @@ def test_the_hubs_data_set_that_is_cut_already_is_read_as_it_is(monkeypatch: pyt
     data = {split: datasets.Dataset.from_list(rows) for split in ("train", "validation", "test")}
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: datasets.DatasetDict(data))
     monkeypatch.delenv("PRECIS_DATA", raising=False)
-    sources = find_sources(task_name="squad-qg")
+    sources = NamedPairs(task="squad-qg").sources()
     assert [pair.summary for pair in sources.train.read()] == ["When?", "In which year?"]
-    (pair,) = find_part(task_name="squad-qg-zhao").read()
+    (pair,) = NamedPairs(task="squad-qg-zhao").part().read()
     assert pair == Pair(join_parts("1904", PASSAGE), "When?", ("When?", "In which year?"))
     del data["test"]  # as in rajpurkar/squad
     with pytest.raises(UserError, match="hub:rajpurkar/squad: lacks a test split"):
-        next(find_part(task_name="squad-qg", data="hub:rajpurkar/squad", split="train").read())
+        next(NamedPairs(task="squad-qg", data="hub:rajpurkar/squad").part("train").read())
 
 
 def test_a_file_alone_is_read_whole(squad: str) -> None:
-    part = find_part(task_name="squad-qg", data=f"{squad}/train.jsonl")
+    part = NamedPairs(task="squad-qg", data=f"{squad}/train.jsonl").part()
     assert list(part.read()) == [*questions("Arlen"), *questions("Brook")]
-    sources = find_sources(task_name="squad-qg", data=f"{squad}/train.jsonl", dev=f"{squad}/dev.jsonl")
+    sources = NamedPairs(task="squad-qg", data=f"{squad}/train.jsonl", dev=f"{squad}/dev.jsonl").sources()
     assert sources.dev is not None
     assert list(sources.dev.read()) == questions("Corby")
 
@@ -184,6 +184,6 @@ def test_a_bad_row_is_named_and_can_be_passed_over(change: dict[str, Any], says:
 def test_pairs_of_another_kind_are_refused_by_name(tmp_path: Path) -> None:
     folder = write(tmp_path, test=[{"document": "Ann sings.", "summary": "A song."}])
     with pytest.raises(UserError, match=r"line 1: not a SQuAD row: .* has 'document', 'summary'"):
-        list(find_part(task_name="squad-qg", data=folder).read())
+        list(NamedPairs(task="squad-qg", data=folder).part().read())
     with pytest.raises(UserError, match="no split 'dev'; it has test"):
-        list(find_part(task_name="squad-qg", data=folder, split="dev").read())
+        list(NamedPairs(task="squad-qg", data=folder).part("dev").read())

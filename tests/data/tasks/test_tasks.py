@@ -17,7 +17,7 @@ from precis.data.pairs.pair import Pair
 from precis.data.pairs.pair_reader import ReadReport, available_splits
 from precis.data.tasks.instructions import KINDS
 from precis.data.tasks.tasks import TASKS, Task, folder_of, instruction_of_first, resolve, task
-from precis.phases.data.run_pairs import ColumnNames, find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis_text.control_characters import join_parts
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
@@ -456,7 +456,7 @@ def test_the_first_row_tells_the_columns_and_named_ones_are_read_alone(tmp_path:
     (folder / "train.jsonl").write_text("{broken\n" + json.dumps(rows[0]) + "\n")
     assert list(train.read(skip_bad=True)) == [READ["samsum"]]
     (folder / "train.jsonl").write_text(json.dumps(rows[0]) + "\n")
-    named = find_sources(task_name="samsum", data=str(folder), columns=ColumnNames(document="text"))
+    named = NamedPairs(task="samsum", data=str(folder), document_column="text").sources()
     with pytest.raises(UserError, match="no column 'text' for the document"):
         list(named.train.read())
     (folder / "train.jsonl").write_text(json.dumps({"talk": "d"}) + "\n")
@@ -616,7 +616,7 @@ def test_local_triples_are_read_a_line_each_where_their_column_is_named(tmp_path
     }
     (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n")
     for column, read in (("document", row["document"]), ("triples", "a | b | c\nd | e | f")):
-        sources = find_sources(task_name="webnlg", data=str(tmp_path), columns=ColumnNames(document=column))
+        sources = NamedPairs(task="webnlg", data=str(tmp_path), document_column=column).sources()
         (pair,) = sources.train.read()
         assert pair.document == read
 

@@ -8,7 +8,7 @@ import pytest
 
 from precis.data.synthetic.corpus import make_pair
 from precis.phases.data.pair_checks import check_data, count_words, first_pairs, write_synthetic
-from precis.phases.data.run_pairs import find_part
+from precis.phases.data.run_pairs import NamedPairs
 from precis_text.errors import UserError
 
 
@@ -22,7 +22,7 @@ def test_every_oddity_is_counted(tmp_path: Path) -> None:
         [("a b c", "a"), ("a  b c", "b"), ("a b c", "a"), ("d", "d e f"), ("", "x"), ("g h", "g")],
     )
     rows(tmp_path / "test.jsonl", [("g h", "g"), ("i j", "i")])
-    checked = check_data(find_part(data=str(tmp_path)))
+    checked = check_data(NamedPairs(data=str(tmp_path)).part())
     train, test = checked.splits
     assert (train.name, test.name) == ("train", "test")
     assert (train.report.rows, train.report.kept, train.report.empty_documents) == (6, 5, 1)
@@ -34,13 +34,15 @@ def test_every_oddity_is_counted(tmp_path: Path) -> None:
 
 def test_a_single_file_is_one_set(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("a b", "a")])
-    checked = check_data(find_part(data=str(tmp_path / "pairs.jsonl")))
+    checked = check_data(NamedPairs(data=str(tmp_path / "pairs.jsonl")).part())
     assert [split.name for split in checked.splits] == [str(tmp_path / "pairs.jsonl")]
 
 
 def test_the_first_pairs_are_shown(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("a", "x"), ("b", "y"), ("c", "z")])
-    assert [pair.document for pair in first_pairs(find_part(data=str(tmp_path / "pairs.jsonl")), 2)] == [
+    assert [
+        pair.document for pair in first_pairs(NamedPairs(data=str(tmp_path / "pairs.jsonl")).part(), 2)
+    ] == [
         "a",
         "b",
     ]
@@ -50,7 +52,8 @@ def test_bad_rows_before_the_first_pairs_are_told(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("", "x"), ("b", "y"), ("c", "z")])
     told: list[str] = []
     assert [
-        p.document for p in first_pairs(find_part(data=str(tmp_path / "pairs.jsonl")), 1, notify=told.append)
+        p.document
+        for p in first_pairs(NamedPairs(data=str(tmp_path / "pairs.jsonl")).part(), 1, notify=told.append)
     ] == ["b"]
     assert "1 row skipped" in told[0]
     assert "line 1" in told[0]
@@ -64,7 +67,7 @@ def test_the_first_pairs_are_whole_where_rows_of_one_document_are_put_together(
     data = datasets.DatasetDict({"test": datasets.Dataset.from_list(test)})
     monkeypatch.delenv("PRECIS_DATA", raising=False)
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
-    shown = first_pairs(find_part(task_name="dialogsum", split="test"), 2)
+    shown = first_pairs(NamedPairs(task="dialogsum").part("test"), 2)
     assert [(pair.document, pair.references) for pair in shown] == [("a", texts), ("b", texts)]
 
 
@@ -79,7 +82,7 @@ def test_test_pairs_do_not_depend_on_the_number_of_training_pairs(tmp_path: Path
 
 def test_splits_share_no_document(tmp_path: Path) -> None:
     write_synthetic(tmp_path, {"train": 300, "dev": 100, "test": 100}, seed=0)
-    assert not check_data(find_part(data=str(tmp_path))).shared
+    assert not check_data(NamedPairs(data=str(tmp_path)).part()).shared
 
 
 @pytest.mark.parametrize("counts", [{"train": -1}, {"test": 10**9}])
@@ -112,7 +115,11 @@ def test_a_data_set_of_the_hub_is_checked_by_the_splits_that_it_has(monkeypatch:
     rows = datasets.Dataset.from_list([{"document": "a b", "summary": "a"}])
     data = datasets.DatasetDict({"train": rows, "validation": rows, "extra": rows})
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: data)
-    assert [split.name for split in check_data(find_part(data="hub:o/n")).splits] == ["train", "dev", "extra"]
+    assert [split.name for split in check_data(NamedPairs(data="hub:o/n").part()).splits] == [
+        "train",
+        "dev",
+        "extra",
+    ]
 
 
 def test_pairs_of_somebody_are_not_overwritten_and_its_own_are_written_again(tmp_path: Path) -> None:
@@ -134,7 +141,7 @@ def test_pairs_of_somebody_are_not_overwritten_and_its_own_are_written_again(tmp
 
 def test_marks_of_missing_values_are_counted(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("nan", "a"), ("a b", "NULL"), ("None of them came", "None came")])
-    (split,) = check_data(find_part(data=str(tmp_path / "pairs.jsonl"))).splits
+    (split,) = check_data(NamedPairs(data=str(tmp_path / "pairs.jsonl")).part()).splits
     assert (split.report.kept, split.missing_marks) == (3, 2)
 
 

@@ -10,7 +10,7 @@ import pytest
 import precis
 from precis.data.pairs.pair import Columns
 from precis.data.synthetic.corpus import make_pairs
-from precis.phases.data.run_pairs import ColumnNames, PairReader, find_part, find_sources, hold_out, sample
+from precis.phases.data.run_pairs import NamedPairs, PairReader, hold_out, sample
 from precis_text.control_characters import join_parts, main_part
 from precis_text.errors import UserError
 
@@ -27,65 +27,69 @@ def write(path: Path, rows: int = 3) -> Path:
 def test_a_folder_gives_its_splits(tmp_path: Path) -> None:
     for name in ("train", "validation", "test"):
         write(tmp_path / f"{name}.jsonl")
-    sources = find_sources(data=str(tmp_path))
+    sources = NamedPairs(data=str(tmp_path)).sources()
     assert sources.train.split == "train"
     assert sources.dev is not None
     assert sources.dev.split == "dev"
     assert len(list(sources.dev.read())) == 3
-    assert find_part(data=str(tmp_path)).split == "test"
-    assert find_part(data=str(tmp_path), split="train").split == "train"
+    assert NamedPairs(data=str(tmp_path)).part().split == "test"
+    assert NamedPairs(data=str(tmp_path)).part("train").split == "train"
 
 
 def test_a_file_is_the_training_set_and_dev_a_file_of_its_own(tmp_path: Path) -> None:
     train, dev = write(tmp_path / "a.jsonl"), write(tmp_path / "b.jsonl", rows=2)
-    sources = find_sources(data=str(train), dev=str(dev))
+    sources = NamedPairs(data=str(train), dev=str(dev)).sources()
     assert sources.dev is not None
     assert (sources.train.source, sources.dev.source) == (str(train), str(dev))
-    assert find_sources(data=str(train)).dev is None
-    assert find_part(data=str(train)).split is None
+    assert NamedPairs(data=str(train)).sources().dev is None
+    assert NamedPairs(data=str(train)).part().split is None
 
 
 def test_a_task_is_found_in_a_shelf_of_folders(tmp_path: Path) -> None:
     write(tmp_path / "e2e" / "train.jsonl")
     write(tmp_path / "e2e" / "dev.jsonl")
-    sources = find_sources(task_name="e2e", data=str(tmp_path))
+    sources = NamedPairs(task="e2e", data=str(tmp_path)).sources()
     assert (sources.train.source, sources.task) == (str(tmp_path / "e2e"), "e2e")
 
 
 def test_named_columns_win(tmp_path: Path) -> None:
-    part = find_part(data=str(write(tmp_path / "a.jsonl")), columns=ColumnNames(document="summary"))
+    part = NamedPairs(data=str(write(tmp_path / "a.jsonl")), document_column="summary").part()
     assert [pair.document for pair in part.read()] == [pair.summary for pair in PAIRS[:3]]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({}, "--task NAME, or --data"), ({"task_name": "samsun"}, "did you mean 'samsum'")],
+    [({}, "--task NAME, or --data"), ({"task": "samsun"}, "did you mean 'samsum'")],
 )
 def test_what_is_missing_is_said(options: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        find_sources(**options)  # type: ignore[arg-type]
+        NamedPairs(**options).sources()  # type: ignore[arg-type]
 
 
 def test_a_folder_without_training_pairs_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "test.jsonl")
     with pytest.raises(UserError, match="no train file"):
-        find_sources(data=str(tmp_path))
+        NamedPairs(data=str(tmp_path)).sources()
 
 
 def test_a_missing_dev_file_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
-        find_sources(data=str(write(tmp_path / "a.jsonl")), dev=str(tmp_path / "b.jsonl"))
+        NamedPairs(data=str(write(tmp_path / "a.jsonl")), dev=str(tmp_path / "b.jsonl")).sources()
 
 
 @pytest.mark.parametrize("repeated", [False, True])
 def test_a_limit_below_one_is_refused(repeated: bool, tmp_path: Path) -> None:
-    part = replace(find_part(data=str(write(tmp_path / "a.jsonl"))), columns=Columns(repeated=repeated))
+    part = replace(
+        NamedPairs(data=str(write(tmp_path / "a.jsonl"))).part(), columns=Columns(repeated=repeated)
+    )
     with pytest.raises(UserError, match="limit=0 must be 1 or more"):
         list(part.read(limit=0))
 
 
 def test_the_digest_tells_texts_apart(tmp_path: Path) -> None:
-    readers = [PairReader(find_part(data=str(write(tmp_path / f"{n}.jsonl", rows=n)))) for n in (2, 3)]
+    readers = [
+        PairReader(NamedPairs(data=str(write(tmp_path / f"{n}.jsonl", rows=n))).part()) for n in (2, 3)
+    ]
     assert [len(list(reader)) for reader in readers] == [2, 3]
     assert readers[0].digest != readers[1].digest
     before = readers[0].digest
@@ -97,7 +101,7 @@ def test_the_digest_covers_every_reference(tmp_path: Path) -> None:
     def digest(**more: list[str]) -> str:
         row = {"document": "Ann sings.", "summary": "She sings.", **more}
         (tmp_path / "dev.jsonl").write_text(json.dumps(row) + "\n")
-        reader = PairReader(find_part(data=str(tmp_path / "dev.jsonl")))
+        reader = PairReader(NamedPairs(data=str(tmp_path / "dev.jsonl")).part())
         assert len(list(reader)) == 1
         return reader.digest
 
@@ -138,22 +142,22 @@ def test_a_data_set_of_the_hub_without_validation_holds_some_of_its_training_pai
     rows = datasets.Dataset.from_list([{"document": p.document, "summary": p.summary} for p in PAIRS[:4]])
     hub = {"train": rows, "test": rows}
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: datasets.DatasetDict(hub))
-    sources = find_sources(data="hub:o/n")
+    sources = NamedPairs(data="hub:o/n").sources()
     assert (sources.train.split, sources.dev) == ("train", None)
-    given = find_sources(data="hub:o/n", dev=str(write(tmp_path / "dev.jsonl"))).dev
+    given = NamedPairs(data="hub:o/n", dev=str(write(tmp_path / "dev.jsonl"))).sources().dev
     assert given is not None
     hub["validation"] = rows
-    found = find_sources(data="hub:o/n").dev
+    found = NamedPairs(data="hub:o/n").sources().dev
     assert found is not None
     assert found.split == "dev"
     del hub["train"]
     with pytest.raises(UserError, match="hub:o/n: has test, dev but no train split"):
-        find_sources(data="hub:o/n")
+        NamedPairs(data="hub:o/n").sources()
 
 
 def test_the_hub_is_not_asked_for_the_splits_of_our_own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PRECIS_DATA", raising=False)
-    dev = find_sources(task_name="samsum").dev
+    dev = NamedPairs(task="samsum").sources().dev
     assert dev is not None
     assert dev.split == "dev"
 

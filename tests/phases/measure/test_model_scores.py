@@ -14,7 +14,7 @@ from precis.evaluation.predictions import PredictionWriter, read_predictions
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
-from precis.phases.data.run_pairs import find_part, find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.measure.evaluation_inputs import given_predictions, given_systems, joined, read_test_pairs
 from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report, names_apart
 from precis.phases.measure.task_metrics import scores_for
@@ -175,7 +175,7 @@ def test_rows_that_were_skipped_are_told_with_a_limit_too(
     good = '{"document": "Ann sings.", "summary": "Ann sings."}\n'
     (tmp_path / "pairs.jsonl").write_text(good + "broken\n" + 2 * good)
     told: list[str] = []
-    part = find_part(data=str(tmp_path / "pairs.jsonl"))
+    part = NamedPairs(data=str(tmp_path / "pairs.jsonl")).part()
     read_test_pairs(part, limit=limit, skip_bad=True, notify=told.append)
     assert told[0].startswith(f"{what} {tmp_path}")
     assert "pairs.jsonl, 1 skipped (first: " in told[0]
@@ -291,7 +291,7 @@ def test_documents_of_the_training_pairs_are_counted(tmp_path: Path) -> None:
     (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = tmp_path / "run"
     save("zcodepp", run / "model")
-    sources = find_sources(data=str(tmp_path / "train.jsonl"))
+    sources = NamedPairs(data=str(tmp_path / "train.jsonl")).sources()
     (run / "settings.json").write_text(json.dumps({"sources": sources.to_dict()}))
     told: list[str] = []
     precis.evaluate(run, tmp_path / "test.jsonl", out=tmp_path / "scores", notify=told.append)

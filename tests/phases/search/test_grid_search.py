@@ -13,7 +13,7 @@ import pytest
 from precis.generation.generation_settings import settings_of
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.search import grid_search as module
 from precis.phases.search.grid_search import FineTunedModel, Searched, is_search, search
 from precis.phases.search.grid_study import GridStudy
@@ -84,7 +84,7 @@ def run_it(
     of_search = {name: options.pop(name) for name in ("trials", "callbacks") if name in options}
     return search(
         FineTunedModel(run=run),
-        PairRequest(sources=find_sources(data=str(data)), out=out, start=model, **options),
+        PairRequest(sources=NamedPairs(data=str(data)).sources(), out=out, start=model, **options),
         space=with_ranges(SearchSpace(), ranges),
         **{"callbacks": lambda: [], **of_search},
     )

@@ -12,7 +12,7 @@ from precis.data.pairs.glue import GLUE
 from precis.generation.classifier import Classifier
 from precis.generation.model_loader import load_model
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassification
-from precis.phases.data.run_pairs import find_part, find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.measure.evaluation_inputs import read_test_pairs
 from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
@@ -57,7 +57,7 @@ def train(data: Path, out: Path, task: str = "rte", *, steps: int = 4, **options
         "batch_tokens": None,
     }
     run = resolve_run("zcodepp-micro", task_name=task, changes=changes, answer="head")
-    sources = find_sources(task_name=task, data=str(data))
+    sources = NamedPairs(task=task, data=str(data)).sources()
     return finetune(run, PairRequest(sources=sources, out=out, answer="head", **options))
 
 
@@ -91,7 +91,7 @@ def test_the_head_stands_on_the_encoder_of_the_model(base: str) -> None:
 def test_auto_classes_open_it_and_a_plain_tokenizer_gives_the_same_answers(trained: Path, data: Path) -> None:
     model = AutoModelForSequenceClassification.from_pretrained(trained / "model").eval()
     tokenizer = AutoTokenizer.from_pretrained(trained / "model")
-    pairs = read_test_pairs(find_part(task_name="rte", data=str(data)))
+    pairs = read_test_pairs(NamedPairs(task="rte", data=str(data)).part())
     found = Classifier.from_pretrained(str(trained)).stream([p.document for p in pairs], batch_size=5)
     for pair, answer in zip(pairs, found, strict=True):
         first, second = pair.document.removeprefix("premise: ").split(" \x1ehypothesis: ")
@@ -137,7 +137,8 @@ def test_a_run_is_not_continued_with_the_other_answer(trained: Path, data: Path,
     run = resolve_run("zcodepp-micro", task_name="rte", changes={"train.precision": "fp32"})
     with pytest.raises(UserError, match="was started with"):
         finetune(
-            run, PairRequest(sources=find_sources(task_name="rte", data=str(data)), out=trained, start=base)
+            run,
+            PairRequest(sources=NamedPairs(task="rte", data=str(data)).sources(), out=trained, start=base),
         )
 
 
@@ -153,7 +154,7 @@ def test_a_new_encoder_learns_what_the_label_depends_on(data: Path, tmp_path: Pa
 def test_similarities_are_numbers_and_are_correlated(data: Path, base: str, tmp_path: Path) -> None:
     done = train(data, tmp_path / "run", "stsb", start=base)
     assert done.result.metric == "pearson"
-    pairs = read_test_pairs(find_part(task_name="stsb", data=str(data)))
+    pairs = read_test_pairs(NamedPairs(task="stsb", data=str(data)).part())
     systems = evaluate_models([str(tmp_path / "run")], pairs, out=tmp_path / "scores", task="stsb")
     ((name, texts),) = systems.items()
     assert name == "run head"
@@ -165,7 +166,7 @@ def test_similarities_are_numbers_and_are_correlated(data: Path, base: str, tmp_
 def test_a_classifier_is_evaluated_beside_the_most_frequent_label(
     trained: Path, data: Path, tmp_path: Path
 ) -> None:
-    pairs = read_test_pairs(find_part(task_name="rte", data=str(data)))
+    pairs = read_test_pairs(NamedPairs(task="rte", data=str(data)).part())
     systems = evaluate_models([str(trained)], pairs, out=tmp_path, task="rte")
     assert evaluate_models([str(trained)], pairs, out=tmp_path, task="rte", batch_size=3) == systems
     report = make_report(systems, pairs, scores_for("rte", pairs), out=tmp_path)
@@ -181,7 +182,7 @@ def test_a_classifier_of_another_task_lends_its_encoder(trained: Path, data: Pat
 def test_what_a_classifier_is_not_for_is_refused_in_one_line(
     trained: Path, data: Path, tmp_path: Path
 ) -> None:
-    pairs = read_test_pairs(find_part(task_name="stsb", data=str(data)))
+    pairs = read_test_pairs(NamedPairs(task="stsb", data=str(data)).part())
     with pytest.raises(
         UserError, match=r"is a classifier \(entailment, not_entailment\), which does not write text"
     ):
@@ -201,13 +202,15 @@ def test_what_a_classifier_is_not_for_is_refused_in_one_line(
 def test_a_head_is_for_our_encoder_and_for_tasks_with_labels(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a 't5' model; --answer head requires Z-Code"):
         train(data, tmp_path / "run", start=str(save("t5", tmp_path / "t5")))
-    sources = find_sources(task_name="rte", data=str(data))
+    sources = NamedPairs(task="rte", data=str(data)).sources()
     run = resolve_run("zcodepp-micro", answer="head")
     with pytest.raises(UserError, match="name the --task"):
         finetune(
             run,
             PairRequest(
-                sources=find_sources(data=str(sources.train.source)), out=tmp_path / "no", answer="head"
+                sources=NamedPairs(data=str(sources.train.source)).sources(),
+                out=tmp_path / "no",
+                answer="head",
             ),
         )
     assert not (tmp_path / "no").exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from precis.data.pairs.pair import Pair
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train import pair_training
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
@@ -55,7 +55,7 @@ def test_a_restart_touches_nothing_while_another_process_trains_there(tmp_path: 
         with pytest.raises(UserError, match="another process is training in"):
             finetune(
                 resolve_run("zcodepp-micro"),
-                PairRequest(sources=find_sources(data=str(data)), out=out, restart=True),
+                PairRequest(sources=NamedPairs(data=str(data)).sources(), out=out, restart=True),
             )
     finally:
         holder.kill()
@@ -87,7 +87,7 @@ def test_pairs_without_tokens_are_skipped_and_named_like_other_bad_ones(
     done = finetune(
         resolve_run(None, pretrained=True, assignments=BRIEF),
         PairRequest(
-            sources=find_sources(data=str(train), dev=str(dev), skip_bad=True),
+            sources=NamedPairs(data=str(train), dev=str(dev), skip_bad=True).sources(),
             out=tmp_path / "run",
             start=str(model),
             notify=told.append,
@@ -106,7 +106,7 @@ def test_the_record_has_the_shape_of_a_new_model_alone(given: bool, tmp_path: Pa
     data = write(tmp_path / "train.jsonl", *pairs)
     run = resolve_run("zcodepp-micro", assignments=(*BRIEF, *SMALL, "generated_rows=0", "train.select=loss"))
     start = str(save("bart", tmp_path / "bart")) if given else None
-    sources = find_sources(data=str(data))
+    sources = NamedPairs(data=str(data)).sources()
     finetune(run, PairRequest(sources=sources, out=tmp_path / "run", start=start, callbacks=[]))
     recorded = RunPlan.from_dict(json.loads((tmp_path / "run" / "settings.json").read_text())["run"])
     assert recorded.model == (None if given else run.model)

@@ -11,7 +11,7 @@ import precis
 from precis.data.pairs.pair import Pair
 from precis.generation.model_loader import load_model
 from precis.phases.data.corpus_packing import make_pack
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.grounding import ground
 from precis.phases.train.pair_training import PairRequest
@@ -35,7 +35,9 @@ def test_it_trains_by_fusion_and_the_finished_model_keeps_reading_so(tmp_path: P
     )
     finetune(
         run,
-        PairRequest(sources=find_sources(data=str(data)), out=tmp_path / "run", start=start, callbacks=[]),
+        PairRequest(
+            sources=NamedPairs(data=str(data)).sources(), out=tmp_path / "run", start=start, callbacks=[]
+        ),
     )
     made = load_model(str(tmp_path / "run"), device="cpu").model.config
     assert (made.chunk_length, made.global_layers) == (4, 1)

@@ -14,7 +14,7 @@ from precis.data.tasks.tasks import TASKS
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import ModelUse
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.data.training_sets import find_sets
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.grounding import draw, ground, read_set
@@ -106,7 +106,7 @@ def test_questions_are_found_where_the_task_table_says(folder: str, shelf: Path)
     questions(shelf / folder)
     for name in ("squad-qg", "squad-qg-zhao") if folder == "squad_v1.1" else ("squad-qg",):
         (found,) = find_sets([name], data=str(shelf))
-        assert found.sources.train == find_sources(task_name=name, data=str(shelf)).train
+        assert found.sources.train == NamedPairs(task=name, data=str(shelf)).sources().train
         assert found.sources.train.source.endswith(str(shelf / folder))
 
 
@@ -332,7 +332,7 @@ def test_a_grounded_model_is_asked_as_its_tasks_are(model: str, shelf: Path, tmp
     finetune(
         resolve_run(None, pretrained=True, task_name="samsum", assignments=(*BRIEF[:2], "max_source=48")),
         PairRequest(
-            sources=find_sources(task_name="samsum", data=str(shelf)),
+            sources=NamedPairs(task="samsum", data=str(shelf)).sources(),
             start=str(tmp_path / "grounded"),
             out=tmp_path / "tuned",
             notify=told.append,
@@ -357,7 +357,7 @@ def test_few_shot_pairs_can_be_drawn_by_a_seed_of_their_own(model: str, shelf: P
         finetune(
             resolve_run(None, pretrained=True, assignments=(*BRIEF[:2], "max_source=48")),
             PairRequest(
-                sources=find_sources(task_name="aeslc", data=str(shelf)),
+                sources=NamedPairs(task="aeslc", data=str(shelf)).sources(),
                 start=model,
                 out=tmp_path / name,
                 examples=4,

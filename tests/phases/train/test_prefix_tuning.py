@@ -19,7 +19,7 @@ from precis.data.text.segments import UNIT_KINDS, Sentences, document_units, seg
 from precis.generation.model_loader import load_model
 from precis.generation.model_metadata import ModelUse
 from precis.generation.summarizer import Summarizer
-from precis.phases.data.run_pairs import find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.measure.model_scores import evaluate_models
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
@@ -79,7 +79,9 @@ def tuned(base: Path, data: Path, out: Path, *, plan: TunePlan = PLAN, **options
     return tune(
         plan,
         run,
-        PairRequest(start=str(base), sources=find_sources(data=str(data)), out=out, callbacks=[], **options),
+        PairRequest(
+            start=str(base), sources=NamedPairs(data=str(data)).sources(), out=out, callbacks=[], **options
+        ),
     )
 
 
@@ -135,7 +137,7 @@ class StopAfter:
 def test_a_run_that_was_told_to_stop_goes_on_bit_for_bit(
     finished: Path, base: Path, data: Path, tmp_path: Path
 ) -> None:
-    sources = find_sources(data=str(data))
+    sources = NamedPairs(data=str(data)).sources()
     stopped = tune(
         PLAN,
         brief(),
@@ -205,7 +207,9 @@ def test_what_was_tuned_is_no_model_to_train_further(finished: Path, data: Path,
     with pytest.raises(UserError, match="is an adapter; start from a whole model"):
         finetune(
             brief(),
-            PairRequest(sources=find_sources(data=str(data)), start=str(finished), out=tmp_path / "run"),
+            PairRequest(
+                sources=NamedPairs(data=str(data)).sources(), start=str(finished), out=tmp_path / "run"
+            ),
         )
     with pytest.raises(UserError, match="is an adapter; start from a whole model"):
         tuned(finished, data, tmp_path / "run")
@@ -259,7 +263,11 @@ def test_documents_shorter_than_the_segments_are_counted_trained_on_and_summariz
     train.write_text("".join(json.dumps(row) + "\n" for row in rows))
     dev.write_text(json.dumps(rows[0]) + "\n")
     told: list[str] = []
-    options = {"sources": find_sources(data=str(train), dev=str(dev)), "callbacks": [], "notify": told.append}
+    options = {
+        "sources": NamedPairs(data=str(train), dev=str(dev)).sources(),
+        "callbacks": [],
+        "notify": told.append,
+    }
     done = tune(plan, brief(), PairRequest(start=str(base), out=tmp_path / "run", **options))  # type: ignore[arg-type]
     assert done.adapter is not None
     assert any("3 of 6 training documents have fewer than 40 tokens" in line for line in told)
@@ -343,7 +351,7 @@ def test_segments_of_sentences_reach_training_validation_and_the_finished_adapte
     assert done.adapter is not None
     assert read_adapter(done.adapter).tuning.units == "sentences"
     summarizer = Summarizer.from_pretrained(tmp_path / "run")
-    for text in [p.document for p in find_sources(data=str(data)).train.read()]:
+    for text in [p.document for p in NamedPairs(data=str(data)).sources().train.read()]:
         seen.clear()
         summarizer.summarize([text])
         (segments,) = seen
@@ -353,7 +361,7 @@ def test_segments_of_sentences_reach_training_validation_and_the_finished_adapte
         assert set(expected) == {0, 1}
     assert any(
         tuple(segments_of_units(document_units(p.document, summarizer.tokenizer, Sentences()), 2)) in told
-        for p in find_sources(data=str(data)).train.read()
+        for p in NamedPairs(data=str(data)).sources().train.read()
     )
     equal = tuned(base, data, tmp_path / "equal", plan=replace(plan, units=None), run=run)
     assert equal.adapter is not None

@@ -8,7 +8,7 @@ import pytest
 
 from precis.generation.model_location import default_model
 from precis.generation.model_metadata import PACKAGES
-from precis.phases.data.run_pairs import ColumnNames, find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.train.starting_point import (
     Beginning,
     begin_as_recipe_says,
@@ -31,7 +31,7 @@ GERMAN = {
 def chosen(place: Path, row: dict[str, str], count: int, **asked: object) -> Beginning:
     (place / "train.jsonl").write_text((json.dumps(row) + "\n") * count)
     options = {"examples": None, "begun": None, "asks_for_new": False, **asked}
-    return choose_beginning(find_sources(data=str(place)), **options)  # type: ignore[arg-type]
+    return choose_beginning(NamedPairs(data=str(place)).sources(), **options)  # type: ignore[arg-type]
 
 
 def test_few_english_pairs_begin_with_the_model_that_comes_with_precis_and_the_way_to_another_is_said(
@@ -91,8 +91,8 @@ def test_a_run_goes_on_with_what_it_began_with(
 
 def test_few_pairs_are_advised_to_choose_with_the_committed_figures_and_the_command(tmp_path: Path) -> None:
     (tmp_path / "my posts.csv").write_text("body,title\nAnn sings. Bob paints.,Ann sings.\n")
-    columns = ColumnNames(document="body", summary="title")
-    told = choose_advice(find_sources(data=str(tmp_path / "my posts.csv"), columns=columns))
+    posts = str(tmp_path / "my posts.csv")
+    told = choose_advice(NamedPairs(data=posts, document_column="body", summary_column="title").sources())
     page = (Path(__file__).parents[3] / "docs/experiments/few-pairs.md").read_text()
     assert "| 100 | default | 12.1/1.6/10.7" in page
     assert "| 1,000 | default | 16.1/2.7/13.9" in page

@@ -24,7 +24,7 @@ from precis.generation.model_metadata import ModelUse
 from precis.generation.writers.causal_model import CausalModel
 from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
-from precis.phases.data.run_pairs import NamedPairs, find_sources
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.measure.model_scores import evaluate_models
 from precis.phases.plans.finetuning_plan import plan_finetuning
 from precis.phases.plans.tuning_plan import LowRankTuning, PrefixTuning, plan_tuning
@@ -79,7 +79,7 @@ def brief(**changes: Any) -> RunPlan:
 
 def trained(base: Path, data: Path, out: Path, *, low_rank: LowRank | None, **options: Any) -> Trained:
     run = options.pop("run", brief())
-    asked = {"sources": find_sources(data=str(data)), "callbacks": [], **options}
+    asked = {"sources": NamedPairs(data=str(data)).sources(), "callbacks": [], **options}
     return train_writer(run, PairRequest(start=str(base), out=out, **asked), low_rank=low_rank)
 
 

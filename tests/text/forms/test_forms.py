@@ -313,6 +313,13 @@ def test_a_greeting_or_an_answer_without_content_is_no_headline(greeted):
     assert not formed(make_form(type="headline"), source, make_length(), len).text.endswith(("?", "me."))
 
 
+def test_a_title_among_numbered_headings_is_shown_without_its_number():
+    body = "The harbour rules hold for all boats.\n\n{}\n\nNobody sleeps on the quay in the harbour."
+    rules = f"1. SCOPE: The harbour rules\n\n{body}"
+    assert made(rules.format("2. RULES: 2.1 Speed"), "headline").text == "SCOPE: The harbour rules"
+    assert made(rules.format("Speed"), "headline").text == "1. SCOPE: The harbour rules"
+
+
 def test_a_teaser_of_a_talk_shows_one_sentence_of_a_turn():
     assert made(TALK, "teaser").text.split("\n")[-1] == "Bob: Okay, so the old crane is broken."
 

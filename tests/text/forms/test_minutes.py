@@ -265,6 +265,85 @@ def test_a_request_to_tell_others_is_an_action():
     ]
 
 
+TABLES = """# Minutes
+
+## Decisions
+
+| # | Decision |
+|---|---|
+| D1 | The roof is repaired in June. |
+
+## Actions
+
+| No. | Action | Owner | Due | Status |
+|---|---|---|---|---|
+| 1 | Order the tiles. Two sorts. | Bob Day | 20 May | open |
+| 2 | Ask the town | Ann Lee | 1 June | done |
+
+- [ ] Send the offer
+- [x] Pay the plumber, as Bob will call him
+
+## Next meeting
+
+9 June 2026, 19:00 in the library
+"""
+PLAIN = """Board meeting, 3 March 2026
+
+1. Roof
+The roof leaks above the stage. Three firms sent offers to the board.
+Decision: The firm Holt repairs the roof in June.
+Action: Bob to order the tiles by 20 May.
+
+Actions
+[x] Ann: pay the plumber
+[ ] Bob: send the offer to the treasurer
+\u2611 Sweep the hall
+\u2610 Paint the door
+
+Task | Who | By when
+Book the band | Cem Kaya | 15 June
+"""
+
+
+def test_tables_and_boxes_of_written_minutes_have_owners_and_dates():
+    passages = read_content(TABLES.encode(), name="a.md")
+    assert lines(passages, "decisions") == ["The roof is repaired in June."]
+    assert lines(passages, "actions") == [
+        "Order the tiles. Two sorts. (owner: Bob Day; due: 20 May)", "Send the offer",
+    ]  # fmt: skip
+    assert lines(passages, "next") == ["9 June 2026, 19:00 in the library"]
+    order = minutes(passages).lines[1]
+    assert passages.text[order.start : order.stop].startswith("1 | Order the tiles.")
+
+
+def test_boxes_labels_and_tables_of_minutes_in_plain_text():
+    assert lines(PLAIN, "decisions") == ["Decision: The firm Holt repairs the roof in June."]
+    assert lines(PLAIN, "actions") == [
+        "Action: Bob to order the tiles by 20 May. (owner: Bob; due: by 20 May)",
+        "Bob: send the offer to the treasurer",
+        "Paint the door",
+        "Book the band (owner: Cem Kaya; due: 15 June)",
+    ]
+
+
+def test_a_table_without_a_row_of_names_keeps_its_first_row_below_the_heading_of_a_part():
+    found = lines("Actions\n\n- Paint the door\n\nWash the curtains | Ann\nSweep | Bob\n", "actions")
+    assert found == ["Paint the door", "Wash the curtains", "Sweep"]
+
+
+def test_other_tables_and_bars_in_speech_are_no_rows_of_minutes():
+    table = "The fee rose again this year.\n\nYear | Fee\n2024 | 30\n2025 | 35\n"
+    assert {line.part for line in minutes(table).lines} == {"topics"}
+    said = "Ann: We decided on tea | coffee.\nBob: Good.\nAnn: And we go home at noon."
+    assert lines(said, "decisions") == ["[turn 1] Ann: We decided on tea | coffee."]
+
+
+def test_short_minutes_have_the_language_of_their_headings():
+    notes = b"# Protokoll\n\n## Aufgaben\n\n| Was | Wer | Bis |\n|---|---|---|\n| Ziegel bestellen | Bernd | Mai |\n"
+    found = minutes(read_content(notes, name="a.md"))
+    assert found.text == "Aufgaben\n- Ziegel bestellen (zust\u00e4ndig: Bernd; Termin: Mai)"
+
+
 @pytest.mark.parametrize(
     ("asked", "reply"),
     [
@@ -418,6 +497,7 @@ def test_what_is_below_the_heading_of_a_part_belongs_to_it():
         "Omar: ask two firms by 20 May (due: by 20 May)",
         "Ruth to inform the neighbours (owner: Ruth)",
         "Order 80 plants",
+        "Paint (owner: Ines)",
     ]
     assert lines(passages, "questions") == ["Fence along the path"]
     assert lines(passages, "topics") == ["Discussion", "Budget"]

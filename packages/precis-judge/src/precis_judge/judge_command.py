@@ -119,7 +119,7 @@ def new(
     Judges never see the names of systems. Each system appears on each side half of the time. Files without source
     documents need --data, in the order of the summaries. A folder of precis compare contains the documents.
     """
-    from precis.phases.data.run_pairs import ColumnNames, find_part
+    from precis.phases.data.run_pairs import NamedPairs
     from precis.phases.measure.evaluation_inputs import read_test_pairs
     from precis_judge.judging_study import new_study
     from precis_judge.protocols import protocol as find_protocol
@@ -131,9 +131,10 @@ def new(
     files = prediction_files(predictions)
     pairs = compared_pairs(predictions)
     if task is not None or data is not None:
-        columns = ColumnNames(document=document_column, summary=summary_column)
-        part = find_part(task_name=task, data=data, split=split, columns=columns)
-        pairs = read_test_pairs(part, skip_bad=skip_bad, notify=note)
+        named = NamedPairs(
+            task=task, data=data, document_column=document_column, summary_column=summary_column
+        )
+        pairs = read_test_pairs(named.part(split), skip_bad=skip_bad, notify=note)
     elif any(one is not None for one in (split, document_column, summary_column)):
         raise UserError("--split and the column options apply to --data; add --data")
     found = judged_documents(files, pairs, with_reference=reference, show_truth=show_reference)

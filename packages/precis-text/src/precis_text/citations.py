@@ -33,7 +33,7 @@ _POINTER = re.compile(
     r" (?:above|below|earlier|before|previously|elsewhere|in (?:the )?(?:previous|preceding|next|last) section), (\w)"
 )
 _EMPTY = r"\(\s?\)(?=[.,;])|\((?:see|cf\.|e\.g\.,?)\s?\)(?=[\s.,;])"
-_NOTHING = rf"\s(?:(?:\[\s\]|\(\s\)|[\[\]])(?=\s)|{_EMPTY})"
+_NOTHING = rf"(?<!\[)\s(?:(?:\[\s\]|\(\s\)|[\[\]])(?=\s)|{_EMPTY})"
 _QUOTED_TWICE = r"(?:\s|^)>(?:\s?>)+(?:\s|(?=[\w-]))"
 _QUOTED = rf"{_QUOTED_TWICE}|(?:\s|^)>(?=[^\W\d])"  # mail whose lines were joined
 _FIELD = r"(?:name|e-?mail|from|to|cc|bcc|date|sent|subject|reply-to):"

@@ -36,11 +36,20 @@ _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
 _CELLS = " | "  # between the cells of a table's row
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
-_MARK = re.compile(r"(?:(?:[-*•–—]|\(?\d{1,3}\)|\[[ xX]\])\s+)+(?=\S)")  # "3." may be a date: "3. Oktober"
-_NUMBERED = re.compile(r"(\d{1,2})\. \S+(?: \S+){4}")
+_DONE = r"(?:\[[xX]\]|[☑☒✓✔✅])"
+BOX = rf"(?:{_DONE}|\[ \]|[☐⬜])"
+_TICKED = re.compile(rf"\s*(?:(?:[-*•–—+]|\d{{1,3}}[.)])\s+)*{_DONE}\s")
+_MARK = re.compile(
+    rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)"
+)  # "3." may be a date: "3. Oktober"
+_NUMBERED = re.compile(r"(\d{1,2})\.(?: |(?=[^\W\d_a-z]))(?=\S+(?: \S+){4})")
+_SECTION = re.compile(
+    r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
+)
+_TOP = re.compile(r"(\d{1,2})\.? (?=[^\W\d_a-z])")
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
-_ITEM = re.compile(r"\s*(?:[-*•–—#>|]|\(?\d{1,3}[.)]|[A-Za-z][.)])\s")
+_ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
 
 
 _CITATION = r"(?:\[(?:\d{1,3}|note \d+|[a-z]|citation needed)\])"
@@ -103,6 +112,11 @@ def without_item_mark(text: str) -> str:
     return text[found.end() :] if (found := _MARK.match(text)) else text
 
 
+def is_ticked(document: str, start: int) -> bool:
+    """Check whether the item of a list at an offset has a box that says that it is done: "[x]"."""
+    return _TICKED.match(document, start) is not None
+
+
 def extraction_units(document: str) -> list[TextUnit]:
     """Split a document into non-empty units, in order.
 
@@ -131,16 +145,31 @@ def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
 
 
 def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
-    """Return the characters of each sentence's number in a list: "1. The quay was closed.", if a 2. or 0. is there."""
-    closed = (unit.text if _CLOSED.search(unit.text) and not unit.heading else "" for unit in units)
+    """Return the characters of each sentence's number in a list: "1. The quay was closed.", if a 2. or 0. is there.
+
+    Numbers of sections such as "2.1" count if another unit has the one before or after it, or begins with "2.".
+    """
+    closed = [unit.text if _CLOSED.search(unit.text) and not unit.heading else "" for unit in units]
+    sections = [_SECTION.match(text) for text in closed]
+    begun = {found[1] for found in map(_SECTION.match, (unit.text for unit in units)) if found}
+    begun |= {found[1] for unit in units if unit.heading and (found := _TOP.match(unit.text))}
     found = [_NUMBERED.match(text) for text in closed]
     counted = {int(number[1]) for number in found if number}
-    if not counted or language_of(document) not in _WITHOUT_ORDINALS:
-        return [0] * len(units)
+    is_cardinal = bool(counted) and language_of(document) in _WITHOUT_ORDINALS
     return [
-        number.end(1) + 2 if number and counted & {int(number[1]) - 1, int(number[1]) + 1} else 0
-        for number in found
+        section.end()
+        if section and begun & _near(section[1])
+        else number.end()
+        if is_cardinal and number and counted & {int(number[1]) - 1, int(number[1]) + 1}
+        else 0
+        for number, section in zip(found, sections, strict=True)
     ]
+
+
+def _near(section: str) -> set[str]:
+    """Return the numbers of the section above "2.1", and of those before and after it."""
+    above, _, last = section.rpartition(".")
+    return {above, f"{above}.{int(last) - 1}", f"{above}.{int(last) + 1}"}
 
 
 def _said(pauses: Pauses, unit: TextUnit, *, answers: bool) -> TextUnit:

@@ -31,7 +31,7 @@ _EMBEDDED = re.compile(r"!\[\[[^\[\]\n]{1,300}\]\]")
 _WIKI = re.compile(r"\[\[([^\[\]\n|]{1,300})(?:\|([^\[\]\n]{1,300}))?\]\]")
 _CALLOUT = re.compile(r"^([ \t]*(?:>[ \t]*)+)\[!\w+\][+-]?[ \t]*(.*)$", re.MULTILINE)
 _ANCHOR = re.compile(r"[ \t]+\^[a-zA-Z0-9-]{1,40}[ \t]*$", re.MULTILINE)
-_TASK = re.compile(r"^(\s*(?:[-*+]|\d+[.)])\s+)\[[ xX/-]\](?:[ \t]|$)", re.MULTILINE)
+_TASK = re.compile(r"^(\s*(?:[-*+]|\d+[.)])\s+)\[([ xX/-])\](?:[ \t]|$)", re.MULTILINE)
 _TAG_LINE = re.compile(r"^(?:#[\w/-]+[ \t]*)+$", re.MULTILINE)
 _HIGHLIGHT = re.compile(r"==(?=\S)([^=\n]+?)(?<=\S)==")
 _NOTE_MARK = re.compile(r"\[\^[^\]\s]{1,40}\](?!:)")
@@ -189,7 +189,8 @@ def _without_marks(text: str, writer: Writer) -> str:
     text = _RAISED.sub(
         lambda found: found[1] + (raised_text(found[2], found[1]) or ""), _LOWERED.sub(r"\1", text)
     )
-    text = _TASK.sub(r"\1", _CALLOUT.sub(rf"\1\2{_ADDED}\n\1", text))
+    text = _CALLOUT.sub(rf"\1\2{_ADDED}\n\1", text)
+    text = _TASK.sub(lambda task: task[1] + ("☑ " if task[2] in "xX" else ""), text)
     text = _PLACEHOLDER.sub(r"\<", text)
     return _NOTE.sub("", _HIGHLIGHT.sub(r"\1", text))
 

@@ -16,7 +16,18 @@ from precis_text.words import unicode_words
 _DEFAULT = "en"
 _LETTERS = 4000  # characters by which the language is detected
 
-_SINGLE = ("objects", "accepts", "declines", "asks", "greets", "unknown", "agrees", "proposals", "tasks")
+_SINGLE = (
+    "done",
+    "objects",
+    "accepts",
+    "declines",
+    "asks",
+    "greets",
+    "unknown",
+    "agrees",
+    "proposals",
+    "tasks",
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,8 @@ class Cues:
 
     labels: Mapping[str, str]
     heads: Mapping[str, re.Pattern[str]]
+    columns: Mapping[str, re.Pattern[str]]
+    done: re.Pattern[str]
     decisions: re.Pattern[str]
     undecided: re.Pattern[str]
     objects: re.Pattern[str]
@@ -65,10 +78,21 @@ def cues_of(document: str) -> Cues:
 
 @lru_cache(maxsize=16)
 def _cues_of_text(text: str) -> Cues:
-    code = language_of(text) or _DEFAULT
+    code = language_of(text) or _code_of_heads(text) or _DEFAULT
     if code == "cyrillic" and "ы" in text and "і" not in text:
         code = "ru"
     return _cues_by_code().get(code, _cues_by_code()[_DEFAULT])
+
+
+def _code_of_heads(text: str) -> str:
+    """Return the language with most of the lines that are headings of parts; "" without any. Minutes may be short."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    counts = {
+        code: sum(any(head.fullmatch(line) for head in cues.heads.values()) for line in lines)
+        for code, cues in _cues_by_code().items()
+    }
+    best = max(counts, key=lambda code: counts[code])
+    return best if counts[best] else ""
 
 
 @cache
@@ -84,6 +108,7 @@ def _cues(record: Mapping[str, Any]) -> Cues:
     made["heads"] = {
         part: _pattern(rf"[\W\d]*(?:{re.escape(labels[part])}|{head})\W*") for part, head in heads.items()
     }
+    made["columns"] = {name: _pattern(rf"\W*(?:{column})\W*") for name, column in record["columns"].items()}
     for name in ("decisions", "undecided", "promises", "requests", "idle", "open", "hours", "next", "topics"):
         made[name] = _pattern("|".join(f"(?:{each})" for each in record[name]))
     for name in _SINGLE:

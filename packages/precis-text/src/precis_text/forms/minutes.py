@@ -7,6 +7,7 @@ date is named only if the meeting names it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -19,14 +20,15 @@ from precis_text.forms.outline import section_line, sections_of
 from precis_text.forms.short_forms import line_of
 from precis_text.forms.statements import Statement, plain, replies_to, statements_of
 from precis_text.length import Length
+from precis_text.units import BOX, is_ticked
 from precis_text.words import unicode_words
 
 PARTS = ("topics", "decisions", "actions", "questions", "next")
 _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topics": 1.0}
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS = 2
-_ITEM = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,2}[.)])\s")
-_CELL = " | "  # between the cells of a table
+_ITEM = re.compile(rf"\s*(?:[-*•–+]|{BOX}|\(?\d{{1,2}}[.)])\s")
+_ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its cells
 _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
 _LATER = 6  # statements after the reply that may do so
@@ -43,18 +45,22 @@ class Minutes(Form):
         """Return the lines of each part, in the order of the document."""
         known = cues_of(source.document)
         listed = _listed(source, known)
-        said = statements_of(source, listed)
+        rows = _rows(source, known, listed)
+        every = statements_of(source, listed)
+        said = [each for each in every if each.unit not in listed or not _is_row(source.document, each.start)]
         replies = _accepting(said, known)
         assents = assents_of(said, known, taken={*replies, *replies.values()})
         told = {*replies.values(), *(assent.answer for assent in assents.values())}
-        places = [place for place in range(len(said)) if place not in told]
+        starts = [source.units[each.unit].start for each in said]
+        done = {place for place, start in enumerate(starts) if is_ticked(source.document, start)}
+        places = [place for place in range(len(said)) if place not in told | done]
         made = (
             _as_listed(said, place, source, known, listed)
             or _line(said, place, source, known, replies)
             or _agreed(said, place, source, known, assents)
             for place in places
         )
-        found = [line for line in made if line]
+        found = sorted([*rows, *(line for line in made if line)], key=lambda line: line.start)
         spans = {(line.start, line.stop) for line in found}
         topics = [line for line in _topics(said, source, known) if not _is_left_out(line, spans, known)]
         return sorted([*topics, *found], key=lambda line: PARTS.index(line.part))
@@ -90,10 +96,46 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
         is_item = _ITEM.match(unit.text) and not (unit.heading and _ITEM.match(above))
         if heads:
             part, above, is_section = heads.pop(), unit.text, unit.heading
-        elif part and not is_item and ((unit.heading and not unit.aside) or not is_section):
+        elif (
+            part
+            and not (is_item or _is_row(source.document, unit.start))
+            and (
+                not is_section
+                or (unit.heading and not unit.aside and source.passages.at(unit.start).heading != above)
+            )
+        ):
             part = ""
-        elif part and _CELL not in unit.text:
+        elif part:
             found[place] = part
+    return found
+
+
+def _is_row(document: str, start: int) -> bool:
+    """Check whether an offset is in a row of a table."""
+    return _ROW.match(document, document.rfind("\n", 0, start) + 1) is not None
+
+
+def _rows(source: ScoredText, known: Cues, listed: Mapping[int, str]) -> list[FormLine]:
+    """Return the rows of tables as lines, below the heading of a part or if their first row names its columns."""
+    starts = [unit.start for unit in source.units]
+    found, columns, end, part = [], [""], -2, ""
+    for row in _ROW.finditer(source.document):
+        cells = [cell.strip() for cell in row.group().split(" | ")]
+        unit = max(bisect_right(starts, row.start()) - 1, 0)
+        if row.start() > end + 1:
+            columns = [
+                next((name for name, head in known.columns.items() if head.fullmatch(c)), "") for c in cells
+            ]
+            heads = (name for name, head in known.heads.items() for cell in cells if head.fullmatch(cell))
+            part = listed.get(unit) or (next(heads, "") if "what" in columns else "")
+        if part and not (row.start() > end + 1 and any(columns)):
+            told = {name: cell for name, cell in zip(columns, cells, strict=False) if name}
+            text = told.get("what") or max(cells, key=len)
+            if part != "actions" or not known.done.fullmatch(told.get("status", "").strip("[]")):
+                row_of = Statement(text, row.start(), row.end(), unit, "", "", 0)
+                facts = {name: told.get(name, "") for name in ("owner", "due")} if part == "actions" else {}
+                found.append(_shown(row_of, part, source, **facts))
+        end = row.end()
     return found
 
 

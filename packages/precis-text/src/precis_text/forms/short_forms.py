@@ -35,6 +35,7 @@ _OPENING = 0.35  # share of the units that a teaser may use
 _FEWEST_OPENING = 2  # units of a short document that a teaser may use
 _TITLE_PLACES = 3  # units among which a title is looked for
 _TITLE_WORDS = range(3, 25)
+_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.? (?=[^\W\d_])")  # of a heading
 _SAID = 0.6  # least share of a title's longer words that the text repeats
 _GOOD = 0.6  # least worth of a headline, relative to the best unit
 _HEADLINE_WORDS = 5  # fewest words of a headline
@@ -156,7 +157,10 @@ class Headline(Form):
         """Return one line."""
         title = None if self.about else _title(source)
         if title is not None:
-            return [line_of(source, title, shown=title.text, worth=1.0)]
+            numbered = [_NUMBER.match(unit.text) for unit in source.units if unit.heading]
+            is_one_of = sum(map(bool, numbered)) > 1  # else it may be a date, or a name: "12. Symphony"
+            text = _NUMBER.sub("", title.text) if is_one_of else title.text
+            return [line_of(source, title, shown=text, worth=1.0)]
         return [min(_headlines(in_sentences(source)), key=_by_length)]
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -17,14 +16,12 @@ from starlette.middleware.cors import CORSMiddleware
 
 from precis.server import openai_routes, summarize_routes
 from precis.server.asgi_request import App, Receive, Scope, Send, error_body, note_code
-from precis.server.client_keys import Keys
 from precis.server.engine import Engine
 from precis.server.file_reader import FileReader
 from precis.server.limits import ApiError, Limits, server_failed
-from precis.server.listener import LOOPBACK
 from precis.server.logs import fault
 from precis.server.metrics import Metrics
-from precis.server.middleware import OPEN, Gate
+from precis.server.middleware import OPEN, Access, Gate
 from precis.server.model_pool import ModelPool
 from precis.server.service import ClientLeftError, Service
 from precis.version import __version__
@@ -41,21 +38,6 @@ _ERROR = {
     "description": "An error; its message says what is wrong and how to fix it.",
     "content": {"application/json": {"example": _EXAMPLE}},
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Access:
-    """The access rules of the service.
-
-    Attributes:
-        keys: keys of the clients; if None, the `Host` header must be in `hosts`.
-        hosts: host names without port.
-        origins: sites whose pages may send requests (CORS), as "https://example.org"; "*" for all of them.
-    """
-
-    keys: Keys | None = None
-    hosts: frozenset[str] = LOOPBACK
-    origins: frozenset[str] = frozenset()
 
 
 def make_app(
@@ -101,10 +83,7 @@ def make_app(
     routes = (
         frozenset(str(getattr(route, "path", "")) for route in app.routes) | app.openapi()["paths"].keys()
     )
-    gate = Gate(
-        app, keys=access.keys, hosts=access.hosts, origins=access.origins, limits=limits, metrics=metrics,
-        routes=frozenset(routes),
-    )  # fmt: skip
+    gate = Gate(app, access=access, limits=limits, metrics=metrics, routes=routes)
     guarded = _open_to(access.origins, gate) if access.origins else gate
     return under(prefix, guarded) if prefix else guarded
 

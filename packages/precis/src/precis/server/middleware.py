@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 
 from precis.server.asgi_request import App, Exchange, Receive, Room, Scope, Send, body_too_large
 from precis.server.client_keys import Keys, Rates
 from precis.server.limits import ApiError, Limits, server_failed
+from precis.server.listener import LOOPBACK
 from precis.server.logs import LOG, fault
 from precis.server.metrics import Metrics
 
@@ -19,29 +21,32 @@ OPEN = frozenset({"/", "/page.css", "/page.js", "/health", "/ready", "/openapi.j
 UNCOUNTED = frozenset({"/v1/models"})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """The access rules of the service.
+
+    Attributes:
+        keys: keys of the clients; if None, the `Host` header must be in `hosts`, which keeps out pages of other sites.
+        hosts: host names without port.
+        origins: sites whose pages may send requests (CORS), as "https://example.org"; "*" for all of them.
+    """
+
+    keys: Keys | None = None
+    hosts: frozenset[str] = LOOPBACK
+    origins: frozenset[str] = frozenset()
+
+
 class Gate:
     """ASGI middleware around the application.
 
     Args:
-        keys: keys of the clients; if None, requests need a `Host` header in `hosts` instead.
-        hosts: allowed host names for requests without a key, which keep out pages of other sites.
-        origins: sites whose pages may send requests, as "https://example.org".
         routes: paths that metrics and logs may name.
     """
 
     def __init__(
-        self,
-        app: App,
-        *,
-        keys: Keys | None,
-        hosts: frozenset[str],
-        origins: frozenset[str],
-        limits: Limits,
-        metrics: Metrics,
-        routes: frozenset[str],
+        self, app: App, *, access: Access, limits: Limits, metrics: Metrics, routes: frozenset[str]
     ) -> None:
-        self._app, self._keys, self._hosts, self._limits = app, keys, hosts, limits
-        self._origins = origins
+        self._app, self._access, self._limits = app, access, limits
         self._metrics, self._routes = metrics, routes
         self._rates, self._room = Rates(limits.per_minute), Room(limits.all_bodies)
 
@@ -95,12 +100,12 @@ class Gate:
         scope.setdefault("state", {})
         scope["state"] = {**scope["state"], "id": request.id}
         key = None
-        if self._keys is None:
+        if self._access.keys is None:
             self._check_host(request)
         elif scope["path"] not in OPEN:
             if sum(header == b"authorization" for header, _ in scope["headers"]) > 1:
                 raise ApiError(400, "two_keys", "the request has several Authorization headers; send one")
-            key = self._keys.find(request.headers.get(b"authorization", b""))
+            key = self._access.keys.find(request.headers.get(b"authorization", b""))
             if key is None:
                 raise ApiError(401, "invalid_api_key", "missing or wrong key; use Authorization: Bearer KEY")
             request.key = request.client = key.name
@@ -121,10 +126,10 @@ class Gate:
     def _check_host(self, request: Exchange) -> None:
         host = request.headers.get(b"host", b"").decode("latin-1")
         name = host if host.endswith("]") else host.rsplit(":", 1)[0]
-        if name.lower() not in self._hosts:
+        if name.lower() not in self._access.hosts:
             problem = "without keys, this server accepts only its own host name; its operator can set --keys"
             raise ApiError(403, "unknown_host", problem)
         origin = request.headers.get(b"origin", b"").decode("latin-1").lower()
-        if origin and origin not in self._origins and origin.partition("://")[2] != host.lower():
+        if origin and origin not in self._access.origins and origin.partition("://")[2] != host.lower():
             problem = "without keys, this server accepts only its own page and the sites of --allow-origin"
             raise ApiError(403, "other_origin", problem)

@@ -10,13 +10,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from precis.server.asgi_app import Access, make_app
+from precis.server.asgi_app import make_app
 from precis.server.client_keys import Keys
 from precis.server.connections import ConnectionLimits, GuardedServer
 from precis.server.engine import MODEL_THREAD
 from precis.server.limits import Limits
 from precis.server.listener import LOOPBACK, Address, check_access, named, url_of
 from precis.server.logs import LOG, log_to_stderr
+from precis.server.middleware import Access
 from precis.server.model_pool import ModelPool
 from precis_text.errors import RunError, UserError
 

@@ -11,6 +11,7 @@ import typer
 
 from precis.cli.framework.command_class import Commands, examples
 from precis.cli.framework.console import note, show
+from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
     DocumentColumn,
     SkipBad,
@@ -155,6 +156,7 @@ def list_tasks() -> None:
     epilog="Example:  precis data check pairs       (exit code 2 if a row cannot be used, or splits share documents)",
 )
 def check(
+    context: typer.Context,
     source: Source = None,
     task: TaskName = None,
     document_column: DocumentColumn = None,
@@ -179,10 +181,8 @@ def check(
             raise UserError(damage)
         return
     from precis.phases.data.pair_checks import check_data
-    from precis.phases.data.run_pairs import ColumnNames, find_part
 
-    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
-    checked = check_data(find_part(task_name=task, data=source, columns=columns))
+    checked = check_data(named_pairs_of(context, data=source).part())
     for split in checked.splits:
         _print_split(split)
     _print_shared(checked)
@@ -265,6 +265,7 @@ def _print_shared(checked: DataCheck) -> None:
 
 @app.command("show", epilog="Example:  precis data show pairs --split dev --rows 2")
 def show_rows(
+    context: typer.Context,
     source: Source = None,
     task: TaskName = None,
     split: Annotated[
@@ -277,12 +278,9 @@ def show_rows(
 ) -> None:
     """Print a few pairs, as precis reads them."""
     from precis.phases.data.pair_checks import first_pairs
-    from precis.phases.data.run_pairs import ColumnNames, find_part
     from precis_text.control_characters import readable
 
-    columns = ColumnNames(document=document_column, summary=summary_column, units=units_column)
-    part = find_part(task_name=task, data=source, split=split, columns=columns)
-    shown = first_pairs(part, rows, notify=note)
+    shown = first_pairs(named_pairs_of(context, data=source).part(split), rows, notify=note)
     for number, pair in enumerate(shown, start=1):
         title = f"--- {number}" + (f", id {pair.id}" if pair.id else "")
         print(f"{title}, document of {counted(len(pair.document.split()), 'word')}")

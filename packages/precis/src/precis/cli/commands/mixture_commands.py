@@ -178,11 +178,11 @@ def extractor(
     contains the unchanged model and the trained network.
     """
     from precis.generation.model_names import refuse_missing
-    from precis.phases.data.run_pairs import ColumnNames
+    from precis.phases.data.run_pairs import NamedPairs
     from precis.phases.data.training_sets import check_sets
 
     refuse_missing(model)
-    named = ColumnNames(document=columns.document_column, summary=columns.summary_column)
+    named = NamedPairs(document_column=columns.document_column, summary_column=columns.summary_column)
     check_sets(tasks, data=data, leave_out=leave_out or (), skip_bad=columns.skip_bad, columns=named)
     begin(training.threads, out=out)
     from precis.phases.plans.mixture_plan import ExtractorOptions, train_extractor

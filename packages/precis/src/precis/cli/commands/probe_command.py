@@ -104,14 +104,15 @@ class ProbeOptions(OptionGroup):
     def read(self, adapters: list[str], *, progress: ProgressLine) -> ProbedModel:
         """Load the model and read its documents."""
         use_threads(self.threads)
-        from precis.phases.data.run_pairs import ColumnNames, find_part
+        from precis.phases.data.run_pairs import NamedPairs
         from precis.phases.measure.attention_probe import read_for_probing
         from precis.phases.measure.evaluation_inputs import read_test_pairs
 
-        columns = ColumnNames(
-            document=self.document_column, summary=self.summary_column, units=self.units_column
-        )
-        part = find_part(task_name=self.task, data=self.data, split=self.split, columns=columns)
+        named = NamedPairs(
+            task=self.task, data=self.data, document_column=self.document_column,
+            summary_column=self.summary_column, units_column=self.units_column,
+        )  # fmt: skip
+        part = named.part(self.split)
         pairs = read_test_pairs(part, limit=self.rows, skip_bad=self.skip_bad, notify=progress.note)
         return read_for_probing(
             self.model, pairs, adapters=adapters, task=self.task, max_source=self.max_source,

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from precis.phases.plans.tuning_plan import LowRankTuning, PrefixTuning
 
 
-def named_pairs_of(context: typer.Context) -> NamedPairs:
-    """Return the pairs that the options of a command name."""
+def named_pairs_of(context: typer.Context, *, data: str | None = None) -> NamedPairs:
+    """Return the pairs that the options of a command name, and perhaps an argument `data`."""
     from precis.phases.data.run_pairs import NamedPairs
 
     names = [field.name for field in fields(NamedPairs)]
-    return NamedPairs(**{name: context.params[name] for name in names if name in context.params})
+    given = {name: context.params[name] for name in names if name in context.params}
+    return NamedPairs(**({"data": data} | given))
 
 
 def next_commands(

@@ -39,30 +39,6 @@ class PairSources(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnNames:
-    """The columns that the user named; if one is None, the source's own is read."""
-
-    document: str | None = None
-    summary: str | None = None
-    units: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.document is not None and self.document == self.summary:
-            raise UserError(
-                f"--document-column and --summary-column are both {self.document!r}; name two different columns"
-            )
-
-    def put_into(self, columns: Columns) -> Columns:
-        """Return `columns` with the named ones replaced."""
-        return replace(
-            columns,
-            document=self.document or columns.document,
-            summary=self.summary or columns.summary,
-            units=self.units or columns.units,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class NamedPairs:
     """The place and the format of pairs; each field is the option of that name.
 
@@ -83,15 +59,37 @@ class NamedPairs:
     units_column: str | None = None
     skip_bad: bool = False
 
+    def __post_init__(self) -> None:
+        if self.document_column is not None and self.document_column == self.summary_column:
+            raise UserError(
+                f"--document-column and --summary-column are both {self.document_column!r}; name two different columns"
+            )
+
     def sources(self) -> PairSources:
-        """Find the training and validation sets.
+        """Find the training and validation sets; without a folder in `data`, a task's pairs come from the hub.
 
         Raises:
             UserError: neither task nor data is given, the task is unknown, or training pairs are missing.
         """
-        return find_sources(
-            task_name=self.task, data=self.data, dev=self.dev, columns=self._columns, skip_bad=self.skip_bad
-        )
+        place = self._place()
+        splits = splits_of(place.source)
+        if splits is not None and "train" not in splits:
+            what = "split" if place.source.startswith(PREFIX) else "file"
+            raise UserError(
+                f"{place.source}: has {', '.join(splits)} but no train {what}; name one with --data"
+            )
+        validation = None
+        if splits is not None and "dev" in splits:
+            validation = replace(place, split="dev")
+        if self.dev is not None:
+            existing_file(self.dev)
+            scheme, _ = split_scheme(place.source)
+            apart = replace(place.columns, repeated=False)
+            validation = replace(
+                place, source=scheme + self.dev, split=None, columns=apart, empty_documents=0
+            )
+        train = replace(place, split="train" if splits is not None else None)
+        return PairSources(train=train, dev=validation, task=self.task or "", skip_bad=self.skip_bad)
 
     def check(self) -> None:
         """Read the first of local training pairs, to refuse wrong input before libraries are imported.
@@ -115,12 +113,29 @@ class NamedPairs:
         Raises:
             UserError: neither task nor data is given, or the task is unknown.
         """
-        return find_part(task_name=self.task, data=self.data, split=split, columns=self._columns)
+        place = self._place()
+        if split is None and not place.source.startswith(PREFIX) and splits_of(place.source) is None:
+            return place
+        return replace(place, split=split or "test")
 
-    @property
-    def _columns(self) -> ColumnNames:
-        return ColumnNames(
-            document=self.document_column, summary=self.summary_column, units=self.units_column
+    def _place(self) -> Part:
+        """Return the pairs without a split."""
+        if self.task is not None:
+            place = resolve(task(self.task), self.data)
+        elif self.data is not None:
+            place = Part(source=self.data)
+        else:
+            raise UserError("no pairs: name them with --task NAME, or --data with a file or folder")
+        columns = self.columns(place.columns)
+        return place if columns == place.columns else replace(place, columns=columns, also=())
+
+    def columns(self, usual: Columns) -> Columns:
+        """Return the usual columns with those that are named replaced."""
+        return replace(
+            usual,
+            document=self.document_column or usual.document,
+            summary=self.summary_column or usual.summary,
+            units=self.units_column or usual.units,
         )
 
     @property
@@ -148,6 +163,10 @@ class NamedPairs:
         }  # fmt: skip
         words = [f"{option} {shlex.quote(value)}" for option, value in values.items() if value is not None]
         return " ".join([*words, *(["--skip-bad"] if self.skip_bad else [])])
+
+
+USUAL_COLUMNS = NamedPairs()
+"""The columns of pairs whose place is named elsewhere: each set's own."""
 
 
 class ReadOptions(TypedDict, total=False):
@@ -193,15 +212,14 @@ def read_pairs(
         >>> next(read_pairs("pairs", split="test", document_column="summary", summary_column="document")).document
         'Ann sings.'
     """
-    if task is None and data is not None:
-        names = ColumnNames(document=document_column, summary=summary_column)
-        options["columns"] = names.put_into(options.get("columns") or Columns())
-        return stream_pairs(data, split=split, skip_bad=skip_bad, limit=limit, report=report, **options)
-    if options:
-        raise UserError(f"{' and '.join(options)}: task={task} sets this itself; omit it")
     named = NamedPairs(
         task=task, data=text_of(data), document_column=document_column, summary_column=summary_column
     )
+    if task is None and data is not None:
+        options["columns"] = named.columns(options.get("columns") or Columns())
+        return stream_pairs(data, split=split, skip_bad=skip_bad, limit=limit, report=report, **options)
+    if options:
+        raise UserError(f"{' and '.join(options)}: task={task} sets this itself; omit it")
     part = named.part(split)
     return part.read(skip_bad=skip_bad, limit=limit, report=report)
 
@@ -233,77 +251,6 @@ def read_first(part: Part, *, skip_bad: bool = False) -> None:
     """Read the first pair of a local set; raise `UserError` if the set is missing or the pair unusable."""
     if PREFIX not in part.source:
         next(part.read(skip_bad=skip_bad, limit=1), None)
-
-
-def find_sources(
-    *,
-    task_name: str | None = None,
-    data: str | None = None,
-    dev: str | None = None,
-    columns: ColumnNames | None = None,
-    skip_bad: bool = False,
-) -> PairSources:
-    """Find the training and validation sets that `--task`, `--data` and `--dev` name.
-
-    Args:
-        task_name: a task of the table; its columns and splits are used, from the hub unless `data` has it.
-        data: with a task, the folder of its files; without, a folder with split files, a file of training pairs,
-            or `hub:owner/name`.
-        dev: a file of validation pairs, instead of the source's own dev split.
-        columns: columns to read instead of the task's.
-
-    Raises:
-        UserError: neither task nor data is given, the task is unknown, or training pairs are missing.
-    """
-    place = _place(task_name, data, columns)
-    splits = splits_of(place.source)
-    if splits is not None and "train" not in splits:
-        what = "split" if place.source.startswith(PREFIX) else "file"
-        raise UserError(f"{place.source}: has {', '.join(splits)} but no train {what}; name one with --data")
-    validation = None
-    if splits is not None and "dev" in splits:
-        validation = replace(place, split="dev")
-    if dev is not None:
-        existing_file(dev)
-        scheme, _ = split_scheme(place.source)
-        rows_apart = replace(place.columns, repeated=False)
-        validation = replace(place, source=scheme + dev, split=None, columns=rows_apart, empty_documents=0)
-    return PairSources(
-        train=replace(place, split="train" if splits is not None else None),
-        dev=validation,
-        task=task_name or "",
-        skip_bad=skip_bad,
-    )
-
-
-def find_part(
-    *,
-    task_name: str | None = None,
-    data: str | None = None,
-    split: str | None = None,
-    columns: ColumnNames | None = None,
-) -> Part:
-    """Find the one set of pairs that `--task`, `--data` and `--split` name; by default the test split.
-
-    Raises:
-        UserError: neither task nor data is given, or the task is unknown.
-    """
-    place = _place(task_name, data, columns)
-    if split is None and not place.source.startswith(PREFIX) and splits_of(place.source) is None:
-        return place
-    return replace(place, split=split or "test")
-
-
-def _place(task_name: str | None, data: str | None, columns: ColumnNames | None) -> Part:
-    if task_name is not None:
-        place = resolve(task(task_name), data)
-    elif data is not None:
-        place = Part(source=data)
-    else:
-        raise UserError("no pairs: name them with --task NAME, or --data with a file or folder")
-    if columns is None or columns == ColumnNames():
-        return place
-    return replace(place, columns=columns.put_into(place.columns), also=())
 
 
 def splits_of(source: str) -> list[str] | None:

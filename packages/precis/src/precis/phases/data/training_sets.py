@@ -14,7 +14,7 @@ from pathlib import Path
 from precis.data.pairs.pair_reader import available_splits
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.tasks import DATA_VARIABLE, MIXTURES, TASKS, folder_of
-from precis.phases.data.run_pairs import ColumnNames, PairSources, find_sources, read_first
+from precis.phases.data.run_pairs import USUAL_COLUMNS, NamedPairs, PairSources, read_first
 from precis_text.config import Settings, nearest
 from precis_text.errors import UserError
 
@@ -50,7 +50,7 @@ def find_sets(
     data: str | None = None,
     leave_out: Sequence[str] = (),
     skip_bad: bool = False,
-    columns: ColumnNames | None = None,
+    columns: NamedPairs = USUAL_COLUMNS,
 ) -> tuple[GroundingSet, ...]:
     """Find the sets that the user names.
 
@@ -79,7 +79,7 @@ def find_sets(
     kept = [entry for entry, name in zip(entries, names, strict=True) if name not in leave_out]
     if not kept:
         raise UserError("no set to train on; name tasks with --tasks (see: precis data list)")
-    if columns not in (None, ColumnNames()) and all(name in TASKS for name in names):
+    if columns != USUAL_COLUMNS and all(name in TASKS for name in names):
         raise UserError(
             "--document-column and --summary-column are for files and folders of pairs, and --tasks names none; "
             "omit them: a task has its own columns"
@@ -96,7 +96,7 @@ def check_sets(
     data: str | None = None,
     leave_out: str | Sequence[str] = (),
     skip_bad: bool = False,
-    columns: ColumnNames | None = None,
+    columns: NamedPairs = USUAL_COLUMNS,
 ) -> None:
     """Find local sets and read the first pair of each, to refuse wrong input before libraries are imported.
 
@@ -155,15 +155,15 @@ def _name(entry: str) -> str:
     raise UserError(f"{entry!r} is neither a task nor a file or folder{near}")
 
 
-def _set(entry: str, data: str | None, *, skip_bad: bool, columns: ColumnNames | None) -> GroundingSet:
+def _set(entry: str, data: str | None, *, skip_bad: bool, columns: NamedPairs) -> GroundingSet:
     name, _, place = entry.partition("=")
     if name not in TASKS:
-        sources = find_sources(data=entry, skip_bad=skip_bad, columns=columns)
+        sources = replace(columns, data=entry, skip_bad=skip_bad).sources()
         return GroundingSet(name=_name(entry), kind=_UNKNOWN_KIND, sources=sources)
     if not place and data is not None:
         folder = folder_of(TASKS[name], Path(data)) or Path(data) / name
         if not folder.is_dir():
             raise UserError(f"{folder}: no such folder; name the task's place with --tasks {name}=PLACE")
         place = str(folder)
-    sources = find_sources(task_name=name, data=place or None, skip_bad=skip_bad)
+    sources = NamedPairs(task=name, data=place or None, skip_bad=skip_bad).sources()
     return GroundingSet(name=name, kind=TASKS[name].kind, sources=sources)

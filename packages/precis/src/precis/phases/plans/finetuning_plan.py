@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from precis.data.tasks.label_schema import answers_of
 from precis.data.tasks.tasks import task as task_named
@@ -50,28 +50,19 @@ from precis.training import Callback, Trained, standard_callbacks
 from precis_text.errors import UserError
 
 
-class FineTuningOptions(RunOptions, PairTrainingOptions, total=False):
-    """The options of `precis finetune` besides its pairs, as keyword arguments.
+class DrawnPairsOptions(RunOptions, PairTrainingOptions, total=False):
+    """The options that `precis finetune` and `precis tune` share, as keyword arguments.
 
     Attributes:
-        model: a model to start from: a run folder, a model folder or a hub name. If None, the recipe decides.
-        recipe: shape and training settings. If None, chosen by `model`, or by the number of pairs and their language.
-        tokenizer: folder of a new model's tokenizer; if None, one is trained on the pairs.
         instruction: text before each document; if None, the task's for a grounded model, else none.
-        answer: for tasks with labels or numbers: "text", the decoder writes the answer; "head", a classifier on the
-            encoder predicts it.
-        examples: few-shot: train on this many random pairs until the score stops improving.
+        examples: train on this many pairs, drawn at random; a fine-tuning then ends once the score stops improving.
         sampling_seed: random seed for drawing these pairs only; if None, `seed`.
         trials: number of points of a search to train, drawn at random; if None, all.
         space: values for a search, such as `learning_rate=1e-4,3e-4`.
         callbacks: callbacks of the loop; if None, the standard ones. A search uses the standard ones.
     """
 
-    model: str | Path | None
-    recipe: str | None
-    tokenizer: str | Path | None
     instruction: str | None
-    answer: Answer
     examples: int | None
     sampling_seed: int | None
     trials: int | None
@@ -79,14 +70,35 @@ class FineTuningOptions(RunOptions, PairTrainingOptions, total=False):
     callbacks: Sequence[Callback] | None
 
 
-class NamedFineTuningOptions(FineTuningOptions, total=False):
-    """The options of `precis finetune` besides the place of its pairs; see `NamedPairs` for those of the pairs."""
+class NamedPairsOptions(TypedDict, total=False):
+    """The options that name pairs and their columns, besides their place; see `NamedPairs`."""
 
     task: str | None
     dev: str | Path | None
     document_column: str | None
     summary_column: str | None
     skip_bad: bool
+
+
+class FineTuningOptions(DrawnPairsOptions, total=False):
+    """The options of `precis finetune` besides its pairs, as keyword arguments.
+
+    Attributes:
+        model: a model to start from: a run folder, a model folder or a hub name. If None, the recipe decides.
+        recipe: shape and training settings. If None, chosen by `model`, or by the number of pairs and their language.
+        tokenizer: folder of a new model's tokenizer; if None, one is trained on the pairs.
+        answer: for tasks with labels or numbers: "text", the decoder writes the answer; "head", a classifier on the
+            encoder predicts it.
+    """
+
+    model: str | Path | None
+    recipe: str | None
+    tokenizer: str | Path | None
+    answer: Answer
+
+
+class NamedFineTuningOptions(FineTuningOptions, NamedPairsOptions, total=False):
+    """The options of `precis finetune` besides the place of its pairs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from precis.phases.data.run_pairs import ColumnNames
+from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.data.training_sets import split_names
 from precis.phases.train.extractor_training import train_extractor as run_extractor
 from precis.phases.train.grounding import DEFAULT_CAP
@@ -122,7 +122,9 @@ def train_extractor(
     changes = option_changes(options)
     assignments = options.get("settings") or ()
     plan = as_asked(ExtractPlan(), changes=changes, assignments=assignments)
-    columns = ColumnNames(document=options.get("document_column"), summary=options.get("summary_column"))
+    columns = NamedPairs(
+        document_column=options.get("document_column"), summary_column=options.get("summary_column")
+    )
     fixed = names_asked(changes, assignments)
     return run_extractor(plan, **_mixture(model, tasks, options), columns=columns, fixed=fixed)
 

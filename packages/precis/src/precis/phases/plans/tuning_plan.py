@@ -5,19 +5,18 @@ An encoder-decoder gets a prefix, a causal language model a low-rank adapter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Unpack, overload
 
 from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import NamedPairs, PairSources, examples_in_share, named_pairs
+from precis.phases.plans.finetuning_plan import DrawnPairsOptions, NamedPairsOptions
 from precis.phases.search.grid_search import Searched, refuse_search, refuse_without_search
 from precis.phases.search.grid_search import search as run_search
 from precis.phases.search.prefix_search import PrefixSpace, TunedPrefix, prefix_space
 from precis.phases.train.pair_training import PairRequest
 from precis.phases.train.prefix_tuning import tune as run_tuning
-from precis.phases.train.training_session import RunOptions
 from precis.phases.train.writer_training import train_writer
 from precis.recipes.adapter_recipes import (
     LORA,
@@ -28,50 +27,33 @@ from precis.recipes.adapter_recipes import (
     split_assignments,
     wants_a_rate,
 )
-from precis.recipes.run_options import PairTrainingOptions, option_changes, refuse_unknown
+from precis.recipes.run_options import option_changes, refuse_unknown
 from precis.recipes.run_plan import RunPlan
-from precis.training import Callback, Trained
+from precis.training import Trained
 from precis.tuning.low_rank import LowRank
 from precis_text.errors import UserError
 
 DEFAULT_METHOD = "hierblock+softsa"
 
 
-class TuningOptions(RunOptions, PairTrainingOptions, total=False):
+class TuningOptions(DrawnPairsOptions, total=False):
     """The options of `precis tune` besides its base and its pairs, as keyword arguments.
 
     Attributes:
         settings: settings of the prefix, such as `prefix.length=20`, and of the training.
         method: how tokens attend to the prefix, one of `precis.tuning.discourse.METHODS`; or "lora" for a causal
             language model. If None, lora for a causal language model, else hierblock+softsa.
-        instruction: text before each document; if None, the task's for a grounded model, else none.
-        examples: number of training pairs, drawn at random; if None, all.
-        share: share of the training pairs to draw instead, in (0, 1].
-        sampling_seed: random seed for drawing these pairs only; if None, `seed`.
-        trials: number of points of a search to train, drawn at random; if None, all.
-        space: values for a search, such as `encoder_segments=1,2`.
-        callbacks: callbacks of the loop; if None, the standard ones. A search uses the standard ones.
+        share: share of the training pairs to draw instead of `examples`, in (0, 1].
     """
 
     method: str | None
-    instruction: str | None
-    examples: int | None
     share: float | None
-    sampling_seed: int | None
-    trials: int | None
-    space: Sequence[str]
-    callbacks: list[Callback] | None
 
 
-class NamedTuningOptions(TuningOptions, total=False):
-    """The options of `precis tune` besides its base and the place of its pairs; see `NamedPairs` for the latter."""
+class NamedTuningOptions(TuningOptions, NamedPairsOptions, total=False):
+    """The options of `precis tune` besides its base and the place of its pairs."""
 
-    task: str | None
-    dev: str | Path | None
-    document_column: str | None
-    summary_column: str | None
     units_column: str | None
-    skip_bad: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from precis.generation.model_metadata import Mode
 from precis.messages import Notify
 from precis.models.unit_scorer import UnitScorer, UnitScorerShape, save_scorer
 from precis.objectives.encoder_heads import UnitChoice
-from precis.phases.data.run_pairs import ColumnNames
+from precis.phases.data.run_pairs import USUAL_COLUMNS, NamedPairs
 from precis.phases.data.training_sets import GroundingSet, find_sets
 from precis.phases.run_folder import export_folder, save_model
 from precis.phases.train.grounding import DEFAULT_CAP, DEV_ROWS, read_set
@@ -72,7 +72,7 @@ def train_extractor(
     leave_out: Sequence[str] = (),
     skip_bad: bool = False,
     can_write: bool = True,
-    columns: ColumnNames | None = None,
+    columns: NamedPairs = USUAL_COLUMNS,
     fixed: Collection[str] = (),
     callbacks: Sequence[Callback] | None = None,
     **asked: Unpack[RunOptions],
@@ -88,7 +88,7 @@ def train_extractor(
         leave_out: sets that are not trained on.
         skip_bad: skip unusable rows.
         can_write: whether a model with the mode `abstract` keeps it; if not, it was not trained to write summaries.
-        columns: columns of files and folders of pairs; if None, found by their names.
+        columns: the columns of files and folders of pairs; those that it does not name are found by their names.
         fixed: dotted names of the settings that the user gave, which few pairs do not change.
         callbacks, asked: see `precis.phases.train.training_session.RunRequest`.
 

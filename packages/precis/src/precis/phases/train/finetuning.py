@@ -32,16 +32,13 @@ from precis.phases.train.trainable_model import (
     texts_of,
 )
 from precis.phases.train.training_pairs import TrainingPairs
-from precis.phases.train.training_session import MODEL_FOLDER, Session
+from precis.phases.train.training_session import Session
 from precis.phases.train.writer_training import train_writer
-from precis.recipes.planning import resolve_run
 from precis.recipes.run_plan import Fusion, RunPlan
 from precis.storage.settings_change import refuse_change
 from precis.training import Trained
 from precis.training.processes import main_process_first
 from precis_text.errors import UserError
-
-__all__ = ["MODEL_FOLDER", "TOKENIZER_FOLDER", "finetune", "resolve_run"]
 
 TOKENIZER_FOLDER = "tokenizer"
 
@@ -59,12 +56,12 @@ def finetune(run: RunPlan, request: PairRequest) -> Trained:
         RunError: training failed.
 
     Examples:
-        >>> from precis.phases.data.run_pairs import find_sources
+        >>> from precis.phases.data.run_pairs import NamedPairs
         >>> from precis.recipes.catalogue import recipe
         >>> from precis.recipes.overrides import with_overrides
         >>> small = ["model.hidden_size=16", "model.encoder_layers=1", "model.decoder_layers=1"]
         >>> run = with_overrides(recipe("zcodepp-micro"), [*small, "train.epochs=1"])
-        >>> done = finetune(run, PairRequest(sources=find_sources(data="pairs"), out=Path("runs/first")))
+        >>> done = finetune(run, PairRequest(sources=NamedPairs(data="pairs").sources(), out=Path("runs/first")))
         >>> (done.folder / "model" / "model.safetensors").is_file()
         True
     """

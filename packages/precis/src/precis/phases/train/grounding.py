@@ -39,7 +39,6 @@ from precis.phases.train.trainable_model import TrainableModel, load_trainable, 
 from precis.phases.train.training_pairs import read_pairs_of, tell_cut
 from precis.phases.train.training_session import RunOptions, RunRequest, Session
 from precis.phases.train.validation_scores import Sample, Validation, evenly_spaced
-from precis.recipes.planning import resolve_grounding
 from precis.recipes.run_plan import Fusion, RunPlan
 from precis.training import Trained
 from precis.training.callbacks import Callback
@@ -47,8 +46,6 @@ from precis.training.processes import main_process_first
 from precis.training.validation import high_of, lead_of, low_of
 from precis_text.errors import UserError
 from precis_text.row import counted
-
-__all__ = ["ground", "resolve_grounding"]
 
 DEFAULT_CAP = 10_000
 DEV_ROWS = 200
@@ -158,7 +155,8 @@ def ground(
     """Ground the model `start` in the run folder `out`, or resume that run, and export the best model.
 
     Args:
-        run: see `resolve_grounding`; `run.train.seed` also seeds the sampling, the wordings and the data order.
+        run: from `precis.recipes.planning.resolve_grounding`; `run.train.seed` also seeds the sampling, the wordings
+            and the data order.
         tasks: names of tasks, `TASK=PLACE`, files or folders of pairs, or "all"; see `find_sets`.
         start: a pre-trained model (run folder, Hugging Face folder or hub name).
         data: the folder that contains a folder for each task; if None, $PRECIS_DATA or the hub.
