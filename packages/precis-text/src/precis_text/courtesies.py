@@ -13,6 +13,7 @@ from precis_text.words import unicode_words
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
 COURTESIES = frozenset(_TABLE["courtesies"].replace("'", " ").split())
+_REPLIES = frozenset(f"{_TABLE['answers']} {_TABLE['replies']}".split())
 _GREETINGS = frozenset(_TABLE["greetings"].split())
 MODERATES = re.compile(_TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
 _ADDRESS = re.compile(r"(?<=,)\s*[^\W\d_a-z][^\W\d_]+(?=[,.!?]|$)")  # a name, behind a comma
@@ -25,6 +26,11 @@ def is_courteous(said: str) -> bool:
     words = unicode_words(MODERATES.sub(" ", greeted).lower())
     is_said = any(map(str.isalnum, said))
     return is_said and len(words) <= _LONGEST and COURTESIES.issuperset(words)
+
+
+def only_greets(said: str) -> bool:
+    """Check whether a text greets or thanks, and neither answers nor promises: "No. Done." does both."""
+    return is_courteous(said) and _REPLIES.isdisjoint(unicode_words(said.lower()))
 
 
 def moderates(said: str) -> bool:

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise, takewhile
 
-from precis_text.courtesies import is_courteous
+from precis_text.courtesies import only_greets
 from precis_text.language import language_of
 from precis_text.sentences import split_sentences
 
@@ -85,7 +85,7 @@ class Pauses:
 
     def opening(self, text: str) -> str:
         """Return what only opens a text on one line: "Good morning. Okay, so" before "we sold the boat"."""
-        courtesies = " ".join(takewhile(is_courteous, split_sentences(text)))
+        courtesies = " ".join(takewhile(only_greets, split_sentences(text)))
         rest = text.removeprefix(courtesies).lstrip()
         if len(rest.split()) < _STATEMENT or not text.startswith(courtesies):
             courtesies, rest = "", text
