@@ -37,6 +37,8 @@ from precis_text.units import TextUnit, extraction_units
 from precis_text.word_patterns import WordPatterns, frequent_words, patterns
 
 LABELS = Path(__file__).with_name("standalone_labels.tsv")
+AGAIN = Path(__file__).with_name("standalone_labels_again.tsv")
+"""Labels of some of the sentences by another reader, which show how far two readers agree."""
 PACKAGE = Path(standalone.__file__).parent
 STUMBLES = {"D": 1.0, "d": 0.2, "r": 0.2}
 """How much a reader stumbles, by the first of these letters in a label."""
@@ -95,14 +97,31 @@ def stumbles(letters: str) -> float:
     return next((value for letter, value in STUMBLES.items() if letter in letters), 0.0)
 
 
+def rows_of(labels: Path) -> list[dict[str, str]]:
+    """Return the rows of a file of labels."""
+    with labels.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def kappa(first: Path, second: Path) -> tuple[int, float]:
+    """Return how many sentences two readers labelled, and Cohen's kappa of "D" or not."""
+    ones, others = (
+        {(row["document"], row["start"]): "D" in row["letters"] for row in rows_of(each)}
+        for each in (first, second)
+    )
+    pairs = np.array([(ones[key], others[key]) for key in others if key in ones], dtype=float)
+    agreed, (one, other) = (pairs[:, 0] == pairs[:, 1]).mean(), pairs.mean(0)
+    expected = one * other + (1 - one) * (1 - other)
+    return len(pairs), float((agreed - expected) / (1 - expected))
+
+
 def labelled(data: Path, labels: Path) -> Iterator[tuple[str, list[TextUnit], dict[int, str]]]:
     """Yield each labelled document's key and units, and the letters of the labels by the place of their unit."""
     known = {each.name: each for each in (*SETS, *EXTENSIONS, MEETINGS)}
     wanted: dict[str, dict[str, dict[int, str]]] = {}
-    with labels.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t"):
-            document = wanted.setdefault(row["set"], {}).setdefault(row["document"], {})
-            document[int(row["start"])] = row["letters"]
+    for row in rows_of(labels):
+        document = wanted.setdefault(row["set"], {}).setdefault(row["document"], {})
+        document[int(row["start"])] = row["letters"]
     for name, documents in wanted.items():
         for pair in pairs_of(known[name], data / known[name].place, "train"):
             text = str(pair["document"])
@@ -202,6 +221,8 @@ def main() -> None:
     labels = len(asked.labels.read_text(encoding="utf-8").splitlines()) - 1
     documents = len({each.document for each in sentences})
     print(f"{len(letters)} of {labels} sentences, of {documents} documents: {needs.mean():.1%} D")
+    count, agreement = kappa(LABELS, AGAIN)
+    print(f"two readers of {count} sentences: kappa {agreement:.2f}")
     print(f"{needs[after].mean():.1%} after the unit before it, {needs[~after].mean():.1%} without")
     for name, scores in (("words", features[:, column]), ("trees", expected)):
         print(f"area under the curve, D and o, {name}: {area(scores[is_clear], needs[is_clear]):.3f}")

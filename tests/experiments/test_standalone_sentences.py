@@ -13,6 +13,7 @@ from experiments.scripts.standalone_sentences import (
     Labelled,
     area,
     folds,
+    kappa,
     key_of,
     labelled,
     main,
@@ -92,6 +93,18 @@ def test_labels_without_their_documents_are_named(data: Path, monkeypatch, capsy
     with pytest.raises(SystemExit):
         main()
     assert f"no document of {file} is in {data}" in capsys.readouterr().err
+
+
+def test_two_readers_agree_by_what_chance_does_not_give(tmp_path: Path) -> None:
+    def labels(name: str, letters: str) -> Path:
+        rows = "".join(f"set\t0\t{place}\t{each}\n" for place, each in enumerate(letters))
+        (tmp_path / name).write_text(f"set\tdocument\tstart\tletters\n{rows}", encoding="utf-8")
+        return tmp_path / name
+
+    first = labels("first", "DDDooooo")
+    assert kappa(first, first) == (8, 1.0)
+    assert kappa(first, labels("second", "DDooood")) == (7, pytest.approx(0.6956521739))
+    assert kappa(first, labels("third", "ooooDDD"))[1] < 0
 
 
 def test_what_is_missing_counts_more_than_a_remnant() -> None:
