@@ -45,6 +45,13 @@ from precis_text.units import extraction_units
         ("Nobody knows that nobody knows that boat.", "Nobody knows that boat."),
         ("Knock knock come knock knock come in.", "Knock knock come in."),
         ("Sold out sold out, they say.",) * 2,
+        ("If we can if we must, we go.",) * 2,
+        ("We met at 5 at 5 Quay Street.",) * 2,
+        (
+            "Nobody ever saw that old boat nobody ever saw that old boat sink.",
+            "Nobody ever saw that old boat sink.",
+        ),
+        ("Nobody here ever saw that old boat nobody here ever saw that old boat sink.",) * 2,
         ("We saw the boat, the quay and the mast.",) * 2,
         ("No no no no no no.", "No no no no no no."),
         ("Uh.", "Uh."),
@@ -67,8 +74,10 @@ def test_an_agreement_that_answers_stays() -> None:
 
 
 def test_a_word_that_broke_off_is_left_out_unless_the_speakers_know_it() -> None:
-    talk = "Ann: We want it rub rubber, with stabil stability at the ha harbour.\nBen: In inches? I pay payments.\nAnn: Pay in cash."
-    talk += "\nBen: We meet for plan b before noon."
+    talk = (
+        "Ann: We want it rub rubber, with stabil stability at the ha harbour.\n"
+        "Ben: In inches? I pay payments.\nAnn: Pay in cash.\nBen: We meet for plan b before noon."
+    )
     assert [unit.text for unit in extraction_units(talk)] == [
         "Ann: We want it rubber, with stability at the harbour.",
         "Ben: In inches? I pay payments.",

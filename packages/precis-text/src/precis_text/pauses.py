@@ -93,7 +93,7 @@ class Pauses:
         cores = [word.lower().strip(_MARKS) for word in words]
         openers, subjects = _table("openers", self.language), _table("subjects", self.language)
         start = next((place for place, core in enumerate(cores) if core and core not in openers), 0)
-        opens = 0 < start <= len(words) - _STATEMENT and (
+        opens = start <= len(words) - _STATEMENT and (
             words[start - 1].endswith(",") or cores[start] in subjects
         )
         return " ".join(words[:start]) if opens else ""

@@ -127,8 +127,7 @@ class _Paragraph:
             return stop.end() if following[:1].isupper() else None
         if stop["spaced"]:
             return self._spaced_end(stop, rest, following)
-        marks = stop.group()[: len(stop.group()) - len(stop["closed"])] if stop["closed"] else stop.group()
-        marks = marks.split(" ")[0].rstrip(_CLOSERS + _LATE_CLOSERS)
+        marks = stop.group().split(" ")[0].rstrip(_CLOSERS + _LATE_CLOSERS)
         if self._ends(start, stop, marks, rest):
             return stop.end()
         return None
