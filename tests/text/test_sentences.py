@@ -119,6 +119,7 @@ def test_a_missing_space_is_none_behind_a_title_or_before_capitals() -> None:
         ["He left at 6 p.m.", "Mr. Moe stayed."],
         ["they left at 5 p.m.", "the boat stayed."],
         ["Wir blieben bis 12.", "Dann kam Ann."],
+        ["1. -3. Jahrhundert nach dem Bau."],
         ["He left. . .", "The boat stayed."],
         ["It was late.", ". . . The boat stayed."],
         ["He came . . . The boat left."],

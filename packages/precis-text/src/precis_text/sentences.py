@@ -197,7 +197,7 @@ class _Paragraph:
         if not pieces:
             return True
         word = _ELIDED.sub("", pieces[-1].lstrip(_OPENERS))
-        if pieces[-2:-1] and re.fullmatch(r"\d{1,3}\.", pieces[-2]) and pieces[-1][0] in "-–":
+        if len(pieces) > 1 and re.fullmatch(r"\d{1,3}\.", pieces[-2]) and pieces[-1][0] in "-–":
             del pieces[-2]  # "dem 1. -3. Jahrhundert"
         is_numbering = len(pieces) == 1 or (len(pieces) == 2 and pieces[0].lower() in _WORDS["numbered"])
         if is_numbering and _NUMBERING.fullmatch(word):
