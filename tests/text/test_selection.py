@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from precis_text.length import Length, make_length
-from precis_text.selection import _Extract, _may_end, choose, expected_words, joined, shown_texts
+from precis_text.selection import _Extract, _may_end, choose, expected_words, inputs_of, joined, shown_texts
 from precis_text.units import TextUnit, extraction_units
 
 pytestmark = pytest.mark.usefixtures("everybody_understands")
@@ -258,8 +258,24 @@ def test_what_answers_a_question_is_chosen_without_the_sentence_that_it_points_t
     for is_answer, places in ((True, [1]), (False, [2])):
         read = Read([before, replace(answer, answers=is_answer), other])
         assert choose(read, [0.1, 0.9, 0.3], make_length(words=5), words=0) == places
+    read = Read([before, replace(answer, answers=True), other])
+    assert choose(read, [0.1, 0.9, 0.8], make_length(words=5), words=0) == [2]  # the answer counts as 0.71
     aside = replace(answer, answers=True, aside=True)
     assert choose(Read([before, aside, other]), [0.1, 0.9, 0.3], make_length(words=5), words=0) == [2]
+
+
+def test_in_a_summary_of_half_a_conversation_a_short_message_keeps_its_worth() -> None:
+    chat = (
+        "Ann: The pump lifts water slowly.\nBen: The wall keeps clean water in eleven deep green wells there."
+        "\nAnn: Boats came.\nBen: Birds sang."
+    )
+    assert extract(chat, [0.9, 0.5, 0.0, 0.0], words=12) == "Ann: The pump lifts water slowly."
+
+
+def test_units_are_read_together_while_they_fit_and_a_longer_one_is_cut() -> None:
+    rows = [[1] * 3, [2] * 3, [3], [4] * 9]
+    assert [*inputs_of(rows, 6)] == [[[1] * 3, [2] * 3], [[3]], [[4] * 6]]
+    assert [*inputs_of([], 6)] == []
 
 
 def test_an_extract_without_a_limit_has_the_words_of_the_longest_window_and_at_most_400() -> None:

@@ -159,6 +159,7 @@ Mix everything well in a large bowl until it is smooth.
     ("line", "below", "is_heading"),
     [
         ("New pumps", "They were bought in May for the works.", True),  # 8 words
+        ("They pump.", "They were bought in May for the works.", False),
         ("New pumps", "They were bought in May for us.", False),
         ("New pumps of the works", "They were bought in May since the old ones broke.", True),  # 5 and 10
         ("New pumps of the works", "They were bought in May since others broke.", False),
@@ -284,6 +285,19 @@ def test_a_turn_of_60_words_is_one_unit() -> None:
         assert {unit.speaker for unit in found[:count]} == {"Ann"}
         assert not any(unit.heading or unit.aside or unit.answers for unit in found)
         assert found[0].text.startswith("Ann: Go on")
+    document = stamped.format(said)
+    places = [(document[unit.start : unit.stop], unit.text) for unit in found[:2]]
+    assert places == [(f"[10:01] Ann: {said}", f"Ann: {said}"), ("We left.", "We left.")]
+
+
+def test_a_notice_of_a_chat_has_no_speaker_and_leaves_the_others_theirs() -> None:
+    chat = (
+        "[10:01] <ann> Hello to all of you there\n[10:02] * ben has joined\n[10:03] <ben> The wall moved by far\n"
+        "[10:04] <ann> Good to know that"
+    )
+    units = extraction_units(chat)
+    assert [unit.speaker for unit in units] == ["ann", "", "ben", "ann"]
+    assert [unit.aside for unit in units] == [False, True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ class _Extract:
     def says(self, place: int) -> bool:
         """Return whether most word pairs of a unit are chosen already."""
         pairs = self._pairs(place)
-        return bool(self.chosen and pairs) and len(pairs & self._seen) > _SAME * len(pairs)
+        return len(pairs & self._seen) > _SAME * len(pairs)
 
     def without_chosen(self, group: Sequence[int]) -> list[int]:
         """Return the units of a group that are not chosen yet."""

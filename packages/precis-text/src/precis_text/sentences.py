@@ -127,8 +127,7 @@ class _Paragraph:
             return stop.end() if following[:1].isupper() else None
         if stop["spaced"]:
             return self._spaced_end(stop, rest, following)
-        marks = stop.group()[: len(stop.group()) - len(stop["closed"])] if stop["closed"] else stop.group()
-        marks = marks.split(" ")[0].rstrip(_CLOSERS + _LATE_CLOSERS)
+        marks = stop.group().split(" ")[0].rstrip(_CLOSERS + _LATE_CLOSERS)
         if self._ends(start, stop, marks, rest):
             return stop.end()
         return None
@@ -198,7 +197,7 @@ class _Paragraph:
         if not pieces:
             return True
         word = _ELIDED.sub("", pieces[-1].lstrip(_OPENERS))
-        if pieces[-2:-1] and re.fullmatch(r"\d{1,3}\.", pieces[-2]) and pieces[-1][0] in "-–":
+        if len(pieces) > 1 and re.fullmatch(r"\d{1,3}\.", pieces[-2]) and pieces[-1][0] in "-–":
             del pieces[-2]  # "dem 1. -3. Jahrhundert"
         is_numbering = len(pieces) == 1 or (len(pieces) == 2 and pieces[0].lower() in _WORDS["numbered"])
         if is_numbering and _NUMBERING.fullmatch(word):
