@@ -23,7 +23,7 @@ MOST_LINES = {"precis": 55_765, "all packages": 74_417}  # docs/adr/0015
 MOST_MODULES = 298  # of packages/precis
 # Of the English check in README, ARCHITECTURE and docs/guide: lower it with each page rewritten
 MOST_FINDINGS = 0
-LONGEST_FUNCTION = 110
+LONGEST_FUNCTION = 101
 SHORTEST_RUN = 12
 
 
