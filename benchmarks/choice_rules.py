@@ -143,7 +143,7 @@ class Known:
 
     @cached_property
     def waiting(self) -> _Waiting:
-        return _Waiting(self.row.units, self.worth, self.questions, limit=self.budget)
+        return _Waiting(self.row.units, self.worth, self.questions, asked_words=self.budget)
 
     @cached_property
     def needs(self) -> list[int | None]:

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from benchmarks.sixty_read import MEETINGS
 from experiments.scripts.unit_ranker import flat
@@ -171,7 +172,7 @@ def sums(sentences: Sequence[Labelled], learnt: Mapping[str, float]) -> Floats:
 
 def area(scores: Floats, positive: NDArray[np.bool_]) -> float:
     """Return the area under the ROC curve."""
-    ranks = np.argsort(np.argsort(scores, kind="stable"), kind="stable")
+    ranks = rankdata(scores) - 1  # equal scores share their mean rank
     count = int(positive.sum())
     return float((ranks[positive].sum() - count * (count - 1) / 2) / (count * (len(scores) - count)))
 

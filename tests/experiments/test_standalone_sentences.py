@@ -116,11 +116,13 @@ def test_the_area_is_one_if_all_are_in_order_and_none_if_all_are_reversed() -> N
     assert area(np.array([0.1, 0.2, 0.3, 0.4]), positive) == 1
     assert area(np.array([0.4, 0.3, 0.2, 0.1]), positive) == 0
     assert area(np.array([0.1, 0.4, 0.2, 0.3]), positive) == 0.5
+    assert area(np.zeros(4), positive) == 0.5
 
 
 def test_the_labels_hold_no_text() -> None:
     with LABELS.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    assert len(rows) > 3000
+    assert len(rows) > 15000
+    assert len({(row["document"], row["start"]) for row in rows}) == len(rows)
     assert {row["letters"] for row in rows} <= {"o", "or", "r", "d", "dr", "D", "Dr"}
     assert all(len(row["document"]) == 16 and row["start"].isdecimal() for row in rows)

@@ -287,3 +287,13 @@ def test_the_first_and_the_last_item_of_a_summary_have_no_mark_alone() -> None:
     item, said = TextUnit("- The quay is built in May.", 0, 0), TextUnit("The board met.", 0, 0)
     assert shown_texts([item, said]) == ["The quay is built in May.", "The board met."]
     assert shown_texts([said, item]) == ["The board met.", "The quay is built in May."]
+
+
+def test_what_opens_a_message_takes_no_room_of_a_summary() -> None:
+    chat = (
+        "Ann: Good morning. Thank you. We decided to sell the old boat to the harbour board on Monday.\n"
+        "Ben: The board pays ten thousand euros for the old boat.\nAnn: Good.\nBen: The quay is dry again today."
+    )
+    units = extraction_units(chat)
+    assert choose(Read(units), [0.9, 0.8, 0.1, 0.1], make_length(sentences=2), words=0) == [0, 1]
+    assert choose(Read(units), [0.9, 0.8, 0.1, 0.1], make_length(words=26), words=26) == [0, 1]

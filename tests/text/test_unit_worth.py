@@ -86,8 +86,8 @@ def test_a_short_answer_without_its_question_is_worth_three_tenths() -> None:
 
 
 def test_what_readers_understand_counts_less_in_a_short_summary_of_prose() -> None:
-    def worth(limit: float, *, is_spoken: bool = False, share: float = 0.5) -> float:
-        return read_worth(0.8, share, limit=limit, is_spoken=is_spoken)
+    def worth(asked_words: float, *, is_spoken: bool = False, share: float = 0.5) -> float:
+        return read_worth(0.8, share, asked_words=asked_words, is_spoken=is_spoken)
 
     assert (worth(49), worth(50), worth(49, is_spoken=True)) == (0.2, 0.05, 0.05)
     assert worth(49, share=1.0) == 0.8

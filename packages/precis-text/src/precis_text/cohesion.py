@@ -28,7 +28,7 @@ _BREAKS_OFF = re.compile(
 )
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _ITEMS = ("-", "*", "•", "–")
-_HOLES = re.compile(r" [,.;](?= |$)|\b(?:by|the|than|from|and|or|an)\.$")
+_HOLES = re.compile(r" [,.](?= |$)|\b(?:\w+(?:ed|own|en) (?:by|from)|than|the|and|or)\.$")
 _LOOSE = 0.1  # largest share of the marks behind a space, in such a text
 _QUOTES = "\"'”’»)]"
 

@@ -34,7 +34,7 @@ _ON_PURPOSE = 2  # most words of a phrase that somebody says twice on purpose
 _STATEMENT = 4  # fewest words that something can open
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
-_AND = ("and", "or")  # "you and I, I think"
+_PRONOUNS = ("i", "we")  # "I, I think", and not "you and I, I think" or "what I, I alone, know"
 
 
 def blank_sounds(text: str) -> str:
@@ -148,13 +148,13 @@ class Pauses:
         core = core.rstrip(",")
         if core not in stammered:
             return False
-        if last.lower() == f"{core}," and before.lower() not in _AND:
-            kept[-1] = last.rstrip(",")
-            return True
-        if last == "," and before.lower() == core and third.lower() not in _AND:
-            kept.pop()
-            return True
-        return False
+        between, said, earlier = (1, before, third) if last == "," else (0, last, before)
+        is_free = core not in _PRONOUNS or not earlier or earlier.endswith(_ENDS)
+        if said.lower() != (core if between else f"{core},") or not is_free:
+            return False
+        del kept[len(kept) - between :]
+        kept[-1] = kept[-1].rstrip(",")
+        return True
 
     def _is_begun(self, kept: Sequence[str], word: str) -> bool:
         """Check whether the last word is the beginning of a word, which was broken off."""
@@ -171,6 +171,10 @@ class Pauses:
         """
         for between in ("", ",", "–", "-"):
             start = -2 * size - len(between)
+            if len(kept) < -start or kept[start + size - 1].lower().rstrip(",") != kept[-1].lower().rstrip(
+                ","
+            ):
+                continue
             first, again = kept[start : start + size], kept[-size:]
             cores = [word.lower().rstrip(",") for word in first]
             is_same = cores == [word.lower().rstrip(",") for word in again] and all(map(_is_word, cores))

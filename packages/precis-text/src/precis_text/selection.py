@@ -84,12 +84,12 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         words: the length of the extract without a cap.
     """
     questions = questions_of_answers(read.units)
-    sizes = [length_in_words(named_text(unit)) for unit in read.units]
+    sizes = [length_in_words(named_text(replace(unit, text=without_opening(unit)))) for unit in read.units]
     costs = _costs(read, sizes, length.cap)
     limit = words if length.cap is None else length.cap.count
     worth = worths(read.units, scores, sizes, questions, longer=sum(costs) / limit)
     costs = _with_questions(costs, questions)
-    waiting = _Waiting(read.units, worth, questions, limit=limit)
+    waiting = _Waiting(read.units, worth, questions, asked_words=limit * sum(sizes) / sum(costs))
     sizes = _with_questions(sizes, questions)
     extract = _Extract(read.units, sizes, costs)
     passed: dict[int, float] = {}
@@ -194,13 +194,18 @@ class _Waiting:
     Args:
         worth: the worth of each unit to a person who knows the document.
         questions: the place of the question that is chosen with an answer.
-        limit: the length of the summary.
+        asked_words: the length of the summary in words.
     """
 
     def __init__(
-        self, units: Sequence[TextUnit], worth: Sequence[float], questions: Mapping[int, int], *, limit: float
+        self,
+        units: Sequence[TextUnit],
+        worth: Sequence[float],
+        questions: Mapping[int, int],
+        *,
+        asked_words: float,
     ) -> None:
-        self._worth, self._questions, self._limit = worth, questions, limit
+        self._worth, self._questions, self._asked_words = worth, questions, asked_words
         self._speakers = [unit.speaker for unit in units]
         self._readability = Readability(units)
         self._chosen: list[int] = []
@@ -288,7 +293,7 @@ class _Waiting:
 
     def _read_worth(self, group: tuple[int, ...], share: float) -> float:
         is_spoken = bool(self._speakers[group[0]])
-        return read_worth(self._unread[group], share, limit=self._limit, is_spoken=is_spoken)
+        return read_worth(self._unread[group], share, asked_words=self._asked_words, is_spoken=is_spoken)
 
 
 def _needed(
@@ -319,7 +324,7 @@ def _refers_back(units: Sequence[TextUnit], place: int, *, is_written: bool) -> 
 def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
     """Return each unit's cost in the cap's measure."""
     if isinstance(cap, Sentences):
-        return [len(split_sentences(unit.text)) for unit in read.units]
+        return [len(split_sentences(without_opening(unit))) for unit in read.units]
     return read.tokens if isinstance(cap, Tokens) else words
 
 

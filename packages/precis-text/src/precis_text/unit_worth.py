@@ -31,7 +31,7 @@ _STANDALONE = (
     2,
     4,
 )  # power of the share of readers that understand a unit, in a short summary of prose and in others
-_LONGER = 50  # words or tokens of a longer one
+_LONGER = 50  # words of a longer one
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 
 
@@ -69,16 +69,16 @@ def worths(
     ]
 
 
-def read_worth(worth: float, share: float, *, limit: float, is_spoken: bool) -> float:
+def read_worth(worth: float, share: float, *, asked_words: float, is_spoken: bool) -> float:
     """Return the worth of a unit that a share of readers understands in its summary.
 
     In a short summary of prose, a sentence or two, most sentences say what they speak of.
 
     Args:
-        limit: the length of the summary.
+        asked_words: the length of the summary in words.
         is_spoken: whether the unit has a speaker.
     """
-    return float(worth * share ** _STANDALONE[is_spoken or limit >= _LONGER])
+    return float(worth * share ** _STANDALONE[is_spoken or asked_words >= _LONGER])
 
 
 def _of_message(unit: TextUnit, before: TextUnit | None, content: float, question: TextUnit | None) -> float:

@@ -24,7 +24,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from precis.generation.generation_settings import generation_config
 from precis.generation.model_metadata import ModelUse
 from precis.phases.folder_check import SETTINGS_FILE
-from precis.storage.atomic import write_file
+from precis.storage.atomic import write_file, write_json
 from precis.storage.seal import write_folder
 from precis.training.callbacks import Callback, StartInfo
 from precis.version import __version__
@@ -54,9 +54,7 @@ class SettingsFile(Callback):
 
     def on_start(self, info: StartInfo) -> None:
         """Write both files."""
-        record = {**self._record, "versions": versions()}
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        write_file(info.folder / SETTINGS_FILE, text)
+        write_json(info.folder / SETTINGS_FILE, {**self._record, "versions": versions()})
         repeated = run_file(self._record.get("command", ()), self._record["run"])
         if repeated is not None:
             write_file(info.folder / RUN_FILE, repeated)

@@ -177,12 +177,9 @@ class Engine:
             if self._tokens + sum(costs) > self._limits.queue:
                 for _ in texts:
                     self._metrics.dropped("queue_full")
-                raise ApiError(
-                    503,
-                    "queue_full",
-                    f"the queue is full: {self._documents:,} documents with {self._tokens:,} tokens",
-                    retry_after=1 + self._documents // max(1, self._limits.batch),
-                )
+                problem = f"the queue is full: {self._documents:,} documents with {self._tokens:,} tokens"
+                again = 1 + self._documents // max(1, self._limits.batch)
+                raise ApiError(503, "queue_full", problem, retry_after=again)
             deadline = time.monotonic() + self._limits.seconds
             jobs = [
                 QueuedDocument(text, ask, cost, deadline, loop, loop.create_future(), passages=places)
@@ -217,10 +214,8 @@ class Engine:
         with self._changed:
             late, self._queue = self._queue, []
         for job in late:
-            self._fail(
-                job,
-                ApiError(503, "stopping", "the server stopped before this document's turn", retry_after=5),
-            )
+            problem = "the server stopped before this document's turn"
+            self._fail(job, ApiError(503, "stopping", problem, retry_after=5))
         return not self._thread.is_alive()
 
     def _release(self, jobs: Sequence[QueuedDocument]) -> None:
@@ -264,9 +259,7 @@ class Engine:
             ]
             if not short:
                 return
-            batch = _alike(short, self._limits)
-            taken = set(map(id, batch))
-            self._queue = [job for job in self._queue if id(job) not in taken]
+            batch = self._taken(short)
         self._in_turn = True
         try:
             self._finish(batch)
@@ -283,21 +276,24 @@ class Engine:
                     self._release([job])
                     self._give_up(job)
                 if self._queue:
-                    batch = _alike(self._queue, self._limits)
-                    taken = set(map(id, batch))
-                    self._queue = [job for job in self._queue if id(job) not in taken]
-                    return batch
+                    return self._taken(self._queue)
                 if self._stopping:
                     return []
                 self._changed.wait()
+
+    def _taken(self, jobs: Sequence[QueuedDocument]) -> list[QueuedDocument]:
+        """Take a batch of these jobs out of the queue."""
+        batch = _alike(jobs, self._limits)
+        taken = set(map(id, batch))
+        self._queue = [job for job in self._queue if id(job) not in taken]
+        return batch
 
     def _give_up(self, job: QueuedDocument) -> None:
         """Fail a job because its client left or its deadline has passed."""
         if job.late:
             problem = f"the summary was not ready within {self._limits.seconds:g} seconds"
-            self._fail(
-                job, ApiError(503, "too_late", problem, retry_after=int(min(60, self._limits.seconds)) + 1)
-            )
+            again = int(min(60, self._limits.seconds)) + 1
+            self._fail(job, ApiError(503, "too_late", problem, retry_after=again))
         else:
             self._fail(job, ApiError(499, "client_left", "the client left"))
 

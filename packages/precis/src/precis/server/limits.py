@@ -120,12 +120,10 @@ class Limits(Settings):
             ApiError: if there are too many documents, all are empty, or one is not text or certainly too long.
         """
         if len(texts) > self.documents:
-            raise ApiError(
-                413,
-                "too_many_documents",
-                f"{len(texts):,} documents exceed the limit of {self.documents:,}; send fewer in a request",
-                param=param,
+            problem = (
+                f"{len(texts):,} documents exceed the limit of {self.documents:,}; send fewer in a request"
             )
+            raise ApiError(413, "too_many_documents", problem, param=param)
         if not any(text.strip() for text in texts):
             raise empty_document(1, param=param)
         for number, text in enumerate(texts, start=1):
@@ -140,16 +138,10 @@ class Limits(Settings):
         """Refuse documents by their tokens; raise `ApiError` if one is too long, or all of them exceed the queue."""
         for number, count in enumerate(counts, start=1):
             if count > self.tokens:
-                raise self._too_long(number, f"{known}{count:,}", param)
+                problem = (
+                    f"document {number} has {known}{count:,} tokens; this server accepts {self.tokens:,}"
+                )
+                raise ApiError(413, "document_too_long", problem, param=param, document=number)
         if sum(counts) > self.queue:  # a retry would not help
             problem = f"the documents have {known}{sum(counts):,} tokens; this server accepts {self.queue:,} at a time"
             raise ApiError(413, "documents_too_long", f"{problem}; send fewer in a request", param=param)
-
-    def _too_long(self, number: int, count: str, param: str) -> ApiError:
-        return ApiError(
-            413,
-            "document_too_long",
-            f"document {number} has {count} tokens; this server accepts {self.tokens:,}",
-            param=param,
-            document=number,
-        )

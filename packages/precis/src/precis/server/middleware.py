@@ -78,21 +78,13 @@ class Gate:
             seconds = time.monotonic() - started
             route = scope["path"] if scope["path"] in self._routes else "other"
             self._metrics.request(route, request.status, seconds)
-            LOG.info(
-                "request",
-                extra={
-                    "fields": {
-                        "id": request.id,
-                        "key": request.key,
-                        "route": route,
-                        "status": request.status,
-                        "bytes_in": request.bytes_in,
-                        "seconds": round(seconds, 4),
-                        **scope.get("state", {}).get("facts", {}),
-                    },
-                    "bounded": request.key == "-" and (request.status >= 400 or route in OPEN),
-                },
-            )
+            fields = {
+                "id": request.id, "key": request.key, "route": route, "status": request.status,
+                "bytes_in": request.bytes_in, "seconds": round(seconds, 4),
+                **scope.get("state", {}).get("facts", {}),
+            }  # fmt: skip
+            bounded = request.key == "-" and (request.status >= 400 or route in OPEN)
+            LOG.info("request", extra={"fields": fields, "bounded": bounded})
 
     def _check(self, request: Exchange) -> None:
         """Refuse a request without a key, beyond its rate, or with a body that is too large; note its key."""
@@ -111,12 +103,8 @@ class Gate:
             request.key = request.client = key.name
         counts = key is not None and scope["path"] not in UNCOUNTED
         if counts and (seconds := self._rates.wait(request.key)):
-            raise ApiError(
-                429,
-                "rate_limit_exceeded",
-                f"this key is limited to {self._limits.per_minute} requests a minute",
-                retry_after=seconds,
-            )
+            problem = f"this key is limited to {self._limits.per_minute} requests a minute"
+            raise ApiError(429, "rate_limit_exceeded", problem, retry_after=seconds)
         length = request.headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 18:
             raise ApiError(400, "bad_length", "Content-Length is not a number of bytes")

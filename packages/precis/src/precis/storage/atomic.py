@@ -34,6 +34,11 @@ def write_file(path: Path, content: str | bytes) -> None:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
+def write_json(path: Path, value: Any) -> None:
+    """Replace a file by a JSON value, indented and in its own order; see `write_file`."""
+    write_file(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a new file that replaces `path` if the body succeeds, and is removed otherwise.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from precis.evaluation.support_scores import MARK_COLUMNS, Judge, faithful_score
 from precis.evaluation.text_statistics import shape_statistics
 from precis.phases.measure.human_scores import ScoredSummary
 from precis.phases.output_folders import writing_to
-from precis.storage.atomic import write_file
+from precis.storage.atomic import write_file, write_json
 from precis.table import Table
 
 Column = NDArray[np.float64]
@@ -57,7 +56,7 @@ class MetricTable:
             }
             record = {"about": self.about, "agreement": found}
             write_file(folder / "metrics.md", self.markdown())
-            write_file(folder / "metrics.json", json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+            write_json(folder / "metrics.json", record)
 
 
 def judge_metrics(

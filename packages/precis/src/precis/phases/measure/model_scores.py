@@ -340,11 +340,7 @@ def make_report(
 ) -> Report:
     """Score the systems and the baselines, and write the files; see `score`."""
     with writing_to(out, doing="evaluating into", is_ours=_was_evaluated):
-        report = score(
-            systems, pairs, rouge=scores.rouge, with_rouge=scores.with_rouge, scorers=scores.scorers,
-            baselines=scores.baselines, faithful=scores.faithful, pools=pools or {},
-        )  # fmt: skip
-        report = replace(report, source=source)
+        report = replace(score(systems, pairs, **vars(scores), pools=pools or {}), source=source)
         report.write(out)
     return report
 

@@ -23,8 +23,9 @@ from typing import Any
 from precis.evaluation.probe_plots import Curve, Measured, ScoreInterval, curves, draw_curves
 from precis.phases.data.run_pairs import PairSources, examples_in_share
 from precis.phases.folder_check import SETTINGS_FILE
-from precis.phases.measure.probe_files import write_json, write_table
+from precis.phases.measure.probe_files import write_table
 from precis.phases.output_folders import writing_to
+from precis.storage.atomic import write_json
 from precis.storage.model_files import find_adapter
 from precis.tuning.adapter_folder import read_adapter
 from precis.tuning.discourse import METHODS, USUAL, Hierarchical, Tuning

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from precis.evaluation.probe_plots import draw_maps, draw_shares, draw_spectra
 from precis.evaluation.probes import AttentionMap, Spectrum, pooled
 from precis.phases.measure.attention_probe import SITE_NAMES, SOURCE, TARGET, Maps, ProbedModel, Spectra
 from precis.phases.output_folders import writing_to
-from precis.storage.atomic import write_file
+from precis.storage.atomic import write_file, write_json
 from precis.tuning.base_model import find_base
 from precis.tuning.discourse import LOWER_SHARE, lower_layers
 from precis.tuning.prefix import Site
@@ -127,11 +126,6 @@ def _spectrum_lines(name: str, layers: str, spectrum: Spectrum) -> Iterator[list
     columns = zip(spectrum.values, spectrum.cumulative, spectrum.energy, strict=True)
     for index, numbers in enumerate(columns):
         yield [name, layers, index + 1, *(f"{number:.8g}" for number in numbers)]
-
-
-def write_json(file: Path, record: Mapping[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_file(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_table(file: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

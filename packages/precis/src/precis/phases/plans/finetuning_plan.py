@@ -266,16 +266,7 @@ def _resolve(
     beginning = _beginning(sources, task, options, search=search)
     if beginning.why and notify is not None:
         notify(beginning.why)
-    plan = resolve_run(
-        beginning.recipe,
-        pretrained=beginning.model is not None,
-        task_name=task,
-        examples=examples,
-        changes=option_changes(options),
-        assignments=options.get("settings") or (),
-        select=options.get("select"),
-        answer=answer,
-    )
+    plan = _plan(beginning.recipe, task, options, pretrained=beginning.model is not None)
     if examples is not None and notify is not None:
         notify(in_words(plan))
     if beginning.model is None and beginning.recipe not in TRAINED_FROM_NOTHING:
@@ -286,6 +277,17 @@ def _resolve(
     scores = task_scorers(task_named(task).metrics) if task is not None else ()
     check_on_pairs(plan, labels=scores, by_head=answer == "head")
     return plan, beginning.model
+
+
+def _plan(
+    recipe: str | None, task: str | None, options: FineTuningOptions, *, pretrained: bool = False
+) -> RunPlan:
+    """Return the plan of a recipe with the user's options."""
+    return resolve_run(
+        recipe, pretrained=pretrained, task_name=task, examples=options.get("examples"),
+        changes=option_changes(options), assignments=options.get("settings") or (),
+        select=options.get("select"), answer=options.get("answer", "text"),
+    )  # fmt: skip
 
 
 def _refuse_small_rate(plan: RunPlan, options: FineTuningOptions) -> None:
@@ -312,18 +314,8 @@ def _beginning(
         return _suited_to(model)
     if search:
         return Beginning(recipe="zcodepp-mini")
-    settings = options.get("settings") or ()
-    # Refuse options that no recipe allows before counting the pairs.
-    resolve_run(
-        None,
-        task_name=task,
-        examples=options.get("examples"),
-        changes=option_changes(options),
-        assignments=settings,
-        select=options.get("select"),
-        answer=options.get("answer", "text"),
-    )
-    shape = options.get("tokenizer") is not None or asks_for_shape(settings)
+    _plan(None, task, options)  # refuses options that no recipe allows before the pairs are counted
+    shape = options.get("tokenizer") is not None or asks_for_shape(options.get("settings") or ())
     return choose_beginning(
         sources,
         examples=options.get("examples"),

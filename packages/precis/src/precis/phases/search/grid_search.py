@@ -15,7 +15,6 @@ that no longer improves.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +40,7 @@ from precis.phases.train.training_pairs import read_pairs_of
 from precis.phases.train.training_session import MODEL_FOLDER
 from precis.phases.train.validation_scores import evenly_spaced
 from precis.recipes.run_plan import RunPlan
-from precis.storage.atomic import write_file
+from precis.storage.atomic import write_json
 from precis.storage.locks import locked
 from precis.storage.model_files import ADAPTER_FOLDER
 from precis.storage.seal import SEAL, refuse_foreign
@@ -316,7 +315,7 @@ class _Search:
         record = read_json(self._place(best.number) / SETTINGS_FILE)
         record["run"]["generation"] = generation.to_dict()
         record["trial"] = best.number
-        _write_json(self._folder / SETTINGS_FILE, record)
+        write_json(self._folder / SETTINGS_FILE, record)
         self._write()
 
     def _tidy(self) -> None:
@@ -346,7 +345,7 @@ class _Search:
     def _write(self) -> None:
         """Write search.json: both stages in the tables' order, and the search space."""
         found = self._searched(None)
-        _write_json(
+        write_json(
             self._folder / RESULTS_FILE,
             {
                 "metric": found.metric,
@@ -390,10 +389,6 @@ def _asked(subject: Searchable, space: Space, request: PairRequest, digests: lis
         "data": digests,
         **{name: getattr(request, name) for name in _SHARED},
     }
-
-
-def _write_json(file: Path, record: Mapping[str, Any]) -> None:
-    write_file(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def _figure(value: float | None) -> str:
