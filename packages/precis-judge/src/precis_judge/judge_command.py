@@ -63,13 +63,9 @@ def plan(
     from precis_judge.sample_size import Preference, plan_table
 
     wanted = Preference(
-        share=preference,
-        ties=ties,
-        document_spread=document_spread,
-        judge_spread=judge_spread,
-        significance=significance,
-        power=power,
-    )
+        share=preference, ties=ties, document_spread=document_spread, judge_spread=judge_spread,
+        significance=significance, power=power,
+    )  # fmt: skip
     show(plan_table(wanted, judges or [1, 2, 3, 5], documents))
 
 

@@ -17,17 +17,8 @@ _DEFAULT = "en"
 _LETTERS = 4000  # characters by which the language is detected
 
 _SINGLE = (
-    "done",
-    "objects",
-    "accepts",
-    "declines",
-    "asks",
-    "greets",
-    "unknown",
-    "agrees",
-    "proposals",
-    "tasks",
-)
+    "done", "objects", "accepts", "declines", "asks", "greets", "unknown", "agrees", "proposals", "tasks",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

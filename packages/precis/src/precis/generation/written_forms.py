@@ -120,13 +120,9 @@ def _summary(source: ScoredText, text: str, form: Form, count: Count) -> Summary
     """Return a summary that rules made."""
     tokens = count(source.document)
     return Summary(
-        text=text,
-        document_tokens=tokens,
-        tokens_read=tokens,
-        summary_tokens=count(text),
-        mode="extract",
+        text=text, document_tokens=tokens, tokens_read=tokens, summary_tokens=count(text), mode="extract",
         form=form.name,
-    )
+    )  # fmt: skip
 
 
 def _shaped(summary: Summary, source: ScoredText, form: Form, length: Length, count: Count) -> Summary:

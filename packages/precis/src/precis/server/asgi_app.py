@@ -82,15 +82,10 @@ def make_app(
 
     statuses: Any = dict.fromkeys((400, 401, 403, 404, 408, 413, 422, 429, 503), _ERROR)
     app = FastAPI(
-        title="precis",
-        version=__version__,
-        description="Summaries of documents, created on this machine.",
-        lifespan=life,
-        docs_url=None,
-        redoc_url=None,
-        responses=statuses,
+        title="precis", version=__version__, description="Summaries of documents, created on this machine.",
+        lifespan=life, docs_url=None, redoc_url=None, responses=statuses,
         servers=[{"url": prefix}] if prefix else None,
-    )
+    )  # fmt: skip
     app.include_router(file_routes.routes(service))
     app.include_router(summarize_routes.routes(service))
     app.include_router(openai_routes.routes(service))

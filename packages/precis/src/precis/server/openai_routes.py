@@ -160,13 +160,9 @@ def _ask(service: Service, body: _Common, system: str, tokens: int | None) -> As
         raise ApiError(400, "bad_option", "an instruction has at most 2,000 characters")
     instruction = system if system and mode == "abstract" else None
     return service.ask(
-        model=body.model,
-        mode=mode,
-        instruction=instruction,
-        words=body.words,
-        sentences=body.sentences,
+        model=body.model, mode=mode, instruction=instruction, words=body.words, sentences=body.sentences,
         tokens=capped,
-    )
+    )  # fmt: skip
 
 
 async def _summary(service: Service, request: Request, document: str, ask: Ask) -> Summary:

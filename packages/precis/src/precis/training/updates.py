@@ -67,14 +67,10 @@ class Totals:
         """Add a later turn of the same step: sum the losses per target and the tokens, and unite the parts."""
         share = self.targets / max(1, later.targets)
         return Totals(
-            loss=self.loss + later.loss * share,
-            targets=self.targets,
-            tokens=self.tokens + later.tokens,
-            stop=max(self.stop, later.stop),
-            parts=self.parts | later.parts,
-            counts=self.counts | later.counts,
+            loss=self.loss + later.loss * share, targets=self.targets, tokens=self.tokens + later.tokens,
+            stop=max(self.stop, later.stop), parts=self.parts | later.parts, counts=self.counts | later.counts,
             gradient_norm=math.hypot(self.gradient_norm, later.gradient_norm),
-        )
+        )  # fmt: skip
 
 
 class Updater:
@@ -174,14 +170,10 @@ class Updater:
         *read, stops, gradient_norm = torch.cat([total, norm.detach().to(total.dtype).reshape(1)]).tolist()
         by_name = dict(zip(names, read, strict=True))
         return Totals(
-            loss=by_name["loss"],
-            targets=int(by_name["targets"]),
-            tokens=int(by_name["tokens"]),
-            stop=int(stops),
-            parts=_below("parts/", by_name),
-            counts=_below("counts/", by_name),
+            loss=by_name["loss"], targets=int(by_name["targets"]), tokens=int(by_name["tokens"]),
+            stop=int(stops), parts=_below("parts/", by_name), counts=_below("counts/", by_name),
             gradient_norm=gradient_norm,
-        )
+        )  # fmt: skip
 
     def _step_if_finite(self, step: int, totals: Totals) -> None:
         """Step the optimizer at the rate of `step` if loss and gradient are finite; drop the gradients."""

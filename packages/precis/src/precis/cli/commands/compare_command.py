@@ -100,15 +100,9 @@ def compare(
 
     used = default_threads() if threads is None else threads
     options = ComparisonOptions(
-        length=length,
-        free=free,
-        allow_remote=allow_remote,
-        reading=reading,
-        summary_column=summary_column,
-        limit=limit,
-        threads=used,
-        set_up=partial(begin, used),
-    )
+        length=length, free=free, allow_remote=allow_remote, reading=reading, summary_column=summary_column,
+        limit=limit, threads=used, set_up=partial(begin, used),
+    )  # fmt: skip
     with ProgressLine() as progress:
         found = compare_all(model, files, options, out=out, notify=progress.note, progress=progress)
     for table in found.tables():

@@ -155,16 +155,10 @@ class LimitOptions(OptionGroup):
         from precis.server.limits import Limits
 
         return Limits(
-            body=self.max_body_mb << 20,
-            files=self.max_files_mb << 20,
-            tokens=self.max_tokens,
-            queue=self.queue_tokens,
-            seconds=self.max_seconds,
-            rate=self.least_rate << 10,
-            per_minute=self.requests_per_minute,
-            batch=batch,
-            beams=beams,
-        )
+            body=self.max_body_mb << 20, files=self.max_files_mb << 20, tokens=self.max_tokens,
+            queue=self.queue_tokens, seconds=self.max_seconds, rate=self.least_rate << 10,
+            per_minute=self.requests_per_minute, batch=batch, beams=beams,
+        )  # fmt: skip
 
     def connections(self) -> ConnectionLimits:
         """Return the limits on connections."""

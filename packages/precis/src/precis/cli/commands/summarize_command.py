@@ -275,15 +275,11 @@ class MakingOptions(OptionGroup):
     def _writing(self, *, draft: bool) -> dict[str, Any]:
         """Return the options of a model that writes, as `SummaryJob.writing`."""
         return {
-            "draft": draft,
-            "instruction": self.instruction,
+            "draft": draft, "instruction": self.instruction,
             "long": None if self.long is None else self.long.value,
-            "beams": 1 if draft and self.beams is None else self.beams,
-            "max_source": self.max_source,
-            "language": self.language,
-            "free": self.free,
-            "allow_remote": self.allow_remote,
-        }
+            "beams": 1 if draft and self.beams is None else self.beams, "max_source": self.max_source,
+            "language": self.language, "free": self.free, "allow_remote": self.allow_remote,
+        }  # fmt: skip
 
     def summary_job(self, device: str | None, *, draft: bool = False) -> SummaryJob:
         """Return the job, without loading anything; raise `UserError` for a wrong length, question or beam width."""
@@ -294,14 +290,10 @@ class MakingOptions(OptionGroup):
         form = make_form(type=self.type.value, about=self.about)
         model = model_to_use(self.model, self.adapter)
         return SummaryJob(
-            model=model,
-            adapter=self.adapter,
-            device=device,
-            mode=None if self.mode is None else ModeName(self.mode).value,
-            length=length,
-            form=form,
+            model=model, adapter=self.adapter, device=device,
+            mode=None if self.mode is None else ModeName(self.mode).value, length=length, form=form,
             writing=self._writing(draft=draft),
-        )
+        )  # fmt: skip
 
 
 @described(
@@ -349,14 +341,9 @@ def summarize(
     from precis.phases.use.summaries_file import SummariesFile, refuse_existing
 
     how = Reading(
-        column=document_column,
-        units=units_column,
-        recursive=recursive,
-        skip_bad=skip_bad,
-        keep_going=keep_going,
-        whole_tables=whole_tables,
-        about=asked.about is not None,
-    )
+        column=document_column, units=units_column, recursive=recursive, skip_bad=skip_bad,
+        keep_going=keep_going, whole_tables=whole_tables, about=asked.about is not None,
+    )  # fmt: skip
     asked.check(device, draft=draft)
     if out is not None:
         refuse_existing(out, sources)

@@ -94,14 +94,9 @@ class Endpoint:
         """
         del answer
         body = {
-            "model": self.model,
-            "messages": [message.to_dict() for message in messages],
-            "max_tokens": most,
-            "temperature": 0,
-            "seed": 0,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
+            "model": self.model, "messages": [message.to_dict() for message in messages], "max_tokens": most,
+            "temperature": 0, "seed": 0, "stream": True, "stream_options": {"include_usage": True},
+        }  # fmt: skip
         least = sum(len(message.content.split()) for message in messages)
         try:
             return self._asked(body, least, on_tokens)

@@ -149,16 +149,11 @@ def read_for_probing(
 
     rows = tokenize(None)
     facts = {
-        "model": str(model),
-        "documents": len(rows),
-        "max_source": source,
-        "documents_cut": rows.truncated_sources,
-        "max_target": target,
-        "summaries_cut": rows.truncated_targets,
-        "source_tokens": int(rows.sources.lengths.sum()),
-        "target_tokens": int(rows.targets.lengths.sum()),
+        "model": str(model), "documents": len(rows), "max_source": source,
+        "documents_cut": rows.truncated_sources, "max_target": target, "summaries_cut": rows.truncated_targets,
+        "source_tokens": int(rows.sources.lengths.sum()), "target_tokens": int(rows.targets.lengths.sum()),
         "instruction": before,
-    }
+    }  # fmt: skip
     for what, cut, limit in (
         ("documents", rows.truncated_sources, source),
         ("summaries", rows.truncated_targets, target),

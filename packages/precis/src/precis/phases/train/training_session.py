@@ -181,14 +181,9 @@ class Session:
         rows = [row for row in measured if row["kind"] == "validation" and row["step"] == step]
         scores = {name: value for row in rows for name, value in row.items() if name not in _NO_SCORES}
         facts = CardFacts(
-            name=self.folder.resolve().name,
-            kind=makes,
-            start=start,
-            licence=licence_of(start),
-            record=record,
-            scores=scores,
-            step=step,
-        )
+            name=self.folder.resolve().name, kind=makes, start=start, licence=licence_of(start), record=record,
+            scores=scores, step=step,
+        )  # fmt: skip
         return model_card(facts)
 
     def _refuse_diverged(self, model: nn.Module, result: TrainResult, keep: str) -> None:
