@@ -115,7 +115,7 @@ _SAVED = (b"from: <saved by", b"snapshot-content-location:")
 
 
 def begins_with_cue(beginning: bytes) -> bool:
-    """Check whether a text is subtitles of WebVTT or SubRip; a transcript has its words beside the times."""
+    """Check whether a text is subtitles of WebVTT or SubRip; in a transcript words follow the times on the line."""
     start = beginning.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     return _FIRST_CUE.match(start) is not None
 

@@ -171,7 +171,7 @@ class Headline(Form):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Teaser(Form):
-    """The opening, which says what the document is about but not how it ends; of a long turn its best sentence."""
+    """The opening, which says what the document is about but not how it ends. It shows the best sentence of a turn."""
 
     name: ClassVar[FormType] = "teaser"
 
@@ -204,7 +204,7 @@ def in_sentences(source: ScoredText) -> ScoredText:
 
 
 def _tells(said: Statement, words: Mapping[str, int]) -> tuple[bool, bool, int]:
-    """Return the worth of a sentence of a turn: alone, short enough, and of words that the document has often."""
+    """Return the worth of a sentence of a turn: whole by itself, short enough, with words that the document repeats."""
     count = length_in_words(said.text)
     is_weak = said.text.endswith("?") or has_back_reference(said.text) or count < _HEADLINE_WORDS
     told = sum(min(words[word], _OFTEN) for word in set(unicode_words(said.text)) if len(word) > 3)
@@ -237,7 +237,7 @@ def _title(source: ScoredText) -> TextUnit | None:
 
 
 def _by_length(line: FormLine) -> tuple[float, float]:
-    """Return the order of headlines: the shortest of written ones; the best of those that are said in few words."""
+    """Return the order of headlines: the shortest in a text, and in a talk the best of the short ones."""
     count = length_in_words(line.shown)
     return (count > _LONGEST_HEADLINE, -line.worth) if line.speaker else (0, count)
 
