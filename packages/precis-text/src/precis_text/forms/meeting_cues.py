@@ -56,6 +56,11 @@ class Cues:
         """Return a statement without its dates."""
         return reduce(lambda left, due: due.sub("", left), self.due, text)
 
+    def decides(self, text: str) -> bool:
+        """Check whether a statement says itself what is decided."""
+        is_told = self.decisions.search(text) and not self.undecided.search(text)
+        return bool(is_told) and not self.is_hollow(text)
+
     def is_hollow(self, text: str) -> bool:
         """Check whether a statement lacks content, such as "Good, then that is decided." and "Open questions:"."""
         is_head = any(head.fullmatch(text) for head in self.heads.values())

@@ -29,7 +29,7 @@ from precis_text.errors import UserError
 from precis_text.forms.form import Form, FormType, ScoredText
 from precis_text.forms.form_choice import FormOptions, chosen_form, formed
 from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, trim
-from precis_text.selection import TOGETHER, choose, joined
+from precis_text.selection import TOGETHER, choose, joined, most_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -96,7 +96,10 @@ class Extractor(ABC):
             on_progress: called now and then while a ranker works, so that a service can let short documents in.
         """
         return [
-            replace(found, units=scores_in_language(each.units, found.units, self.languages))
+            UnitScores(
+                scores_in_language(each.units, found.units, self.languages),
+                most_words(each.units, found.words),
+            )
             for each, found in zip(read, self.scored(read, cap, on_progress), strict=True)
         ]
 
