@@ -113,6 +113,9 @@ def test_only_what_somebody_says_decides_or_leads() -> None:
         ("Let's move to the mill.", True),
         ("Let's move the feast to June.", False),
         ("Next year the mill closes.", False),
+        ("Okay, can everybody hear me?", True),
+        ("Can you see my screen?", True),
+        ("Can you see the mill?", False),
         ("The first mill burned down.", False),
     ],
 )

@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 import pytest
 
 from precis_text.length import Length, make_length
-from precis_text.selection import _Extract, _may_end, choose, expected_words, inputs_of, joined, shown_texts
+from precis_text.selection import (
+    _Extract,
+    _may_end,
+    choose,
+    expected_words,
+    inputs_of,
+    joined,
+    most_words,
+    shown_texts,
+)
 from precis_text.units import TextUnit, extraction_units
 
 pytestmark = pytest.mark.usefixtures("everybody_understands")
@@ -26,6 +35,14 @@ def extract(document: str, scores: list[float], *, words: int) -> str:
     assert len(units) == len(scores), [unit.text for unit in units]
     places = choose(Read(units), scores, make_length(words=words), words=words)
     return joined(document, [units[place] for place in places])
+
+
+def test_an_extract_without_a_limit_has_at_most_half_of_a_conversation() -> None:
+    turn, title = TextUnit("Ann: it rains a lot", 0, 19, speaker="Ann"), TextUnit("Rain", 0, 4)
+    assert most_words([turn, turn], 9.0) == 5.0
+    assert most_words([turn, turn], 4.0) == 4.0
+    assert most_words([turn, *[title] * 6], 9.0) == 9.0
+    assert most_words([title, title], 9.0) == 9.0
 
 
 def test_asides_are_not_chosen_while_there_are_sentences() -> None:

@@ -344,6 +344,16 @@ def test_short_minutes_have_the_language_of_their_headings():
     assert found.text == "Aufgaben\n- Ziegel bestellen (zust\u00e4ndig: Bernd; Termin: Mai)"
 
 
+def test_who_agrees_to_a_decision_agrees_to_nothing_before_it():
+    talk = (
+        "Ann: If the cook can't, let's order from the bakery.\nBob: We agreed last year that we never do that.\n"
+        "Ann: Right. Then we drop the warm lunch on Sunday.\nCem: Agreed.\n"
+        "Bob: The next meeting is on the ninth of June."
+    )
+    assert lines(talk, "decisions") == ["[turn 3] Ann: Then we drop the warm lunch on Sunday."]
+    assert lines(talk, "next") == ["[turn 5] Bob: The next meeting is on the ninth of June."]
+
+
 @pytest.mark.parametrize(
     ("asked", "reply"),
     [

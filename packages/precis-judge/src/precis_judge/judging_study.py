@@ -97,13 +97,9 @@ def new_study(
     """
     layout = lay_out(documents, design, against=protocol.against)
     study = JudgingStudy(
-        folder=folder,
-        protocol=protocol,
-        design=design,
-        systems=tuple(documents[0].summaries),
-        documents={one.id: one for one in documents},
-        layout=layout,
-    )
+        folder=folder, protocol=protocol, design=design, systems=tuple(documents[0].summaries),
+        documents={one.id: one for one in documents}, layout=layout,
+    )  # fmt: skip
     if stat_or_none(folder / VERDICTS) is not None:
         raise UserError(f"{folder} already has verdicts; name another folder with --out")
     write_folder(folder, lambda place: _write(study, place), declared=_REMADE if has_seal(folder) else ())

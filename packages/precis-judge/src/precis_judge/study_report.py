@@ -231,13 +231,9 @@ def _criterion(
                 names = study.systems[one], study.systems[other]
                 pairs.append(pair_result(votes.where(chosen), names, seed=seed))
     return CriterionResult(
-        key=key,
-        name=name,
-        question=question,
-        pairs=tuple(pairs),
-        strengths=strengths(votes, study.systems, seed=seed),
-        alpha=krippendorff(votes, seed=seed),
-    )
+        key=key, name=name, question=question, pairs=tuple(pairs),
+        strengths=strengths(votes, study.systems, seed=seed), alpha=krippendorff(votes, seed=seed),
+    )  # fmt: skip
 
 
 def _votes(study: JudgingStudy, verdicts: Sequence[Verdict], key: str) -> Votes:
@@ -270,15 +266,10 @@ def _judge(study: JudgingStudy, judge: str, said: Mapping[tuple[str, int], Verdi
             left += [choice == "left" for choice in one.choices.values() if choice != "same"]
     seconds = [one.seconds for one in mine.values()]
     return JudgeResult(
-        judge=judge,
-        pages=len(pages),
-        done=len(mine),
-        again=share(sum(again), len(again)),
-        gold=share(sum(gold), len(gold)),
-        left=share(sum(left), len(left)),
-        p_left=_p_left(mine, pages, study),
+        judge=judge, pages=len(pages), done=len(mine), again=share(sum(again), len(again)),
+        gold=share(sum(gold), len(gold)), left=share(sum(left), len(left)), p_left=_p_left(mine, pages, study),
         seconds=float(np.median(seconds)) if seconds else None,
-    )
+    )  # fmt: skip
 
 
 def _p_left(mine: Mapping[int, Verdict], pages: Sequence[Any], study: JudgingStudy) -> float:

@@ -98,17 +98,11 @@ def pair_result(votes: Votes, names: tuple[str, str], *, seed: int = 0) -> PairR
     documents = np.unique(votes.document)
     margins = np.array([np.sum(won[votes.document == one] - 0.5) for one in documents])
     return PairResult(
-        first=names[0],
-        second=names[1],
-        wins=wins,
-        losses=losses,
-        ties=len(won) - wins - losses,
-        documents=len(documents),
-        rate=win_rate(votes, seed=seed),
-        share_of_wins=share(wins, wins + losses),
+        first=names[0], second=names[1], wins=wins, losses=losses, ties=len(won) - wins - losses,
+        documents=len(documents), rate=win_rate(votes, seed=seed), share_of_wins=share(wins, wins + losses),
         p_documents=sign_test(int((margins > 0).sum()), int((margins < 0).sum())),
         p_verdicts=sign_test(wins, losses),
-    )
+    )  # fmt: skip
 
 
 def sign_test(wins: int, losses: int) -> float:

@@ -54,6 +54,13 @@ def expected_words(logs: Sequence[float]) -> float:
     return min(_LONGEST, _GENEROUS * math.exp(max(logs)))
 
 
+def most_words(units: Sequence[TextUnit], words: float) -> float:
+    """Return the words of an extract without a limit: at most half of a conversation; its turns may lack full stops."""
+    sizes = [(length_in_words(unit.text), bool(unit.speaker)) for unit in units]
+    half = sum(size for size, _ in sizes) / 2
+    return min(words, half) if sum(size for size, is_said in sizes if is_said) > half else words
+
+
 def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequence[int]]]:
     """Yield the units in inputs of at most `room` tokens; truncate longer units."""
     piece: list[Sequence[int]] = []

@@ -147,12 +147,12 @@ def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
 def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
     """Return the characters of each sentence's number in a list: "1. The quay was closed.", if a 2. or 0. is there.
 
-    Numbers of sections such as "2.1" count if another unit has the one before or after it, or begins with "2.".
+    The number of a section such as "2.1" goes if another unit has 2.0, 2.2 or 2.
     """
     closed = [unit.text if _CLOSED.search(unit.text) and not unit.heading else "" for unit in units]
     sections = [_SECTION.match(text) for text in closed]
-    begun = {found[1] for found in map(_SECTION.match, (unit.text for unit in units)) if found}
-    begun |= {found[1] for unit in units if unit.heading and (found := _TOP.match(unit.text))}
+    begun = {section[1] for unit in units if (section := _SECTION.match(unit.text))}
+    begun |= {top[1] for unit in units if unit.heading and (top := _TOP.match(unit.text))}
     found = [_NUMBERED.match(text) for text in closed]
     counted = {int(number[1]) for number in found if number}
     is_cardinal = bool(counted) and language_of(document) in _WITHOUT_ORDINALS

@@ -59,14 +59,10 @@ class Table:
 
         made = RichTable(
             title=Text(self.title, style="table.title") if self.title else None,
-            caption=Text(self.caption, style="table.caption") if self.caption else None,
-            title_justify="left",
-            caption_justify="left",
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=not self.compact,
+            caption=Text(self.caption, style="table.caption") if self.caption else None, title_justify="left",
+            caption_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=not self.compact,
             collapse_padding=self.compact,
-        )
+        )  # fmt: skip
         for name in self.header:
             side: Literal["left", "right"] = "left" if name in self.texts else "right"
             made.add_column(Text(name), justify=side, overflow="fold", no_wrap=name in self.unbroken)

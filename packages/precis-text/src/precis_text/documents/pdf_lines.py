@@ -217,17 +217,11 @@ class _Letters:
         first, last = letters[: spaces[0] if spaces else None], letters[spaces[-1] + 1 if spaces else 0 :]
         left, end = self._extent(first, direction, mirrored=mirrored)
         return Line(
-            text=text,
-            page=page,
-            left=left,
-            right=self._extent(last, direction, mirrored=mirrored)[1],
-            base=self._base(letters[0], direction),
-            size=size,
-            direction=direction,
+            text=text, page=page, left=left, right=self._extent(last, direction, mirrored=mirrored)[1],
+            base=self._base(letters[0], direction), size=size, direction=direction,
             is_bold=all(self._is_bold(n) for n in (letters[0], letters[len(letters) // 2], letters[-1])),
-            first_word=end - left,
-            parted=parted,
-        )
+            first_word=end - left, parted=parted,
+        )  # fmt: skip
 
     def _cells(self, letters: list[int], direction: int, gap: float) -> list[list[int]]:
         """Divide the letters of a line at its wide spaces."""

@@ -125,15 +125,10 @@ def _line(words: list[list[str]], page: int) -> Line:
     top, bottom = min(box[1] for box in boxes), max(box[1] + box[3] for box in boxes)
     mirrored = is_right_to_left(text)
     return Line(
-        text=text.removesuffix(parted) if parted else text,
-        page=page,
-        left=-max(ends) if mirrored else min(starts),
-        right=-min(starts) if mirrored else max(ends),
-        base=-float(bottom),
-        size=_LETTER * (bottom - top) or 1.0,
-        first_word=float(boxes[0][2]),
-        parted=parted,
-    )
+        text=text.removesuffix(parted) if parted else text, page=page,
+        left=-max(ends) if mirrored else min(starts), right=-min(starts) if mirrored else max(ends),
+        base=-float(bottom), size=_LETTER * (bottom - top) or 1.0, first_word=float(boxes[0][2]), parted=parted,
+    )  # fmt: skip
 
 
 def _with_usual_size(lines: list[Line]) -> Iterator[Line]:

@@ -50,6 +50,8 @@ def assents_of(said: Sequence[Statement], known: Cues, *, taken: Collection[int]
                 if meant not in taken:
                     found.setdefault(meant, assent)
                 break
+            if known.agrees.search(text) and known.decides(plain(said[meant])):
+                break  # it agrees to what is decided already
     return found
 
 

@@ -17,17 +17,8 @@ _DEFAULT = "en"
 _LETTERS = 4000  # characters by which the language is detected
 
 _SINGLE = (
-    "done",
-    "objects",
-    "accepts",
-    "declines",
-    "asks",
-    "greets",
-    "unknown",
-    "agrees",
-    "proposals",
-    "tasks",
-)
+    "done", "objects", "accepts", "declines", "asks", "greets", "unknown", "agrees", "proposals", "tasks",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,6 +55,11 @@ class Cues:
     def undated(self, text: str) -> str:
         """Return a statement without its dates."""
         return reduce(lambda left, due: due.sub("", left), self.due, text)
+
+    def decides(self, text: str) -> bool:
+        """Check whether a statement says itself what is decided."""
+        is_told = self.decisions.search(text) and not self.undecided.search(text)
+        return bool(is_told) and not self.is_hollow(text)
 
     def is_hollow(self, text: str) -> bool:
         """Check whether a statement lacks content, such as "Good, then that is decided." and "Open questions:"."""

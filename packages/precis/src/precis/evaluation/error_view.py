@@ -153,15 +153,10 @@ def _row(example: Mapping[str, Any], found: Mapping[str, Any], measure: str, rou
     summary, references = str(found["prediction"]), tuple(map(str, example["references"]))
     marks = tuple(str(mark["text"]) for mark in (found.get("support") or {}).get("marks", ()))
     return JudgedRow(
-        row=int(example["row"]),
-        name=str(example.get("id") or ""),
-        score=float(found[measure]),
-        document=str(example.get("document") or ""),
-        summary=summary,
-        references=references,
-        marks=marks,
+        row=int(example["row"]), name=str(example.get("id") or ""), score=float(found[measure]),
+        document=str(example.get("document") or ""), summary=summary, references=references, marks=marks,
         kinds=tuple(_kinds(summary, references, marks, rouge)),
-    )
+    )  # fmt: skip
 
 
 def _kinds(summary: str, references: Iterable[str], marks: Sequence[str], rouge: Rouge) -> Iterator[str]:

@@ -38,7 +38,7 @@ def summarize(
     """Return a summary of a text, or of the document in a file.
 
     Args:
-        text: the text; or the path of a file, which `precis.read_document` reads.
+        text: the text, or that of a .vtt or .srt file; or the path of a file, which `precis.read_document` reads.
         model: `default`, the model that comes with precis; a run folder, a Hugging Face folder or a hub name.
         mode: "abstract" writes, "extract" chooses sentences of the text; if None, the mode the model was trained for.
         type: "paragraph", "tldr", "key-points", "headline", "teaser", "outline" or "minutes"; if None, a paragraph.

@@ -29,7 +29,7 @@ from precis_text.errors import UserError
 from precis_text.forms.form import Form, FormType, ScoredText
 from precis_text.forms.form_choice import FormOptions, chosen_form, formed
 from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, trim
-from precis_text.selection import TOGETHER, choose, joined
+from precis_text.selection import TOGETHER, choose, joined, most_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -96,7 +96,10 @@ class Extractor(ABC):
             on_progress: called now and then while a ranker works, so that a service can let short documents in.
         """
         return [
-            replace(found, units=scores_in_language(each.units, found.units, self.languages))
+            UnitScores(
+                scores_in_language(each.units, found.units, self.languages),
+                most_words(each.units, found.words),
+            )
             for each, found in zip(read, self.scored(read, cap, on_progress), strict=True)
         ]
 
@@ -183,33 +186,21 @@ class Extractor(ABC):
                 text, finished = self.tokens.beginning(text, most), False
         trimmed = trim(text, length.cap, ended=finished)
         return Summary(
-            text=trimmed.text,
-            document_tokens=read.document_tokens,
-            tokens_read=read.read,
-            summary_tokens=0,
-            finished=trimmed.finished and finished,
-            how=self.how(read),
-            pieces=read.pieces,
+            text=trimmed.text, document_tokens=read.document_tokens, tokens_read=read.read, summary_tokens=0,
+            finished=trimmed.finished and finished, how=self.how(read), pieces=read.pieces,
             places=tuple((unit.start, unit.stop) for unit in units),
-        )
+        )  # fmt: skip
 
     def _formed(self, document: Passages, read: ReadUnits, scores: UnitScores, wanted: _Wanted) -> Summary:
         """Return one extract in a form, with its tokens still to be counted."""
         source = ScoredText(document, read.units, read.tokens, scores.units, scores.words)
         made = formed(wanted.form, source, wanted.length, lambda text: self.tokens.counts(text)[0])
         return Summary(
-            text=made.text,
-            document_tokens=read.document_tokens,
-            tokens_read=read.read,
-            summary_tokens=0,
-            finished=made.finished,
-            how=self.how(read),
-            pieces=read.pieces,
-            places=tuple((line.start, line.stop) for line in made.lines),
-            form=wanted.form.name,
-            lines=made.lines,
-            answered=made.answered,
-        )
+            text=made.text, document_tokens=read.document_tokens, tokens_read=read.read, summary_tokens=0,
+            finished=made.finished, how=self.how(read), pieces=read.pieces,
+            places=tuple((line.start, line.stop) for line in made.lines), form=wanted.form.name,
+            lines=made.lines, answered=made.answered,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

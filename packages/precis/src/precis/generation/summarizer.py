@@ -236,14 +236,9 @@ class Summarizer:
         before = self.instruction if instruction is None else instruction
         request = _Request(
             encode=DocumentEncoder(self.tokenizer, before, units=units_of_prefix(self.model)),
-            settings=settings or self.settings,
-            length=chosen_length(length, lengths),
-            batch_size=batch_size,
-            long=long,
-            skip_empty=skip_empty,
-            on_progress=on_progress,
-            on_partial=on_partial,
-        )
+            settings=settings or self.settings, length=chosen_length(length, lengths), batch_size=batch_size,
+            long=long, skip_empty=skip_empty, on_progress=on_progress, on_partial=on_partial,
+        )  # fmt: skip
         numbered = enumerate(map(text_of, documents), start=1)
         while window := list(islice(numbered, _WINDOW * batch_size)):
             read = [self._read(number, text, request) for number, text in window]
@@ -365,11 +360,6 @@ def _summary(document: _Document, input_: _Input, written: Written, length: Leng
         # the document is beyond the cap
         trimmed = trim(trimmed.text, Words(count=most), ended=trimmed.finished)
     return Summary(
-        text=trimmed.text,
-        document_tokens=len(document.encoded.body),
-        tokens_read=input_.tokens_read,
-        summary_tokens=written.tokens,
-        finished=trimmed.finished,
-        how=document.how,
-        pieces=input_.pieces,
-    )
+        text=trimmed.text, document_tokens=len(document.encoded.body), tokens_read=input_.tokens_read,
+        summary_tokens=written.tokens, finished=trimmed.finished, how=document.how, pieces=input_.pieces,
+    )  # fmt: skip

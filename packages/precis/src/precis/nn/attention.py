@@ -210,14 +210,9 @@ def scaled_attention(width: int, *, heads: int, dropout: float) -> MultiHeadAtte
     if width % heads:
         raise ValueError(f"width={width} is not a multiple of heads={heads}")
     return MultiHeadAttention(
-        query=nn.Linear(width, width),
-        key=nn.Linear(width, width),
-        value=nn.Linear(width, width),
-        output=nn.Linear(width, width),
-        heads=heads,
-        scale=(width // heads) ** -0.5,
-        dropout=dropout,
-    )
+        query=nn.Linear(width, width), key=nn.Linear(width, width), value=nn.Linear(width, width),
+        output=nn.Linear(width, width), heads=heads, scale=(width // heads) ** -0.5, dropout=dropout,
+    )  # fmt: skip
 
 
 class DisentangledSelfAttention(HeadedAttention):

@@ -19,13 +19,9 @@ TEXT = (
     "Repairs take a week, the port office said. Ferries leave from Oak until then."
 )
 SUMMARY = Summary(
-    text="The harbour of Elm was closed on Monday.",
-    document_tokens=38,
-    tokens_read=38,
-    summary_tokens=10,
-    mode="extract",
-    places=((0, 40),),
-)
+    text="The harbour of Elm was closed on Monday.", document_tokens=38, tokens_read=38, summary_tokens=10,
+    mode="extract", places=((0, 40),),
+)  # fmt: skip
 
 
 def shown(whole: dict[str, Any], events: str) -> dict[int | str, dict[str, Any]]:

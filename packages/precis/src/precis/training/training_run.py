@@ -140,13 +140,9 @@ class Run:
             return
         metrics, bad_weights = measured
         info = ValidationInfo(
-            step=state.step,
-            metrics=metrics,
-            seconds=time.perf_counter() - began,
-            improved=self._judge(metrics, bad_weights),
-            best_step=state.best_step,
-            best_value=state.best_value,
-        )
+            step=state.step, metrics=metrics, seconds=time.perf_counter() - began,
+            improved=self._judge(metrics, bad_weights), best_step=state.best_step, best_value=state.best_value,
+        )  # fmt: skip
         self._watchers.validation(info)
         trim_heap()  # batches of many shapes leave gaps that later ones do not fill
         self._clock += time.perf_counter() - began  # validation is not training time
@@ -180,21 +176,13 @@ class Run:
             self._refuse_diverged()
         best = state.step if state.best_step is None else state.best_step
         self._result = TrainResult(
-            step=state.step,
-            total_steps=self._total_steps,
-            best_step=state.best_step,
-            best_metric=state.best_value,
-            best_checkpoint=self._checkpoints.best_path(best),
+            step=state.step, total_steps=self._total_steps, best_step=state.best_step,
+            best_metric=state.best_value, best_checkpoint=self._checkpoints.best_path(best),
             stopped_early=self._patience_spent() and state.step < self._total_steps,
-            interrupted=self._stop and not self._complete(),
-            metrics=self._validation_metrics,
-            skipped_steps=state.skipped_steps,
-            tokens=state.tokens,
-            seconds=state.seconds,
-            is_finite=state.is_finite,
-            metric=self._settings.select.metric,
-            best_is_chance=state.best_is_chance,
-        )
+            interrupted=self._stop and not self._complete(), metrics=self._validation_metrics,
+            skipped_steps=state.skipped_steps, tokens=state.tokens, seconds=state.seconds,
+            is_finite=state.is_finite, metric=self._settings.select.metric, best_is_chance=state.best_is_chance,
+        )  # fmt: skip
         return self._result
 
     def _take_up(self, *, resume: bool) -> Path | None:
@@ -241,15 +229,11 @@ class Run:
     def _start_info(self, resumed_from: Path | None) -> StartInfo:
         sizes = [(p.numel(), p.requires_grad) for p in self._model.parameters()]
         return StartInfo(
-            folder=self._folder,
-            first_step=self.state.step,
-            total_steps=self._total_steps,
+            folder=self._folder, first_step=self.state.step, total_steps=self._total_steps,
             trainable_parameters=sum(size for size, trained in sizes if trained),
-            parameters=sum(size for size, _ in sizes),
-            processes=self._accelerator.num_processes,
-            device=str(self._accelerator.device),
-            resumed_from=resumed_from,
-        )
+            parameters=sum(size for size, _ in sizes), processes=self._accelerator.num_processes,
+            device=str(self._accelerator.device), resumed_from=resumed_from,
+        )  # fmt: skip
 
     def _record_if_due(self) -> dict[str, float] | None:
         state = self.state

@@ -67,14 +67,10 @@ class Totals:
         """Add a later turn of the same step: sum the losses per target and the tokens, and unite the parts."""
         share = self.targets / max(1, later.targets)
         return Totals(
-            loss=self.loss + later.loss * share,
-            targets=self.targets,
-            tokens=self.tokens + later.tokens,
-            stop=max(self.stop, later.stop),
-            parts=self.parts | later.parts,
-            counts=self.counts | later.counts,
+            loss=self.loss + later.loss * share, targets=self.targets, tokens=self.tokens + later.tokens,
+            stop=max(self.stop, later.stop), parts=self.parts | later.parts, counts=self.counts | later.counts,
             gradient_norm=math.hypot(self.gradient_norm, later.gradient_norm),
-        )
+        )  # fmt: skip
 
 
 class Updater:

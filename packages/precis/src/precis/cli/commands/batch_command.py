@@ -95,14 +95,9 @@ def batch(
 
     job = _on_every_machine(asked.summary_job(device))
     work = BatchRun(
-        files=found,
-        out=out,
-        job=job,
-        how=how,
-        summaries=f"summaries.{format.value}",
-        workers=workers,
+        files=found, out=out, job=job, how=how, summaries=f"summaries.{format.value}", workers=workers,
         address=address,
-    )
+    )  # fmt: skip
     was_finished = (out / work.summaries).exists()
     try:
         with ProgressLine() as progress:

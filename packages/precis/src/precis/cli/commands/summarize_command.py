@@ -229,14 +229,10 @@ class MakingOptions(OptionGroup):
         form = make_form(type=self.type.value, about=self.about)
         model = model_to_use(self.model, self.adapter)
         return SummaryJob(
-            model=model,
-            adapter=self.adapter,
-            device=device,
-            mode=None if self.mode is None else ModeName(self.mode).value,
-            length=length,
-            form=form,
+            model=model, adapter=self.adapter, device=device,
+            mode=None if self.mode is None else ModeName(self.mode).value, length=length, form=form,
             writing=self._writing(draft=draft),
-        )
+        )  # fmt: skip
 
 
 @described(

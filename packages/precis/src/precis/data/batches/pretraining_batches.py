@@ -141,16 +141,12 @@ class PreTrainingBatches(RowBatches):
         # Rows of equal length need no mask, and attention is faster without one.
         mask = None if spans.attention.all() else torch.from_numpy(spans.attention)
         return PreTrainingBatch(
-            original_ids=torch.from_numpy(ids),
-            masked_ids=torch.from_numpy(masked_ids),
-            places=torch.from_numpy(places),
-            draws=_as_fp32(uniforms[:, length : length + places.shape[1]]),
-            input_ids=torch.from_numpy(spans.input_ids),
-            attention_mask=mask,
-            source_lengths=_lengths(spans.attention),
-            decoder_input_ids=torch.from_numpy(started),
+            original_ids=torch.from_numpy(ids), masked_ids=torch.from_numpy(masked_ids),
+            places=torch.from_numpy(places), draws=_as_fp32(uniforms[:, length : length + places.shape[1]]),
+            input_ids=torch.from_numpy(spans.input_ids), attention_mask=mask,
+            source_lengths=_lengths(spans.attention), decoder_input_ids=torch.from_numpy(started),
             span_labels=torch.from_numpy(spans.labels),
-        )
+        )  # fmt: skip
 
     def span_batch(self, step: int) -> Batch:
         """Return only span recovery, as pairs for `SequenceToSequence`: pre-training without RTD."""

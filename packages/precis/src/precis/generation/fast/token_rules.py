@@ -96,17 +96,12 @@ class TokenRules:
             return torch.tensor(listed(getattr(config, name)), dtype=torch.long, device=device)
 
         return cls(
-            end_marks=ids("eos_token_id"),
-            start=start,
-            max_tokens=config.max_new_tokens,
-            min_tokens=config.min_new_tokens or 0,
-            no_repeat_ngram=config.no_repeat_ngram_size or 0,
-            forced_first=config.forced_bos_token_id,
-            forced_last=tuple(listed(config.forced_eos_token_id)),
-            never=ids("suppress_tokens"),
-            never_first=ids("begin_suppress_tokens"),
+            end_marks=ids("eos_token_id"), start=start, max_tokens=config.max_new_tokens,
+            min_tokens=config.min_new_tokens or 0, no_repeat_ngram=config.no_repeat_ngram_size or 0,
+            forced_first=config.forced_bos_token_id, forced_last=tuple(listed(config.forced_eos_token_id)),
+            never=ids("suppress_tokens"), never_first=ids("begin_suppress_tokens"),
             processors=tuple(processors),
-        )
+        )  # fmt: skip
 
     def signature(self) -> Hashable | None:
         """Return a key for the operators of a step on the device; None if a processor needs numbers on the host.

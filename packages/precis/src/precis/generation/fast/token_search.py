@@ -219,15 +219,11 @@ class BeamSearch(Search):
         first = out.clone()
         first[:, 0] = 0.0  # all beams are equal at first, so only one may continue
         return Beams(
-            running=running,
-            scores=first,
-            parents=torch.arange(beams, device=device).repeat(documents, 1),
-            open=torch.ones(documents, 1, dtype=torch.bool, device=device),
-            finished=running.clone(),
-            finished_scores=out,
-            lengths=torch.ones(documents, beams, dtype=torch.long, device=device),
+            running=running, scores=first, parents=torch.arange(beams, device=device).repeat(documents, 1),
+            open=torch.ones(documents, 1, dtype=torch.bool, device=device), finished=running.clone(),
+            finished_scores=out, lengths=torch.ones(documents, beams, dtype=torch.long, device=device),
             full=torch.zeros(documents, beams, dtype=torch.bool, device=device),
-        )
+        )  # fmt: skip
 
     def _candidates(self) -> Candidates:
         beams, place, rules = self._beams, self._place, self._rules

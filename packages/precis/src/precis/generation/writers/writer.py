@@ -183,16 +183,10 @@ class Writer:
         if length.short == "keep" and length_in_words(made) > length_in_words(text):
             return kept(text, tokens)
         return Summary(
-            text=made,
-            document_tokens=tokens,
-            tokens_read=min(tokens, read.tokens),
-            summary_tokens=written,
-            finished=finished,
-            how=read.how,
-            pieces=read.pieces,
-            sentences=tuple(fitted),
+            text=made, document_tokens=tokens, tokens_read=min(tokens, read.tokens), summary_tokens=written,
+            finished=finished, how=read.how, pieces=read.pieces, sentences=tuple(fitted),
             adapted=turn.chat is self.short,
-        )
+        )  # fmt: skip
 
     def _begun(self, text: str, tokens: int, asked: _Asked, length: Length) -> tuple[Readable, _Turn]:
         """Return a document with the units that may be read, and the prompts about it."""

@@ -217,13 +217,9 @@ class ZCodePPForPreTraining(ZCodePPPreTrainedModel):
 
     def _recover(self, spans: CorruptedSpans) -> VocabularyScores:
         output = self.model(
-            input_ids=spans.input_ids,
-            attention_mask=spans.attention_mask,
-            source_lengths=spans.source_lengths,
-            decoder_input_ids=spans.decoder_input_ids,
-            all_streams=True,
-            use_cache=False,
-        )
+            input_ids=spans.input_ids, attention_mask=spans.attention_mask, source_lengths=spans.source_lengths,
+            decoder_input_ids=spans.decoder_input_ids, all_streams=True, use_cache=False,
+        )  # fmt: skip
         return VocabularyScores.of(predicting_states(output, self.config), self.discriminator_table.weight)
 
     @torch.no_grad()

@@ -206,18 +206,12 @@ def _read_made(folder: Path, report: TextReport, *, is_new: bool) -> MadePack:
     packed = PackedText.open(folder)
     facts, dev = packed.facts, packed.dev
     return MadePack(
-        folder=folder,
-        is_new=is_new,
-        counts=Counts(**{field.name: facts[field.name] for field in fields(Counts)}),
-        skipped=report.skipped,
-        skipped_count=facts["skipped"],
-        empty=facts["empty"],
-        entries=facts["entries"],
-        dev_blocks=0 if dev is None else len(dev.blocks(_BLOCK)),
-        share_to_validate=None,
-        workers=facts["workers"],
-        tokens_per_second=facts["tokens_per_second"],
-    )
+        folder=folder, is_new=is_new,
+        counts=Counts(**{field.name: facts[field.name] for field in fields(Counts)}), skipped=report.skipped,
+        skipped_count=facts["skipped"], empty=facts["empty"], entries=facts["entries"],
+        dev_blocks=0 if dev is None else len(dev.blocks(_BLOCK)), share_to_validate=None,
+        workers=facts["workers"], tokens_per_second=facts["tokens_per_second"],
+    )  # fmt: skip
 
 
 def _identity(

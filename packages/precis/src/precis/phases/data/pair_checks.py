@@ -122,17 +122,11 @@ def _check(part: Part) -> SplitCheck:
         pairs[_digest(f"{pair.document}\0{pair.summary}")] += 1
     documents, summaries = np.array(words).T
     return SplitCheck(
-        name=part.split or part.source,
-        report=report,
-        documents=Lengths.of(documents),
-        summaries=Lengths.of(summaries),
-        references=references / len(documents),
-        repeated_documents=seen.total() - len(seen),
-        repeated_pairs=pairs.total() - len(pairs),
-        longer_summaries=int((summaries > documents).sum()),
-        missing_marks=missing,
-        digests=frozenset(digests),
-    )
+        name=part.split or part.source, report=report, documents=Lengths.of(documents),
+        summaries=Lengths.of(summaries), references=references / len(documents),
+        repeated_documents=seen.total() - len(seen), repeated_pairs=pairs.total() - len(pairs),
+        longer_summaries=int((summaries > documents).sum()), missing_marks=missing, digests=frozenset(digests),
+    )  # fmt: skip
 
 
 def _digest(text: str) -> bytes:

@@ -162,16 +162,12 @@ def _summary(found: Prediction) -> ComparedSummary:
     details = found.details
     sentences = details.get("sentences", ())
     return ComparedSummary(
-        text=found.prediction,
-        seconds=details["seconds"],
-        opening=details.get("opening"),
-        memory=details.get("memory"),
-        is_whole=found.tokens_read >= found.document_tokens,
-        finished=details.get("finished", True),
-        error=details.get("error", ""),
+        text=found.prediction, seconds=details["seconds"], opening=details.get("opening"),
+        memory=details.get("memory"), is_whole=found.tokens_read >= found.document_tokens,
+        finished=details.get("finished", True), error=details.get("error", ""),
         reasons={each["text"]: each["reason"] for each in sentences if each.get("reason")},
         quoted=tuple(each["origin"] == "quoted" for each in sentences),
-    )
+    )  # fmt: skip
 
 
 def _machine(options: ComparisonOptions) -> Iterator[str]:

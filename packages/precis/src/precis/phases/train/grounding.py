@@ -94,14 +94,10 @@ def read_set(
     leaks = Leaks(shown)
     drawn = list(leaks.watch(drawn))
     return InstructedPairs(
-        set=chosen,
-        drawn=drawn,
-        train=_instructed(drawn, chosen, rng) if instructed else drawn,
-        dev=_instructed(shown, chosen, rng, held_out=True) if instructed else shown,
-        available=available,
-        shared=leaks.count,
-        readers=pairs.readers,
-    )
+        set=chosen, drawn=drawn, train=_instructed(drawn, chosen, rng) if instructed else drawn,
+        dev=_instructed(shown, chosen, rng, held_out=True) if instructed else shown, available=available,
+        shared=leaks.count, readers=pairs.readers,
+    )  # fmt: skip
 
 
 def draw(pairs: Iterable[Pair], count: int, *, rng: np.random.Generator) -> tuple[list[Pair], int]:

@@ -179,14 +179,9 @@ def _kept_bytes(run: PreTrainRun, model: PreTrainedModel, *, rows: int) -> np.nd
 def random_batches(run: PreTrainRun, vocabulary: int, *, rows: int) -> BatchSource:
     """Make batches of random ids in the run's format, for measuring."""
     words = CorruptionIds(
-        pad=0,
-        cls=1,
-        sep=2,
-        mask=vocabulary - SENTINELS - 1,
-        first_sentinel=vocabulary - SENTINELS,
-        sentinels=SENTINELS,
-        pieces=range(4, vocabulary - SENTINELS - 1),
-    )
+        pad=0, cls=1, sep=2, mask=vocabulary - SENTINELS - 1, first_sentinel=vocabulary - SENTINELS,
+        sentinels=SENTINELS, pieces=range(4, vocabulary - SENTINELS - 1),
+    )  # fmt: skip
     source = RandomRows(run.block_length, vocabulary)
     return run.objective.batches(source, words, run.corruption, batch_size=rows)
 
