@@ -118,6 +118,7 @@ def test_a_missing_space_is_none_behind_a_title_or_before_capitals() -> None:
         ["It closed 5 p.m.", "The boat left."],
         ["He left at 6 p.m.", "Mr. Moe stayed."],
         ["They met in Olm.", "12 boats left."],
+        ["They met in Olm.", "J. Moe came."],
         ["they left at 5 p.m.", "the boat stayed."],
         ["Wir blieben bis 12.", "Dann kam Ann."],
         ["1. -3. Jahrhundert nach dem Bau."],
