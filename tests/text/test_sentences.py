@@ -39,7 +39,7 @@ def test_sentences_joined_by_spaces_are_found_again(sentences: list[str]) -> Non
     "sentences",
     [
         ["これは猫です。", "寝ています！", "彼は「はい。」と言った。", "終わり"],
-        ["猫在睡觉。", "真的吗？！", "是的。", "是吗？!", "是。"],
+        ["猫在睡觉。", "真的吗？！", "是的。", "是吗？!", "是。", "价格是3。", "好。"],
     ],
 )
 def test_scripts_without_spaces_are_split_at_their_own_stops(sentences: list[str]) -> None:
@@ -117,6 +117,8 @@ def test_a_missing_space_is_none_behind_a_title_or_before_capitals() -> None:
         ["Ann met Carl I.", "The boat left."],
         ["It closed 5 p.m.", "The boat left."],
         ["He left at 6 p.m.", "Mr. Moe stayed."],
+        ["They met in Olm.", "12 boats left."],
+        ["They met in Olm.", "J. Moe came."],
         ["they left at 5 p.m.", "the boat stayed."],
         ["Wir blieben bis 12.", "Dann kam Ann."],
         ["1. -3. Jahrhundert nach dem Bau."],

@@ -204,7 +204,7 @@ class _Paragraph:
             return False
         if _needs_more(word, rest, following) or _is_ordinal(pieces, word, following):
             return False
-        is_series = re.fullmatch(r"[^\W\d_]\.", pieces[-2]) is not None if pieces[1:] else False  # "d. h."
+        is_series = len(pieces) > 1 and re.fullmatch(r"[^\W\d_]\.", pieces[-2]) is not None  # "d. h."
         is_initial = len(word) == 1 and word.isalpha() and (is_series or not word.islower())
         if not (is_initial or _may_be_last(word)):
             return True
