@@ -137,4 +137,5 @@ def test_units_are_without_references_and_keep_their_places() -> None:
     ],
 )
 def test_a_greeting_of_a_mail_goes(text: str, shown: str) -> None:
-    assert Citations.of(text).left_out(text) == shown
+    assert Citations.of(f"{text}\n\nRegards, Ben").left_out(text) == shown
+    assert Citations.of(text).left_out(text) == text

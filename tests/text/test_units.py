@@ -345,3 +345,17 @@ def test_a_block_like_a_heading_is_one_among_lines_without_full_stops_if_it_is_l
     text = "\n".join(["we all went on then"] * lines)
     title, said = extraction_units(f"A Title of Five Words\n\n{text}")
     assert (title.heading, said.heading) == (is_heading, False)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "The test had two chips. 5.0 Gigahertz is the clock of the old one. 5.1 Gigahertz is what the new one reaches.",
+        "# 18. Mai 2024\n\n18.30 Uhr beginnt das Konzert in der alten Mühle am Fluss. Es ist kalt in der Mühle.",
+    ],
+)
+def test_quantities_and_times_at_the_start_of_a_sentence_stay(document: str) -> None:
+    assert " ".join(unit.text for unit in extraction_units(document)).split()[-9:] == document.split()[-9:]
+    assert all(
+        word in " ".join(unit.text for unit in extraction_units(document)) for word in document.split()[1:]
+    )

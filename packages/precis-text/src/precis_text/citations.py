@@ -47,6 +47,10 @@ _ADDRESSED = r"(?: (?:[A-Z][\w@.-]*|all|again|colleagues|everybody|everyone|folk
 _GREETING = re.compile(
     rf"^(?:(?:Hi|Hey)(?: [\w@.-]+){{0,4}}|(?:Hello|Dear){_ADDRESSED}{{1,4}})[,!] (?=[A-Z])"
 )  # of a mail
+_MAIL = re.compile(
+    r"^(?:subject|reply-to|sent): |\bemail: \S+@|\bwrote:\s|^(?:(?:best|kind|warm) )?regards\b|^cheers,",
+    re.IGNORECASE | re.MULTILINE,
+)
 _EMPHASIS = re.compile(
     r"^[*_](?=[^\W\d_a-z]\w*\s)|(?<=[^\W_][.!?])[*_]$"
 )  # not "_id" and "*args" of programs
@@ -64,9 +68,11 @@ class Citations:
 
     Attributes:
         pattern: what one of them, or several in a row, look like.
+        is_mail: whether the document is a mail, whose greetings are not shown.
     """
 
     pattern: re.Pattern[str]
+    is_mail: bool = False
 
     @classmethod
     def of(cls, document: str) -> Citations:
@@ -80,7 +86,7 @@ class Citations:
         names, numbers = (len(re.findall(kind, document)) >= _FEWEST for kind in (_NAMES, _AT_ONCE))
         quoted = len(re.findall(_QUOTED_TWICE, document)) >= _FEWEST
         kinds += [rf"\s{_NAMES}"] * names + [_AT_ONCE] * numbers + [_QUOTED] * quoted + [_NOTHING]
-        return cls(re.compile(rf"(?:{'|'.join(kinds)})+", re.IGNORECASE))
+        return cls(re.compile(rf"(?:{'|'.join(kinds)})+", re.IGNORECASE), _MAIL.search(document) is not None)
 
     def left_out(self, text: str) -> str:
         """Return a text on one line without its references; the text itself if nothing else is there."""
@@ -90,7 +96,8 @@ class Citations:
                 return " " if ">" in found.group() else ""
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
-        shown = _GREETING.sub("", _OPENING.sub("", self.pattern.sub(kept, text).strip()))
+        shown = _OPENING.sub("", self.pattern.sub(kept, text).strip())
+        shown = _GREETING.sub("", shown) if self.is_mail else shown
         shown = _POINTER.sub(lambda found: found[1].upper(), shown)
         shown = _EMPHASIS.sub("", shown) if shown.count("*") + shown.count("_") == 1 else shown
         return shown if any(map(str.isalnum, shown)) else text

@@ -356,14 +356,10 @@ def joined(document: str, units: Sequence[TextUnit]) -> str:
 def shown_texts(units: Sequence[TextUnit]) -> list[str]:
     """Return the text of each unit as a summary shows it.
 
-    It has the speaker, if the unit before it has another one, and what opens it only after a question. An item of a
-    list has its mark only next to another item.
+    It has the speaker, if the unit before it has another one, and not what only opens it. An item of a list has its
+    mark only next to another item.
     """
-    asked = [False, *(unit.text.endswith("?") for unit in units)]
-    units = [
-        unit if after else replace(unit, text=without_opening(unit))
-        for unit, after in zip(units, asked, strict=False)
-    ]
+    units = [replace(unit, text=without_opening(unit)) for unit in units]
     bare = [without_item_mark(unit.text) for unit in units]
     items = [False, *(text != unit.text for text, unit in zip(bare, units, strict=True)), False]
     texts = []

@@ -150,9 +150,13 @@ def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
     The number of a section such as "2.1" goes if another unit has 2.0, 2.2 or 2.
     """
     closed = [unit.text if _CLOSED.search(unit.text) and not unit.heading else "" for unit in units]
-    sections = [_SECTION.match(text) for text in closed]
+    is_first = [
+        not document[: unit.start].rstrip(" \t") or document[unit.start - 1] == "\n" for unit in units
+    ]
+    sections = [_SECTION.match(text) if first else None for text, first in zip(closed, is_first, strict=True)]
     begun = {section[1] for unit in units if (section := _SECTION.match(unit.text))}
-    begun |= {top[1] for unit in units if unit.heading and (top := _TOP.match(unit.text))}
+    if language_of(document) in _WITHOUT_ORDINALS:  # elsewhere "18. Mai" is a date
+        begun |= {top[1] for unit in units if unit.heading and (top := _TOP.match(unit.text))}
     found = [_NUMBERED.match(text) for text in closed]
     counted = {int(number[1]) for number in found if number}
     is_cardinal = bool(counted) and language_of(document) in _WITHOUT_ORDINALS
