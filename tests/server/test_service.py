@@ -25,6 +25,7 @@ from precis.server.metrics import Metrics
 from precis.server.schemas import SummarizeAnswer
 from precis.server.served_model import ServedModel
 from precis.server.service import Service, plain  # type: ignore[attr-defined]
+from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from tests.tiny_models import documents, save
 
@@ -70,6 +71,16 @@ def test_a_stream_gives_each_sentence_and_then_the_whole(service) -> None:
     said = [json.loads(data.removeprefix("data: ")) for name, data in events if name == "event: sentence"]
     assert [{**each, "index": 0} for each in whole["sentences"]] == said
     assert json.loads(events[-2][1].removeprefix("data: ")) == whole
+
+
+def test_subtitles_that_are_sent_as_text_are_read_like_their_file(service) -> None:
+    said = documents(1)[0].split(". ")
+    cues = [f"{n}\n00:0{n}:00,000 --> 00:0{n}:05,000\nAnn: {each}.\n" for n, each in enumerate(said[:9])]
+    sent = [
+        post(service, {"text": text, "words": 15})
+        for text in ("\n".join(cues), as_read("\n".join(cues)).text)
+    ]
+    assert sent[0].json()["summaries"] == sent[1].json()["summaries"]
 
 
 def test_support_names_passages_of_the_document_as_it_was_sent(service) -> None:
