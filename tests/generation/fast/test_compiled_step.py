@@ -278,3 +278,28 @@ def test_it_serves_models_in_fp32_alone(make: Callable[..., Model], monkeypatch:
         assert CompiledStep.of(make().to(torch.bfloat16), weights) is None
     monkeypatch.setattr(cpp_loader, "is_ready", lambda name: False)
     assert CompiledStep.of(of, AsGiven()) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "made_wrong", "message"),
+    [
+        (11, lambda source: [], "keys and values of each layer"),
+        (2, lambda matrices: [matrices[0].to(torch.int16), *matrices[1:]], "fp32, bf16 or 8 bits"),
+    ],
+)
+def test_the_kernel_refuses_what_it_would_read_beyond(
+    place: int,
+    made_wrong: Callable[[list[Tensor]], list[Tensor]],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    step = torch.ops.precis_decoding.step
+
+    def wrong(*given: Any) -> Tensor:
+        changed: Tensor = step(*given[:place], made_wrong(list(given[place])), *given[place + 1 :])
+        return changed
+
+    monkeypatch.setattr(torch.ops.precis_decoding, "step", wrong)
+    steps = steps_of(model(), documents=1, beams=1, padded=False, compiled=True, steps=2)
+    with pytest.raises(RuntimeError, match=message):
+        logits_of(steps, documents=1, beams=1, count=1)

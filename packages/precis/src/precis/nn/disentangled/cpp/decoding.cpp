@@ -150,15 +150,17 @@ std::vector<const float*> places(at::TensorList all, const char* what) {
 std::vector<Weights> packed(at::TensorList all) {
   std::vector<Weights> found;
   for (const Tensor& x : all) {
-    const int64_t bits = 8 * x.element_size();
-    TORCH_CHECK(x.is_contiguous() && bits <= 32 && x.is_cpu(), "matrices: see `pack`");
-    found.push_back({static_cast<const char*>(x.data_ptr()), bits});
+    const at::ScalarType type = x.scalar_type();
+    TORCH_CHECK(type == at::kFloat || type == at::kBFloat16 || type == at::kChar, "matrices: fp32, bf16 or 8 bits");
+    TORCH_CHECK(x.is_contiguous() && x.is_cpu(), "matrices: see `pack`");
+    found.push_back({static_cast<const char*>(x.data_ptr()), 8 * x.element_size()});
   }
   return found;
 }
 
 void add_caches(Step& s, const Tensor& kept, at::TensorList source, const std::optional<Tensor>& source_bias,
                 const Tensor& entries, const std::optional<Tensor>& foreign, int64_t length) {
+  TORCH_CHECK(static_cast<int64_t>(source.size()) == 2 * s.layers, "source: keys and values of each layer");
   s.halves = kept.scalar_type() == at::kBFloat16;
   TORCH_CHECK(kept.is_contiguous() && kept.is_cpu() && (s.halves || kept.scalar_type() == at::kFloat),
               "kept: dense, fp32 or bf16, on the CPU");
@@ -169,7 +171,6 @@ void add_caches(Step& s, const Tensor& kept, at::TensorList source, const std::o
   s.distances = entries.size(-1);
   TORCH_CHECK(length > 0 && length * s.beams <= s.slots && length + s.states_each - 1 <= s.distances,
               "length: beyond the caches");
-  TORCH_CHECK(static_cast<int64_t>(source.size()) == 2 * s.layers, "source: keys and values of each layer");
   for (const Tensor& x : source) {
     TORCH_CHECK(x.sizes() == at::IntArrayRef({s.documents, s.heads, s.words, s.each}) && x.is_contiguous() &&
                 x.is_cpu() && x.scalar_type() == kept.scalar_type(), "source: (b h s e), like `kept`");
