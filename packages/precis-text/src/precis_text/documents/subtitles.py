@@ -16,6 +16,7 @@ from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
 from precis_text.text_files import NotTextError, decode_marked, decode_text
 
+_ARROW = "-->"  # between the times of a cue
 _SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")  # [applause]
 _CHANGE = re.compile(r"^\s*>{2,}\s*")  # ">> " marks another speaker
 _NAME = re.compile(r"([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}): ")
@@ -60,7 +61,9 @@ def read(content: bytes) -> Passages:
 
 def as_read(document: Any) -> Any:
     """Return a text of .vtt or .srt as passages, as its file would be read; anything else unchanged."""
-    if not isinstance(document, str) or not begins_with_cue(document[:BEGINNING].encode(errors="replace")):
+    if not isinstance(document, str) or _ARROW not in document[:BEGINNING]:
+        return document
+    if not begins_with_cue(document[:BEGINNING].encode(errors="replace")):
         return document
     return read(document.encode(errors="replace"))
 
