@@ -314,3 +314,16 @@ def test_what_opens_a_message_takes_no_room_of_a_summary() -> None:
     units = extraction_units(chat)
     assert choose(Read(units), [0.9, 0.8, 0.1, 0.1], make_length(sentences=2), words=0) == [0, 1]
     assert choose(Read(units), [0.9, 0.8, 0.1, 0.1], make_length(words=26), words=26) == [0, 1]
+
+
+def test_a_decision_before_a_question_is_chosen_without_its_answer() -> None:
+    chat = (
+        "Ann: We decided to rent the smaller stage. Ben, can you call the firm by Friday?\n"
+        "Ben: Yes, I will call them by Friday.\nCem: The band has no contract."
+    )
+    units = extraction_units(chat)
+    assert choose(Read(units), [0.9, 0.1, 0.5], make_length(words=17), words=17) == [0]
+    asked = extraction_units(
+        "Ann: Do we rent the smaller stage?\nBen: Yes, decided.\nCem: The band has no contract."
+    )
+    assert choose(Read(asked), [0.9, 0.1, 0.5], make_length(words=8), words=8) == [2]

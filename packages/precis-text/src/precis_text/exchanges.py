@@ -79,6 +79,11 @@ def decides(unit: TextUnit, question: TextUnit | None = None) -> bool:
     return bool(said) and _DECISIONS.search(f"{asked} {said}") is not None
 
 
+def only_asks(unit: TextUnit) -> bool:
+    """Check whether a message has questions and nothing else; "We took the loan. Who signs it?" says something, too."""
+    return all(_asks(sentence) or is_courteous(sentence) for sentence in split_sentences(_message(unit)))
+
+
 def _asks(message: str) -> bool:
     return message.endswith(_MARKS)
 

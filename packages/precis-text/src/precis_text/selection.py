@@ -12,7 +12,7 @@ from typing import Protocol
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces, goes_on, halves, is_part
-from precis_text.exchanges import is_courtesy, questions_of_answers
+from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
 from precis_text.standalone import Readability
@@ -219,7 +219,7 @@ class _Waiting:
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
         small = halves(units)
         courtesies = (place for place, unit in enumerate(units) if is_courtesy(unit))
-        out = {*questions.values(), *courtesies}
+        out = {*(place for place in questions.values() if only_asks(units[place])), *courtesies}
         is_out = [
             place in out or unit.heading or unit.aside or is_part(unit) or (half and not on)
             for place, (unit, half, on) in enumerate(zip(units, small, follows, strict=True))
