@@ -6,7 +6,7 @@ import pytest
 
 from precis_text.length import make_length
 from precis_text.selection import choose
-from precis_text.standalone import STANDALONE_FEATURES, Readability, standalone_features
+from precis_text.standalone import STANDALONE_FEATURES, Readability, Told, standalone_features
 from precis_text.units import TextUnit, extraction_units
 from precis_text.word_patterns import WordPatterns
 from tests.text.test_selection import Read
@@ -33,7 +33,9 @@ def feature(document: str, place: int, name: str, *chosen: int, beside: tuple[in
 def of_unit(units: list[TextUnit], place: int, name: str) -> float:
     """Return a feature of a unit without a summary."""
     return float(
-        standalone_features(units, WordPatterns(frozenset(), {}))[place, STANDALONE_FEATURES.index(name)]
+        standalone_features(units, [*map(Told.of, units)], WordPatterns(frozenset(), {}))[
+            place, STANDALONE_FEATURES.index(name)
+        ]
     )
 
 
@@ -173,7 +175,7 @@ TALK = [
 )
 def test_what_a_unit_has_of_the_units_around_it(name: str, values: list[float]) -> None:
     weights = {"after:.": 1.0, "after:": 2.0, "spoken": 4.0, "after:c": 8.0}
-    found = standalone_features(TALK, WordPatterns(frozenset(), weights))
+    found = standalone_features(TALK, [*map(Told.of, TALK)], WordPatterns(frozenset(), weights))
     assert found[:, STANDALONE_FEATURES.index(name)].tolist() == pytest.approx(values)
 
 

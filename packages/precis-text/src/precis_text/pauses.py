@@ -100,9 +100,9 @@ class Pauses:
         last = next((core for core in reversed(cores[:start]) if core), "")
         if not last or start > len(words) - _STATEMENT:
             return ""
-        is_subject, is_comma = (
-            cores[start] in _table("subjects", self.language),
+        is_comma, is_subject = (
             words[start - 1].endswith(","),
+            cores[start] in _table("subjects", self.language),
         )
         is_purpose = last == "so" and cores[start + 1] in _table("purposes", self.language)
         opens = is_subject and is_comma if last in adjectives else is_subject or is_comma

@@ -16,6 +16,7 @@ import tomllib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -76,14 +77,14 @@ class Readability:
         if not self.is_judged:
             return
         self._speakers = [unit.speaker for unit in units]
-        texts = [said(unit) for unit in units]
-        self._stems = [frozenset(_content(_lower(_TOKENS.findall(text)))) for text in texts]
-        self._heads = [[head[:_STEM] for head in _DEFINITE.findall(text.lower())] for text in texts]
+        told = [Told.of(unit) for unit in units]
+        self._stems = [frozenset(each.stems) for each in told]
+        self._heads = [[head[:_STEM] for head in _DEFINITE.findall(each.text.lower())] for each in told]
         self._first: dict[str, int] = {}
         for place, stems in enumerate(self._stems):
             for stem in stems:
                 self._first.setdefault(stem, place)
-        self._own = standalone_features(units, patterns or WordPatterns.learnt())
+        self._own = standalone_features(units, told, patterns or WordPatterns.learnt())
 
     def shares(self, asked: Sequence[Asked], chosen: Sequence[int]) -> list[float]:
         """Return the share of readers, 0 to 1, who understand each of some units in a summary.
@@ -141,21 +142,37 @@ def _trees() -> Trees:
     return Trees.from_dict(values, len(STANDALONE_FEATURES))
 
 
-def standalone_features(units: Sequence[TextUnit], patterns: WordPatterns) -> Floats:
+@dataclass(frozen=True)
+class Told:
+    """What a unit says: its text, its words as they are and in small letters, and the stems of its content words."""
+
+    text: str
+    words: Sequence[str]
+    lower: Sequence[str]
+    stems: Sequence[str]
+
+    @classmethod
+    def of(cls, unit: TextUnit) -> Told:
+        """Divide what a unit says into words."""
+        text = said(unit)
+        words = _TOKENS.findall(text)
+        lower = [word.lower().replace("’", "'") for word in words]
+        stems = [word[:_STEM] for word in lower if len(word) > 2 and word not in _GROUP_OF]
+        return cls(text, words, lower, stems)
+
+
+def standalone_features(units: Sequence[TextUnit], told: Sequence[Told], patterns: WordPatterns) -> Floats:
     """Return the (units, features) features of the units themselves, `_OWN`."""
-    texts = [said(unit) for unit in units]
-    words = [_TOKENS.findall(text) for text in texts]
-    lower = [_lower(own) for own in words]
-    stems = [_content(own) for own in lower]
-    known = {stem for own in stems[:_BEGINNING] for stem in own}
+    known = {stem for each in told[:_BEGINNING] for stem in each.stems}
     seen: set[str] = set()
     rows = []
     for place, unit in enumerate(units):
-        own, before = stems[place], units[place - 1] if place else None
-        kinds, earlier = max(len(set(own)), 1), set(stems[place - 1]) if place else set[str]()
+        own, before = told[place].stems, units[place - 1] if place else None
+        text_before, earlier = (told[place - 1].text, told[place - 1].stems) if place else ("", ())
+        kinds = max(len(set(own)), 1)
         rows.append(
             [
-                *_of_words(texts[place], words[place], lower[place]),
+                *_of_words(told[place].text, told[place].words, told[place].lower),
                 bool(unit.speaker),
                 before is not None and before.speaker != unit.speaker,
                 bool(unit.speaker) and (before is None or before.speaker != unit.speaker),
@@ -163,8 +180,8 @@ def standalone_features(units: Sequence[TextUnit], patterns: WordPatterns) -> Fl
                 before is None,
                 len(known.intersection(own)) / kinds,
                 sum(stem not in seen for stem in own) / max(len(own), 1),
-                len(earlier.intersection(own)) / kinds,
-                patterns.score(texts[place], texts[place - 1] if place else "", is_spoken=bool(unit.speaker)),
+                len(set(earlier).intersection(own)) / kinds,
+                patterns.score(told[place].text, text_before, is_spoken=bool(unit.speaker)),
             ]
         )
         seen.update(own)
@@ -175,15 +192,6 @@ def said(unit: TextUnit) -> str:
     """Return what a unit says, without its speaker and what only opens it."""
     text = without_opening(unit)
     return text.removeprefix(f"{unit.speaker}:").strip() if unit.speaker else text
-
-
-def _lower(words: Sequence[str]) -> list[str]:
-    return [word.lower().replace("’", "'") for word in words]
-
-
-def _content(words: Sequence[str]) -> list[str]:
-    """Return the stems of the content words."""
-    return [word[:_STEM] for word in words if len(word) > 2 and word not in _GROUP_OF]
 
 
 def _of_words(text: str, words: Sequence[str], lower: Sequence[str]) -> list[float]:

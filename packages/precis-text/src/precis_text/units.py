@@ -46,6 +46,7 @@ _NUMBERED = re.compile(r"(\d{1,2})\.(?: |(?=[^\W\d_a-z]))(?=\S+(?: \S+){4})")
 _SECTION = re.compile(
     r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
 )
+_INDENT = 9  # one more than the most spaces before a section's number
 _TOP = re.compile(r"(\d{1,2})\.? (?=[^\W\d_a-z])")
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
@@ -150,16 +151,16 @@ def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
     The number of a section such as "2.1" goes if another unit has 2.0, 2.2 or 2.
     """
     closed = [unit.text if _CLOSED.search(unit.text) and not unit.heading else "" for unit in units]
-    is_first = [
-        not document[: unit.start].rstrip(" \t") or document[unit.start - 1] == "\n" for unit in units
+    sections = [
+        _SECTION.match(text) if _starts_line(document, unit.start) else None
+        for unit, text in zip(units, closed, strict=True)
     ]
-    sections = [_SECTION.match(text) if first else None for text, first in zip(closed, is_first, strict=True)]
     begun = {section[1] for unit in units if (section := _SECTION.match(unit.text))}
-    if language_of(document) in _WITHOUT_ORDINALS:  # elsewhere "18. Mai" is a date
+    is_cardinal = language_of(document) in _WITHOUT_ORDINALS  # elsewhere "18. Mai" is a date
+    if is_cardinal:
         begun |= {top[1] for unit in units if unit.heading and (top := _TOP.match(unit.text))}
     found = [_NUMBERED.match(text) for text in closed]
     counted = {int(number[1]) for number in found if number}
-    is_cardinal = bool(counted) and language_of(document) in _WITHOUT_ORDINALS
     return [
         section.end()
         if section and begun & _near(section[1])
@@ -168,6 +169,11 @@ def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
         else 0
         for number, section in zip(found, sections, strict=True)
     ]
+
+
+def _starts_line(document: str, start: int) -> bool:
+    """Check whether only a few spaces are between an offset and the beginning of its line."""
+    return document[max(start - _INDENT, 0) : start].rstrip(" \t")[-1:] in ("", "\n")
 
 
 def _near(section: str) -> set[str]:
