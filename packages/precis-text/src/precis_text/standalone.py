@@ -144,7 +144,7 @@ def _trees() -> Trees:
 
 @dataclass(frozen=True)
 class Told:
-    """What a unit says: its text, its words as they are and in small letters, and the stems of its content words."""
+    """The text of a unit, its words as they are and in small letters, and the stems of its content words."""
 
     text: str
     words: Sequence[str]
