@@ -14,7 +14,7 @@ import pytest
 from precis.recipes.run_plan import PRECISION
 from precis.storage.locks import locked
 from precis_experiments.experiment import Experiment
-from precis_experiments.resumable_steps import Interrupted, Step, Study, in_a_study
+from precis_experiments.resumable_steps import Interrupted, Step, Study, chosen_steps, in_a_study
 from precis_text.config import Settings
 from precis_text.errors import RunError, UserError
 
@@ -44,6 +44,35 @@ def test_done_steps_are_not_run_again_and_a_stopped_one_is(tmp_path: Path) -> No
     results = again.work([work("a"), work("bb"), work("c")], lambda _: None)
     assert ran == ["a", "bb", "bb", "c"]
     assert {name: result["found"] for name, result in results.items()} == {"a": 1, "bb": 2, "c": 1}
+
+
+def test_chosen_steps_bring_those_that_they_need() -> None:
+    def step(name: str, *needs: str) -> Step:
+        return Step(name, lambda _: {}, needs=needs)
+
+    steps = [step("pack"), step("base", "pack"), step("tuned-a-0", "base"), step("tuned-a-1", "base"), step("alone")]
+    assert chosen_steps(steps, ()) == steps
+    assert [each.name for each in chosen_steps(steps, ["tuned-a-1"])] == ["pack", "base", "tuned-a-1"]
+    assert [each.name for each in chosen_steps(steps, ["tuned-*", "pack"])] == [
+        "pack",
+        "base",
+        "tuned-a-0",
+        "tuned-a-1",
+    ]
+    with pytest.raises(UserError, match=r"--only tuned-b: .* names are pack, base, tuned-a-\*, alone"):
+        chosen_steps(steps, ["tuned-b"])
+
+
+def test_the_table_of_chosen_steps_has_the_results_that_were_there(tmp_path: Path) -> None:
+    study = Experiment(
+        name="test",
+        scales={},
+        steps=lambda _, __: [Step(name, lambda _: {}) for name in "abc"],
+        table=lambda _, results: " ".join(results),
+    )
+    study(Size(), data=tmp_path, out=tmp_path / "s", notify=lambda _: None, only=["a"])
+    text = study(Size(), data=tmp_path, out=tmp_path / "s", notify=lambda _: None, only=["c"])
+    assert text == "Unfinished: 2 of 3 steps are done. Missing: b.\n\na c"
 
 
 def test_time_spent_before_an_interruption_counts_and_tidying_waits_for_the_result(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from precis.recipes.run_plan import RunPlan, native_precision
 from precis.storage.atomic import write_file
 from precis.training.callbacks import TrainResult, read_metrics
 from precis_experiments.latex import latex
-from precis_experiments.resumable_steps import Interrupted, Result, Step, Study, in_a_study, missing_steps
+from precis_experiments.resumable_steps import Interrupted, Result, Step, Study, chosen_steps, in_a_study, missing_steps
 from precis_experiments.study_plan import Reads, StudyPlan
 from precis_experiments.verdicts import NOTE, Claim, verdict_rows
 from precis_text.config import Settings
@@ -334,14 +334,16 @@ class Experiment(Generic[S]):
     reads: Callable[[S], Reads] = lambda _: Reads()
     update_seconds: float = 1.0
 
-    def plan(self, scale: S, *, data: Path, out: Path, notify: Notify) -> StudyPlan:
+    def plan(
+        self, scale: S, *, data: Path, out: Path, notify: Notify, only: Sequence[str] = ()
+    ) -> StudyPlan:
         """Return what a call with these arguments would do; it writes nothing.
 
         Raises:
             UserError: see `__call__`.
         """
         study = Study(out, scale, name=self.name, data=data, only_look=True)
-        steps = list(self.steps(scale, Runner(study, data, notify)))
+        steps = chosen_steps(self.steps(scale, Runner(study, data, notify)), only)
         return StudyPlan(
             name=self.name,
             scale=getattr(scale, "name", ""),
@@ -352,14 +354,19 @@ class Experiment(Generic[S]):
             update_seconds=self.update_seconds,
         )
 
-    def __call__(self, scale: S, *, data: Path, out: Path, notify: Notify) -> str:
+    def __call__(
+        self, scale: S, *, data: Path, out: Path, notify: Notify, only: Sequence[str] = ()
+    ) -> str:
         """Do the remaining steps in `out`; return the table, written to OUT/table.md and .tex after each step.
+
+        Args:
+            only: see `chosen_steps`. The table has all results of the folder.
 
         Raises:
             UserError: the data are missing, or `out` contains something else.
             Interrupted: it received a signal to stop; the same call resumes.
         """
-        plan = self.plan(scale, data=data, out=out, notify=silent)
+        plan = self.plan(scale, data=data, out=out, notify=silent, only=only)
         if len(plan.results) < len(plan.steps) and (missing := plan.reads.missing(data)):
             raise UserError(
                 f"{data} lacks {', '.join(missing)}, which {self.name} needs at --scale {plan.scale}; add the data as "
@@ -368,15 +375,16 @@ class Experiment(Generic[S]):
         study = Study(out, scale, name=self.name, data=data)
         text = ""
 
-        def show(results: Results) -> None:
+        def show(_: Results) -> None:
             nonlocal text
+            results = study.results(steps)
             self.draw(scale, results, study.folder)
             text = missing_steps(steps, results) + self.table(scale, results) + self.verdicts(scale, results)
             write_file(study.folder / TABLE_FILE, text)
             write_file(study.folder / LATEX_FILE, latex(text))
 
         steps = list(self.steps(scale, Runner(study, data, lambda text: notify(in_a_study(text)))))
-        study.work(steps, notify, show=show)
+        study.work(chosen_steps(steps, only), notify, show=show)
         return text
 
     def verdicts(self, scale: S, results: Results) -> str:

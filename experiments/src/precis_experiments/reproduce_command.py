@@ -112,6 +112,13 @@ def reproduce(
             ),
         ),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            help="For tables: run only the steps of such a name, such as 'tuned-2gram-*', and those they need.",
+        ),
+    ] = None,
     precision: Annotated[
         PrecisionName | None,
         typer.Option(
@@ -132,7 +139,7 @@ def reproduce(
     """
     existing_folder(data)
     is_default = table is PaperTable.default_model
-    _check_together(table, model=model, mode=mode, steps=steps, is_table=seeds is not None or latex)
+    _check_together(table, model=model, mode=mode, steps=steps, is_table=bool(seeds or latex or only))
     if precision is not None:
         from precis.recipes.run_plan import PRECISION
 
@@ -165,10 +172,10 @@ def reproduce(
             raise UserError("--beside is only for zcodepp-fewshot; omit it")
         size = replace(size, beside=tuple(beside))
     if plan:
-        _print_plan(study.plan(size, data=data, out=out, notify=note), data)
+        _print_plan(study.plan(size, data=data, out=out, notify=note, only=only or ()), data)
         return
     try:
-        text = study(size, data=data, out=out, notify=note)
+        text = study(size, data=data, out=out, notify=note, only=only or ())
     except (Interrupted, KeyboardInterrupt):
         note("repeat the command to resume")
         raise typer.Exit(130) from None
@@ -189,7 +196,7 @@ def _check_together(
 ) -> None:
     """Refuse options that belong to another table."""
     if table is PaperTable.default_model and is_table:
-        raise UserError("default-model is a model, not a table; omit --seeds and --latex")
+        raise UserError("default-model is a model, not a table; omit --seeds, --only and --latex")
     if (table in _WITH_MODEL) != (model is not None):
         names = f"{', '.join(_WITH_MODEL[:-1])} and {_WITH_MODEL[-1]}"
         raise UserError(f"{names} need a pre-trained --model; the other tables do not take one")

@@ -10,12 +10,13 @@ must have POSIX locks, as NFS version 4 does.
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import re
 import resource
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -299,6 +300,30 @@ def missing_steps(steps: Iterable[Step], results: Mapping[str, Result]) -> str:
     if not left:
         return ""
     return f"Unfinished: {len(names) - len(left)} of {len(names)} steps are done. Missing: {', '.join(left)}.\n\n"
+
+
+def chosen_steps(steps: Iterable[Step], only: Sequence[str]) -> list[Step]:
+    """Return the steps that match one of the patterns, and those that they need, in their order.
+
+    Args:
+        only: patterns of names as in a shell, such as "tuned-2gram-*"; all steps if empty.
+
+    Raises:
+        UserError: a pattern matches no step.
+    """
+    listed = list(steps)
+    named = {step.name: step for step in listed}
+    chosen: set[str] = set() if only else set(named)
+    for pattern in only:
+        found = fnmatch.filter(named, pattern)
+        if not found:
+            kinds = dict.fromkeys(re.sub(r"-\d+$", "-*", name) for name in named)
+            raise UserError(f"--only {pattern}: no step has such a name; the names are {', '.join(kinds)}")
+        chosen.update(found)
+    for step in reversed(listed):
+        if step.name in chosen:
+            chosen.update(step.needs)
+    return [step for step in listed if step.name in chosen]
 
 
 def _check_needs(steps: Iterable[Step]) -> None:
