@@ -81,6 +81,32 @@ def test_an_agreement_that_answers_stays() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("The L_C_D_ is flat .", "The LCD is flat ."),
+        ("Two C_D_s and a D_V_D_'s box", "Two CDs and a DVD's box"),
+        ("Press F_ eight , then R_ .", "Press F eight , then R ."),
+        ("L_C_D_", "LCD"),
+        ("The file MY_LCD_2 has _A_ and A_B.",) * 2,
+    ],
+)
+def test_letters_that_are_said_one_by_one_are_shown_as_one_word(said: str, left: str) -> None:
+    talk = "Ann: The L_C_D_ is flat .\nBen: The T_V_ is not , says Cem .\nAnn: So it is ."
+    assert Pauses.of(talk).left_out(said) == left
+
+
+def test_a_word_with_one_underscore_in_a_talk_stays() -> None:
+    chat = "Ann: Set A_ to one.\nBen: I set it, and the pump of the mill turns.\nAnn: Good, that is all."
+    assert Pauses.of(chat).left_out("Set A_ to one.") == "Set A_ to one."
+
+
+def test_spelled_letters_are_the_same_name_in_a_summary() -> None:
+    talk = "Ann: We take the L_C_D_ screen .\nBen: The D_V_D_ costs ten .\nAnn: So it is ."
+    assert [unit.text for unit in extraction_units(talk)][:1] == ["Ann: We take the LCD screen ."]
+    assert not marks(talk, "Ann: We take the LCD and the DVD.")
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "People wait three days for an answer at the moment.",

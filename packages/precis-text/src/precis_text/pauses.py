@@ -26,11 +26,15 @@ _SOUNDS = re.compile(
 _BROKEN_OFF = re.compile(_TABLE["broken_off"], re.IGNORECASE)
 UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
 """What a transcript writes for words that were not heard."""
+_SPELLED = re.compile(
+    r"\b(?:[A-Z]_)+(?=s?\b|\W|$)"
+)  # letters that a speaker says one by one: "L_C_D_", "C_D_s"
 _BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
 _PHRASE = range(2, 7)  # words that a speaker says twice
 _ON_PURPOSE = 2  # most words of a phrase that somebody says twice on purpose
+_FEWEST_SPELLED = 2
 _STATEMENT = 4  # fewest words that something can open
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
@@ -48,14 +52,16 @@ class Pauses:
 
     Attributes:
         language: ISO 639-1, or None if it is not known.
+        spells: whether the transcript marks letters that are said one by one: "the L_C_D_".
     """
 
     language: str | None
+    spells: bool = False
 
     @classmethod
     def of(cls, document: str) -> Pauses:
-        """Return the pauses of a document's language."""
-        return cls(language_of(document))
+        """Return the pauses of a document."""
+        return cls(language_of(document), len(_SPELLED.findall(document)) >= _FEWEST_SPELLED)
 
     def left_out(self, text: str, *, answers: bool = False) -> str:
         """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.
@@ -66,7 +72,8 @@ class Pauses:
             answers: whether the text answers a question, so that its first sentence stays.
         """
         words = _table("words", self.language)
-        shown = _BROKEN_OFF.sub(" – ", _SOUNDS.sub(" ", text)).split()
+        spelled = _SPELLED.sub(lambda said: said.group().replace("_", ""), text) if self.spells else text
+        shown = _BROKEN_OFF.sub(" – ", _SOUNDS.sub(" ", spelled)).split()
         kept: list[str] = []
         is_after, capital = False, False  # whether the last word was a pause, and whether it had a capital
         for word in shown:
@@ -81,7 +88,7 @@ class Pauses:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
         told = self._told(self._once(kept), answers=answers)
-        return " ".join(told) if any(map(str.isalnum, "".join(told))) else text
+        return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
 
     def opening(self, text: str) -> str:
         """Return what only opens a text on one line: "Good morning. Okay, so" before "we sold the boat"."""
