@@ -69,6 +69,37 @@ def test_pauses_repetitions_and_sounds_are_left_out(said: str, left: str) -> Non
     assert Pauses("en").left_out(said) == left
 
 
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("It is for some {disfmarker} some boats .", "It is for some boats ."),
+        ("Use{disfmarker} use {disfmarker} use the mast .", "Use the mast ."),
+        ("We want the – more of them .", "We want more of them ."),
+        ("We see the {disfmarker} it was the mast .", "We see it was the mast ."),
+        ("I would sell—I would gladly sell—the boat.", "I would gladly sell—the boat."),
+        ("So we have to – we have to oil it .", "So we have to oil it ."),
+        ("It is kind of work – kind of hard work .", "It is kind of hard work ."),
+        ("Work hard - work hard and rest.", "Work hard and rest."),
+        *(
+            (text, text)
+            for text in (
+                "It is a win–win deal, a win-win deal, and a real win – win for all.",
+                "It did rain – it did not rain for long.",
+                "We do sell – we don't do sell boats.",
+                "We sold the boat – boat prices fell.",
+                "We sold the boat – we sold the mast.",
+                "Plan a – we wait. Vitamin A – it helps. The game ended one – one.",
+                "The crew – all of them – and the boat – my own.",
+                "They had had it that that was very very good.",
+                "We go up – and up – and up.",
+            )
+        ),
+    ],
+)
+def test_what_is_said_anew_behind_a_dash_is_said_once(said: str, left: str) -> None:
+    assert Pauses("en").left_out(said) == left
+
+
 def test_an_agreement_that_answers_stays() -> None:
     chat = "Ann: Is the boat sold?\nBob: Yeah. It cost ten.\nAnn: Good.\nBob: Okay. We sail on Monday."
     texts = [unit.text for unit in extraction_units(chat)]

@@ -24,6 +24,10 @@ _SOUNDS = re.compile(
     rf"[\[({{<](?:{'|'.join(filter(None, _TABLE['sounds'].splitlines()))})[\])}}>]|[♪♫]", re.IGNORECASE
 )
 _BROKEN_OFF = re.compile(_TABLE["broken_off"], re.IGNORECASE)
+_WORD = r"[^\W\d_][\w'’]*"
+_AGAIN = re.compile(rf"\b({_WORD})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
+_ANEW = re.compile(rf"\b((?:{_WORD} ){{1,5}}{_WORD})(?: [-–—] |—)({_WORD})(?=((?: {_WORD}){{1,7}}))")
+_UNFOLLOWED = re.compile(_TABLE["unfollowed"])
 UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
 """What a transcript writes for words that were not heard."""
 _SPELLED = re.compile(
@@ -38,6 +42,7 @@ _FEWEST_SPELLED = 2
 _STATEMENT = 4  # fewest words that something can open
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
+_NEGATION = re.compile(r"\b(?:not|no|never|hardly)\b|n['’]t\b")  # "it did – it did not" is no repetition
 _PRONOUNS = ("i", "we")  # "I, I think", and not "you and I, I think" or "what I, I alone, know"
 
 
@@ -73,7 +78,7 @@ class Pauses:
         """
         words = _table("words", self.language)
         spelled = _SPELLED.sub(lambda said: said.group().replace("_", ""), text) if self.spells else text
-        shown = _BROKEN_OFF.sub(" – ", _SOUNDS.sub(" ", spelled)).split()
+        shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", _SOUNDS.sub(" ", spelled))).split()
         kept: list[str] = []
         is_after, capital = False, False  # whether the last word was a pause, and whether it had a capital
         for word in shown:
@@ -87,7 +92,8 @@ class Pauses:
             else:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
-        told = self._told(self._once(kept), answers=answers)
+        begun = _UNFOLLOWED.sub("", _ANEW.sub(_said_anew, " ".join(kept)))
+        told = self._told(self._once(begun.split()), answers=answers)
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
 
     def opening(self, text: str) -> str:
@@ -192,6 +198,18 @@ class Pauses:
             if is_long or (cores[0] in _table("repeated", self.language) and not is_clause):
                 return start
         return 0
+
+
+def _said_anew(found: re.Match[str]) -> str:
+    """Return words before and after a dash without those that a speaker says anew: "I saw—I really saw"."""
+    before, after = found[1].split(), f"{found[2]}{found[3]}".lower().split()
+    for start in range(len(before) - 1):
+        begun = [word.lower() for word in before[start:]]
+        anew = after[: len(begun) + 2]
+        said, added = iter(anew), " ".join({*anew} - {*begun})
+        if begun[0] == anew[0] and all(word in said for word in begun) and not _NEGATION.search(added):
+            return " ".join(before[: start + 1])
+    return found.group()
 
 
 def _is_word(core: str) -> bool:
