@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from precis_text.pauses import UNHEARD
+from precis_text.pauses import BREAKS_OFF, UNHEARD
 from precis_text.quoted_spans import straight_quotes, without_smileys
 from precis_text.units import ENDED, TextUnit
 
@@ -23,9 +23,6 @@ _FOLLOWS = re.compile(
     r"\b(?:as follows|(?:as )?(?:described|shown|given|listed|outlined) below)\.$", re.IGNORECASE
 )
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
-_BREAKS_OFF = re.compile(
-    r"(?:[-–—,]|\b(?:and|but|or|so|because|the|an?|to|of|with|for|if))[\s.…]*$", re.IGNORECASE
-)
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _ITEMS = ("-", "*", "•", "–")
 _HOLES = re.compile(r" [,.](?= |$)|\b(?:\w+(?:ed|own|en) (?:by|from)|than|the|and|or)\.$")
@@ -71,7 +68,7 @@ def asks(unit: TextUnit) -> bool:
 
 def is_broken_off(unit: TextUnit) -> bool:
     """Check whether a message breaks off ("So we thought that the"), or has words that were not heard."""
-    return bool(unit.speaker) and (_BREAKS_OFF.search(unit.text) or UNHEARD.search(unit.text)) is not None
+    return bool(unit.speaker) and (BREAKS_OFF.search(unit.text) or UNHEARD.search(unit.text)) is not None
 
 
 def unended(units: Sequence[TextUnit]) -> list[bool]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from precis_text.courtesies import only_greets
 from precis_text.language import language_of
@@ -28,6 +28,9 @@ _WORD = r"[^\W\d_][\w'’]*"
 _AGAIN = re.compile(rf"\b({_WORD})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
 _ANEW = re.compile(rf"\b((?:{_WORD} ){{1,5}}{_WORD})(?: [-–—] |—)({_WORD})(?=((?: {_WORD}){{1,7}}))")
 _UNFOLLOWED = re.compile(_TABLE["unfollowed"])
+BREAKS_OFF = re.compile(_TABLE["breaks_off"], re.IGNORECASE)
+"""How a message ends that breaks off: "So we thought that the"."""
+_CUT = re.compile(r"(?:\s-|\s?[–—])+$")
 UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
 """What a transcript writes for words that were not heard."""
 _SPELLED = re.compile(
@@ -39,7 +42,7 @@ _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, bu
 _PHRASE = range(2, 7)  # words that a speaker says twice
 _ON_PURPOSE = 2  # most words of a phrase that somebody says twice on purpose
 _FEWEST_SPELLED = 2
-_STATEMENT = 4  # fewest words that something can open
+_STATEMENT = 4  # fewest words that something can open, or a broken end follow, which has no more of them
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
 _NEGATION = re.compile(r"\b(?:not|no|never|hardly)\b|n['’]t\b")  # "it did – it did not" is no repetition
@@ -96,30 +99,33 @@ class Pauses:
         told = self._told(self._once(begun.split()), answers=answers)
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
 
-    def opening(self, text: str) -> str:
-        """Return what only opens a text on one line: "Good morning. Okay, so" before "we sold the boat"."""
-        courtesies = " ".join(takewhile(only_greets, split_sentences(text)))
-        rest = text.removeprefix(courtesies).lstrip()
-        if len(rest.split()) < _STATEMENT or not text.startswith(courtesies):
-            courtesies, rest = "", text
-        return f"{courtesies} {self._opening_words(rest)}".strip()
+    def told(self, text: str) -> str:
+        """Return a text on one line without "Okay, so" before a statement, and a short end that breaks off.
+
+        Sentences that only greet, thank or run a meeting go, too, if others are there: "Good morning."
+        """
+        sentences = split_sentences(text)
+        told = [sentence for sentence in sentences if not only_greets(sentence)]
+        if told and _is_rest(told[-1]) and len(" ".join(told[:-1]).split()) >= _STATEMENT:
+            told.pop()
+        shown = " ".join(told) if len(" ".join(told).split()) >= _STATEMENT else text
+        opening = self._opening_words(shown)
+        rest = shown.removeprefix(opening).lstrip()
+        return _CUT.sub("", rest[0].upper() + rest[1:] if opening[:1].isupper() else rest)
 
     def _opening_words(self, text: str) -> str:
         """Return "Okay, so" before a subject or a comma; "Right, we" has one, "Right, left and centre" has none."""
-        words = text.split()
-        cores = [word.lower().strip(_MARKS) for word in words]
-        openers, adjectives = _table("openers", self.language), _table("opening_adjectives", self.language)
-        start = next((place for place, core in enumerate(cores) if core not in openers | {""}), 0)
-        last = next((core for core in reversed(cores[:start]) if core), "")
-        if not last or start > len(words) - _STATEMENT:
+        found = _opener(self.language).match(text)
+        rest = text[found.end() :].lower().split() if found else []
+        if not found or len(rest) < _STATEMENT:
             return ""
-        is_comma, is_subject = (
-            words[start - 1].endswith(","),
-            cores[start] in _table("subjects", self.language),
-        )
-        is_purpose = last == "so" and cores[start + 1] in _table("purposes", self.language)
-        opens = is_subject and is_comma if last in adjectives else is_subject or is_comma
-        return " ".join(words[:start]) if opens and not is_purpose else ""
+        last, opening = found["last"].lower(), found.group().rstrip()
+        is_comma = opening.endswith(",")
+        is_subject = rest[0].strip(_MARKS) in _table("subjects", self.language)
+        is_purpose = last == "so" and rest[1].strip(_MARKS) in _table("purposes", self.language)
+        is_adjective = last in _table("opening_adjectives", self.language)
+        opens = is_subject and is_comma if is_adjective else is_subject or is_comma
+        return opening if opens and not is_purpose else ""
 
     def _told(self, words: Sequence[str], *, answers: bool) -> list[str]:
         """Leave out sentences that say nothing, except an answer."""
@@ -212,6 +218,12 @@ def _said_anew(found: re.Match[str]) -> str:
     return found.group()
 
 
+def _is_rest(sentence: str) -> bool:
+    """Check whether a sentence is a short beginning that breaks off: "And the"."""
+    is_short = len(sentence.split()) <= _STATEMENT and not any(map(str.isdigit, sentence))
+    return is_short and BREAKS_OFF.search(sentence) is not None
+
+
 def _is_word(core: str) -> bool:
     return core.replace("'", "").replace("’", "").isalpha()
 
@@ -235,3 +247,11 @@ def _close(kept: list[str], pause: str, *, opens: bool) -> None:
 def _table(name: str, language: str | None) -> frozenset[str]:
     """Return the words of all languages and those of one, in small letters."""
     return frozenset(f"{_TABLE[name].get('all', '')} {_TABLE[name].get(language or '', '')}".split())
+
+
+@cache
+def _opener(language: str | None) -> re.Pattern[str]:
+    """Return what words match that only open a sentence, in a row."""
+    words = "|".join(filter(None, _TABLE["openers"].get(language or "", "(?!)").splitlines()))
+    between = rf"(?![\w'’-])[\s{re.escape(_MARKS)}]*"
+    return re.compile(rf"(?:(?P<last>{words}){between})+(?<!\S)", re.IGNORECASE)

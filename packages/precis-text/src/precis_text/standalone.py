@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from precis_text.language import language_of
 from precis_text.regression_trees import Trees
-from precis_text.units import TextUnit, without_opening
+from precis_text.units import TextUnit, as_shown
 from precis_text.word_patterns import WordPatterns
 
 Floats = NDArray[np.float64]
@@ -190,7 +190,7 @@ def standalone_features(units: Sequence[TextUnit], told: Sequence[Told], pattern
 
 def said(unit: TextUnit) -> str:
     """Return what a unit says, without its speaker and what only opens it."""
-    text = without_opening(unit)
+    text = as_shown(unit)
     return text.removeprefix(f"{unit.speaker}:").strip() if unit.speaker else text
 
 

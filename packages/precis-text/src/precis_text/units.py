@@ -80,7 +80,7 @@ class TextUnit:
         aside: whether it is not a statement, such as a table row.
         speaker: who says it in a dialogue, or "".
         answers: whether it may be chosen without the sentence that it points to, since it answers a question.
-        opening: words that only open the statement, and are not shown: "Okay, so".
+        shown: what a summary shows of it, without the speaker, if that is less than the text: not "Okay, so".
     """
 
     text: str
@@ -90,7 +90,7 @@ class TextUnit:
     aside: bool = False
     speaker: str = ""
     answers: bool = False
-    opening: str = ""
+    shown: str = ""
 
 
 def named_text(unit: TextUnit) -> str:
@@ -99,13 +99,10 @@ def named_text(unit: TextUnit) -> str:
     return unit.text if is_named else f"{unit.speaker}: {unit.text}"
 
 
-def without_opening(unit: TextUnit) -> str:
-    """Return a unit's text without what only opens it; the next word gets the capital letter."""
-    if not unit.opening:
-        return unit.text
+def as_shown(unit: TextUnit) -> str:
+    """Return a unit's text as a summary shows it, with the speaker if the text names one."""
     name = f"{unit.speaker}: " if unit.text.startswith(f"{unit.speaker}: ") else ""
-    said = unit.text.removeprefix(name).removeprefix(unit.opening).lstrip()
-    return name + (said[0].upper() if unit.opening[0].isupper() else said[0]) + said[1:]
+    return name + unit.shown if unit.shown else unit.text
 
 
 def without_item_mark(text: str) -> str:
@@ -183,13 +180,13 @@ def _near(section: str) -> set[str]:
 
 
 def _said(pauses: Pauses, unit: TextUnit, *, answers: bool) -> TextUnit:
-    """Return a unit without pauses, and with its opening."""
+    """Return a unit without pauses, and with what a summary shows of it."""
     named = f"{unit.speaker}:" if unit.text.startswith(f"{unit.speaker}:") else ""
     if not (said := unit.text.removeprefix(named).strip()):
         return unit
     told = pauses.left_out(said, answers=answers)
     text = f"{named} {told}" if named else told
-    return replace(unit, text=text, opening="" if answers else pauses.opening(told))
+    return replace(unit, text=text, shown="" if answers else pauses.told(told))
 
 
 def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:
