@@ -62,6 +62,13 @@ from precis_text.units import extraction_units
         ),
         ("The boat is in, the boat is in the dock.", "The boat is in the dock."),
         ("Uh.", "Uh."),
+        ("We sold it . Right ? It rains .", "We sold it . It rains ."),
+        ("We sold it . No , right ? So it is late , right ?", "We sold it . So it is late , right ?"),
+        ("We sold it. And it is? Who paid?", "We sold it. Who paid?"),
+        ("No, right?",) * 2,
+        ("We sold it . No mast ? And chocolate ?",) * 2,
+        ("haha true, I fell asleep lol", "true, I fell asleep"),
+        ("hahahaha",) * 2,
         ("[laughter]", "[laughter]"),
     ],
 )
@@ -227,6 +234,31 @@ def test_what_only_opens_a_statement_is_found(said: str, opening: str) -> None:
     rest = said.removeprefix(opening).lstrip()
     is_large = opening[:1].isupper()
     assert Pauses("en").told(said) == (rest[:1].upper() + rest[1:] if is_large else rest)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("We sold the old boat. Thanks, Ann!", "We sold the old boat."),
+        ("OK , so we are recording . The boat is sold .", "The boat is sold ."),
+        ("The boat is sold . And that's all .", "The boat is sold ."),
+        ("Okay any other comments? All right we sail at noon.", "All right we sail at noon."),
+        ("Rod, it's lovely to see you again. The boat is sold.", "The boat is sold."),
+        ("Thanks again for a great weekend!! The boat is sold.", "The boat is sold."),
+        ("The boat is sold . And we {disfmarker} ", "The boat is sold ."),
+        ("So the boat is sold . We have an", "The boat is sold ."),
+        ("The boat is sold. It has some st", "The boat is sold."),
+        ("We went through it – ", "We went through it"),
+        ("We went straight—", "We went straight"),
+        ("The boat is sold. No. Done.",) * 2,
+        ("The boat is sold. It costs 12 and",) * 2,
+        ("The boat is sold. We also thought of the old mast of",) * 2,
+        ("It is the shop on Main st.",) * 2,
+        ("We see what Ann is up to.",) * 2,
+    ],
+)
+def test_courtesies_and_short_broken_ends_are_not_shown(said: str, shown: str) -> None:
+    assert Pauses("en").told(Pauses("en").left_out(said)) == shown
 
 
 def test_a_summary_shows_what_opens_a_statement_only_after_a_question() -> None:

@@ -129,11 +129,12 @@ class Pauses:
 
     def _told(self, words: Sequence[str], *, answers: bool) -> list[str]:
         """Leave out sentences that say nothing, except an answer."""
-        idle = _table("alone", self.language) | {""}
-        ends = [place + 1 for place, word in enumerate(words) if word.endswith((".", "!", "…"))]
+        idle, tags = _table("alone", self.language) | {""}, _table("tags", self.language) | {""}
+        ends = [place + 1 for place, word in enumerate(words) if word.endswith(_ENDS[:4])]
         told: list[str] = []
         for start, end in pairwise([0, *ends, len(words)]):
-            says = {word.lower().strip(_MARKS) for word in words[start:end]} - idle
+            asks = end > start and words[end - 1].endswith("?")
+            says = {word.lower().strip(_MARKS) for word in words[start:end]} - (tags if asks else idle)
             told += words[start:end] if says or (answers and start == 0) else []
         return told or list(words)
 
