@@ -66,6 +66,16 @@ def test_who_leads_through_a_meeting_decides_nothing_and_says_half_as_much(chair
     assert of_message("Let's buy the pump and the wall of the well.") > of_message(chair)
 
 
+@pytest.mark.parametrize("tag", ["And the pump ?", "Or water?", "So the wall?"])
+def test_a_tag_question_is_worth_next_to_nothing(tag: str) -> None:
+    assert of_message(tag) == pytest.approx(0.03 * of_message(tag.replace("?", ".")))
+
+
+@pytest.mark.parametrize("asked", ["Dinner at the pump?", "And who built the pump?"])
+def test_a_question_that_says_what_it_is_about_keeps_its_worth(asked: str) -> None:
+    assert of_message(asked) == of_message(asked.replace("?", "."))
+
+
 def test_a_line_without_an_end_is_worth_less_where_sentences_end() -> None:
     prose = "The pump lifts water. The wall keeps it in. The well is deep. "
     units = extraction_units(f"{prose}\nFor Ann and Ben of the club were\n- For Ann and Ben of the club")

@@ -23,6 +23,7 @@ _ANSWERS = frozenset(_TABLE["answers"].split())
 _FILLERS = COURTESIES.union(_TABLE["fillers"].replace("'", " ").split())
 _DECISIONS = re.compile(_TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
 _MARKS = ("?", "？", "؟", "\u037e")
+_TAG = re.compile(r"(?:and|or|but|so|then)\b(?:\W*\w+){1,2}\W*\?", re.IGNORECASE)
 _FEW = 8  # words of an answer that says little without its question
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
 
@@ -54,6 +55,11 @@ def is_courtesy(unit: TextUnit) -> bool:
 def leads(unit: TextUnit) -> bool:
     """Check whether a message greets, or leads through a meeting: "Let's move on to the budget"."""
     return moderates(_message(unit))
+
+
+def is_tag(unit: TextUnit) -> bool:
+    """Check whether a message asks in two or three words what its neighbours are about: "And chocolate?"."""
+    return _TAG.fullmatch(_message(unit)) is not None
 
 
 def answers_shortly(unit: TextUnit, before: TextUnit | None) -> bool:
