@@ -24,6 +24,8 @@ CITING = "(Gray, 1978) (Lee et al., 2001; Kim and Park, 2004a) (Ray, 1999) (Wu &
         ("As discussed above, it rose.", "It rose."),
         ("As shown in the previous section, mice sleep.", "Mice sleep."),
         ("Mice sleep (Lee et al.; Kim and Park; Ray et al.) here (Po et al.).", "Mice sleep here."),
+        ("Mice sleep <cit> . They rest <cit>, <cit>.", "Mice sleep. They rest."),
+        ("Mice sleep @xcite , and rest <cit>-<cit>.", "Mice sleep, and rest."),
         ("It rose (see ) and fell (e.g.,).", "It rose and fell."),
         ("It has been confirmed ().", "It has been confirmed."),
         ("It helps to build a ] house ( ) here.", "It helps to build a house here."),
@@ -38,6 +40,8 @@ def test_references_are_left_out(text: str, shown: str) -> None:
     "text",
     [
         "See [12].",
+        "Mice sleep, as shown in <cit>.",
+        "The tags <cite> and <ref> hold <dig>.",
         "The method of [12] is fast.",
         "Mice sleep, as in (Gray, 1978).",
         "It rose (Fig. 2d, p = 0.01).",

@@ -23,6 +23,7 @@ _FIGURES = rf"\({_BEFORE}{_LABELLED}[^()=<>≤≥]{{0,60}}\)"
 _NAME, _YEAR = r"[^\W\d_][\w’'-]+", r"(?:1[89]|20)\d\d[a-z]?"
 _NAMED = rf"{_NAME}(?:\set\sal\.?|(?:\sand|\s&|,)\s{_NAME})*,?\s{_YEAR}(?:,\s{_YEAR})*"
 _NAMES = rf"\((?:e\.g\.,?\s|see\s|reviewed\sin\s)?{_NAMED}(?:;\s{_NAMED})*\)"
+_PLACEHOLDERS = r"\s?(?:<cit>|@xcite)(?:\s?[,;–-]?\s?(?:<cit>|@xcite))*(?:\s(?=[.,;:]))?"
 _OTHER = rf"{_NAME}(?:\sand\s{_NAME})?"
 _OTHERS = (
     rf"\((?:{_OTHER}[;,]\s)*{_NAME}\set\sal\.?(?:[;,]\s{_OTHER}(?:\set\sal\.?)?)*\)"  # their years are lost
@@ -79,6 +80,7 @@ class Citations:
         """Return the references of a document."""
         kinds = [
             rf"\s{_FIGURES}",
+            _PLACEHOLDERS,
             rf"\s{_OTHERS}",
             rf"\s{_SEE}",
             rf"(?:\s|(?<=[.,;:!?])){_NUMBERS}(?:\s?{_NUMBERS})*",

@@ -7,7 +7,9 @@ or asks a question. `back_references` finds complete sentences that point back.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 
 from precis_text.pauses import BREAKS_OFF, UNHEARD
 from precis_text.quoted_spans import straight_quotes, without_smileys
@@ -26,6 +28,8 @@ _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _ITEMS = ("-", "*", "•", "–")
 _HOLES = re.compile(r" [,.](?= |$)|\b(?:\w+(?:ed|own|en) (?:by|from)|than|the|and|or)\.$")
+_TABLE = tomllib.loads(files("precis_text").joinpath("cohesion.toml").read_text("utf-8"))
+_LOST = re.compile("|".join(filter(None, _TABLE["lost"].splitlines())))
 _LOOSE = 0.1  # largest share of the marks behind a space, in such a text
 _QUOTES = "\"'”’»)]"
 
@@ -81,13 +85,17 @@ def unended(units: Sequence[TextUnit]) -> list[bool]:
 
 
 def holed(units: Sequence[TextUnit]) -> list[bool]:
-    """Mark the units that lost a formula or a source ("With , we find", "shown by.").
+    """Mark the units that lost a formula, a source or a name: "With , we find", "shown by.", "The code for provides".
 
-    A text with many spaces before marks has another custom, and no holes.
+    In a text with many spaces before marks, such a space is no hole. What people say may have every other one.
     """
     marks = sum(unit.text.count(", ") + unit.text.count(". ") for unit in units)
     found = [len(_HOLES.findall(unit.text)) for unit in units]
-    return [holes > 0 and sum(found) < _LOOSE * marks for holes in found]
+    is_tight = sum(found) < _LOOSE * marks
+    return [
+        (is_tight and holes > 0) or (not unit.speaker and _LOST.search(unit.text) is not None)
+        for unit, holes in zip(units, found, strict=True)
+    ]
 
 
 def halves(units: Sequence[TextUnit]) -> list[bool]:
