@@ -88,6 +88,11 @@ def test_marks_of_quoted_mail_go_where_lines_were_joined() -> None:
         ('</s>From: "Ann Lee" <a@b.org> Subject: "Re: Keys" Yes, you can.', "Yes, you can."),
         ('Date: 5 May 1999 To: a@b.org, c@d.org Subject: "Keys" Here are the keys.', "Here are the keys."),
         ("Subject: Keys of May From: a@b.org Here are the keys.", "Here are the keys."),
+        (
+            'Thanks again, Ann </s>Name: "Ben" Email: "b@c.org" Subject: "Re: Keys" Here they are.',
+            "Here they are.",
+        ),
+        ("Thanks again, Ann </s> for the keys.", "Thanks again, Ann </s> for the keys."),
         ("> We have no keys left.", "We have no keys left."),
         ("<1999.12@b.org> > We have no keys left.", "We have no keys left."),
         ("*New keys for the quay.", "New keys for the quay."),
@@ -126,13 +131,14 @@ def test_units_are_without_references_and_keep_their_places() -> None:
         ("Hi all, The wall is sold.", "The wall is sold."),
         ("Hi again wall-builders team, I sold it.", "I sold it."),
         ("Hi, Here is the wall.", "Here is the wall."),
+        ("Hi all, that was it.", "That was it."),
         ("Dear Ann, The wall is sold.", "The wall is sold."),
         ("Hello everybody! We sold it.", "We sold it."),
         *[
             (text, text)
             for text in (
                 "Hello, World is a program.",
-                "Hi all, that was it.",
+                "Hi fives, that was it.",
                 "Dear walls are sold, We think.",
                 "High walls, Ann said.",
                 "They said Hi all, The wall is sold.",

@@ -43,10 +43,16 @@ _ADDRESSES = r"(?:\S+@[^\s,]+(?:,\s|(?=\s)))+"
 _HEAD = (
     rf"(?:{_FIELD}\s(?:{_QUOTE}|{_ADDRESSES}|[^:\n]+(?=\s{_FIELD}))\s)+{_FIELD}\s(?:{_QUOTE}|{_ADDRESSES})\s"
 )
-_OPENING = re.compile(rf"^(?:(?:<\S+@\S+>\s)?>\s?(?=[^\W\d])|(?:</s>\s?)?{_HEAD}(?=\S))", re.IGNORECASE)
-_ADDRESSED = r"(?: (?:[A-Z][\w@.-]*|all|again|colleagues|everybody|everyone|folks|friends|list|team|there))"
+_CLOSING = (
+    r"(?:(?:(?:best|kind|warm|many)\s)?(?:regards|thanks|cheers|best|thank\syou)\b[^<.?!:]{0,60}(?=</s>))?"
+)
+_OPENING = re.compile(
+    rf"^(?:(?:<\S+@\S+>\s)?>\s?(?=[^\W\d])|{_CLOSING}(?:</s>\s?)?{_HEAD}(?=\S))", re.IGNORECASE
+)
+_GROUP = "(?:again|all|colleagues|everybody|everyone|folks|friends|list|team|there)"
+_ADDRESSED = rf"(?: (?:[A-Z][\w@.-]*|{_GROUP}))"
 _GREETING = re.compile(
-    rf"^(?:(?:Hi|Hey)(?: [\w@.-]+){{0,4}}|(?:Hello|Dear){_ADDRESSED}{{1,4}})[,!] (?=[A-Z])"
+    rf"^(?:(?:(?:Hi|Hey)(?: [\w@.-]+){{0,4}}|(?:Hello|Dear){_ADDRESSED}{{1,4}})[,!] (?=[A-Z])|(?:Hi|Hello) {_GROUP}, )"
 )  # of a mail
 _MAIL = re.compile(
     r"^(?:subject|reply-to|sent): |\bemail: \S+@|\bwrote:\s|^(?:(?:best|kind|warm) )?regards\b|^cheers,",
@@ -99,7 +105,8 @@ class Citations:
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
         shown = _OPENING.sub("", self.pattern.sub(kept, text).strip())
-        shown = _GREETING.sub("", shown) if self.is_mail else shown
+        if self.is_mail and (greeting := _GREETING.match(shown)):
+            shown = shown[greeting.end()].upper() + shown[greeting.end() + 1 :]
         shown = _POINTER.sub(lambda found: found[1].upper(), shown)
         shown = _EMPHASIS.sub("", shown) if shown.count("*") + shown.count("_") == 1 else shown
         return shown if any(map(str.isalnum, shown)) else text
