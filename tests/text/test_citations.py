@@ -37,6 +37,30 @@ def test_references_are_left_out(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("SUGGESTION 69.1: Sell the wall of Ropsten.", "SUGGESTION: Sell the wall of Ropsten."),
+        ("Action item 3: Ann sells the wall.", "Action: Ann sells the wall."),
+        ("Paper to note 2: the wall was sold.", "the wall was sold."),
+        ("Agenda item 4 – the wall is sold.", "the wall is sold."),
+        *[
+            (text, text)
+            for text in (
+                "Step 2: Sell the wall.",
+                "Chapter 3: The wall of Ann.",
+                "Item 4 is about the wall.",
+                "Action plan 3: two of four walls are sold.",
+                "The decision 69.1: it is sold.",
+                "Resolution 242:",
+            )
+        ],
+    ],
+)
+def test_the_number_of_an_item_of_an_agenda_goes(text: str, shown: str) -> None:
+    assert Citations.of(text).left_out(text) == shown
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "See [12].",
@@ -132,6 +156,7 @@ def test_units_are_without_references_and_keep_their_places() -> None:
         ("Hi again wall-builders team, I sold it.", "I sold it."),
         ("Hi, Here is the wall.", "Here is the wall."),
         ("Hi all, that was it.", "That was it."),
+        ("Hi, but it is sold.", "But it is sold."),
         ("Dear Ann, The wall is sold.", "The wall is sold."),
         ("Hello everybody! We sold it.", "We sold it."),
         *[

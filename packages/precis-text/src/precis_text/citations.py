@@ -52,12 +52,17 @@ _OPENING = re.compile(
 _GROUP = "(?:again|all|colleagues|everybody|everyone|folks|friends|list|team|there)"
 _ADDRESSED = rf"(?: (?:[A-Z][\w@.-]*|{_GROUP}))"
 _GREETING = re.compile(
-    rf"^(?:(?:(?:Hi|Hey)(?: [\w@.-]+){{0,4}}|(?:Hello|Dear){_ADDRESSED}{{1,4}})[,!] (?=[A-Z])|(?:Hi|Hello) {_GROUP}, )"
+    rf"^(?:(?:(?:Hi|Hey)(?: [\w@.-]+){{0,4}}|(?:Hello|Dear){_ADDRESSED}{{1,4}})[,!] (?=[A-Z])|(?:Hi|Hello)(?: {_GROUP})?, (?=[a-z\d]))"
 )  # of a mail
 _MAIL = re.compile(
     r"^(?:subject|reply-to|sent): |\bemail: \S+@|\bwrote:\s|^(?:(?:best|kind|warm) )?regards\b|^cheers,",
     re.IGNORECASE | re.MULTILINE,
 )
+_NUMBERED = re.compile(
+    r"^(?:(action|decision|suggestion|proposal|motion|resolution) (?:item )?|(?:agenda )?item |papers? to note )"
+    r"#?\d{1,3}(?:\.\d{1,3})*(?::\s|\s[–—-]\s)(?=[^\W_])",
+    re.IGNORECASE,
+)  # of an agenda
 _EMPHASIS = re.compile(
     r"^[*_](?=[^\W\d_a-z]\w*\s)|(?<=[^\W_][.!?])[*_]$"
 )  # not "_id" and "*args" of programs
@@ -107,6 +112,7 @@ class Citations:
         shown = _OPENING.sub("", self.pattern.sub(kept, text).strip())
         if self.is_mail and (greeting := _GREETING.match(shown)):
             shown = shown[greeting.end()].upper() + shown[greeting.end() + 1 :]
+        shown = _NUMBERED.sub(lambda label: f"{label[1]}: " if label[1] else "", shown)
         shown = _POINTER.sub(lambda found: found[1].upper(), shown)
         shown = _EMPHASIS.sub("", shown) if shown.count("*") + shown.count("_") == 1 else shown
         return shown if any(map(str.isalnum, shown)) else text
