@@ -68,7 +68,12 @@ from precis_text.units import extraction_units
         ("No, right?",) * 2,
         ("We sold it . No mast ? And chocolate ?",) * 2,
         ("haha true, I fell asleep lol", "true, I fell asleep"),
+        ("LOL, we sold it hahahahha! Ahaha. It rains lol.", "we sold it! It rains."),
+        ("The agent is a cat lol but it is good.",) * 2,
+        ("You did say lol tho, and he said lol.",) * 2,
+        ("He sat on the hahaha, a sunk fence.",) * 2,
         ("hahahaha",) * 2,
+        ("Oh yeah totally. We sold it.", "We sold it."),
         ("[laughter]", "[laughter]"),
     ],
 )

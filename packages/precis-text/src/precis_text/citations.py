@@ -52,7 +52,8 @@ _OPENING = re.compile(
 _GROUP = "(?:again|all|colleagues|everybody|everyone|folks|friends|list|team|there)"
 _ADDRESSED = rf"(?: (?:[A-Z][\w@.-]*|{_GROUP}))"
 _GREETING = re.compile(
-    rf"^(?:(?:(?:Hi|Hey)(?: [\w@.-]+){{0,4}}|(?:Hello|Dear){_ADDRESSED}{{1,4}})[,!] (?=[A-Z])|(?:Hi|Hello)(?: {_GROUP})?, (?=[a-z\d]))"
+    rf"^(?:(?:(?:Hi|Hey)(?: [\w@.-]+){{0,4}}|(?:Hello|Dear){_ADDRESSED}{{1,4}})[,!] (?=[A-Z])"
+    rf"|(?:Hi|Hello)(?: {_GROUP})?, (?=[a-z\d]))"
 )  # of a mail
 _MAIL = re.compile(
     r"^(?:subject|reply-to|sent): |\bemail: \S+@|\bwrote:\s|^(?:(?:best|kind|warm) )?regards\b|^cheers,",

@@ -24,6 +24,7 @@ _SOUNDS = re.compile(
     rf"[\[({{<](?:{'|'.join(filter(None, _TABLE['sounds'].splitlines()))})[\])}}>]|[♪♫]", re.IGNORECASE
 )
 _BROKEN_OFF = re.compile(_TABLE["broken_off"], re.IGNORECASE)
+_LAUGHS = re.compile(_TABLE["laughs"], re.IGNORECASE)
 _WORD = r"[^\W\d_][\w'’]*"
 _AGAIN = re.compile(rf"\b({_WORD})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
 _ANEW = re.compile(rf"\b((?:{_WORD} ){{1,5}}{_WORD})(?: [-–—] |—)({_WORD})(?=((?: {_WORD}){{1,7}}))")
@@ -81,7 +82,7 @@ class Pauses:
         """
         words = _table("words", self.language)
         spelled = _SPELLED.sub(lambda said: said.group().replace("_", ""), text) if self.spells else text
-        shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", _SOUNDS.sub(" ", spelled))).split()
+        shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", _LAUGHS.sub("", _SOUNDS.sub(" ", spelled)))).split()
         kept: list[str] = []
         is_after, capital = False, False  # whether the last word was a pause, and whether it had a capital
         for word in shown:
