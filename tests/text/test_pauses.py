@@ -247,7 +247,7 @@ def test_what_only_opens_a_statement_is_found(said: str, opening: str) -> None:
         ("We sold the old boat. Thanks, Ann!", "We sold the old boat."),
         ("OK , so we are recording . The boat is sold .", "The boat is sold ."),
         ("The boat is sold . And that's all .", "The boat is sold ."),
-        ("Okay any other comments? All right we sail at noon.", "All right we sail at noon."),
+        ("Okay any other comments? All right we sail at noon.", "We sail at noon."),
         ("Rod, it's lovely to see you again. The boat is sold.", "The boat is sold."),
         ("Thanks again for a great weekend!! The boat is sold.", "The boat is sold."),
         ("The boat is sold . And we {disfmarker} ", "The boat is sold ."),
@@ -279,6 +279,13 @@ def test_a_summary_shows_what_opens_a_statement_only_after_a_question() -> None:
         "Ann: Well, we all did.",
         "Ben: we all wait there.",
     ]
+
+
+def test_what_opens_a_statement_is_not_shown_either_where_a_talk_does_not_say_who_speaks() -> None:
+    said = "So, the boat is sold at last. Next question from the Quay, \"Who paid for it all?\""
+    talk = f"{said}\n\nAnn: We all paid for it.\nBen: So we did.\nAnn: Yes.\nBen: Good."
+    assert shown_texts(extraction_units(talk))[:2] == ["The boat is sold at last.", '"Who paid for it all?"']
+    assert shown_texts(extraction_units("So, the boat is sold at last.")) == ["So, the boat is sold at last."]
 
 
 def test_a_pause_of_one_language_is_a_word_of_another() -> None:

@@ -80,7 +80,7 @@ class TextUnit:
         aside: whether it is not a statement, such as a table row.
         speaker: who says it in a dialogue, or "".
         answers: whether it may be chosen without the sentence that it points to, since it answers a question.
-        shown: what a summary shows of it, without the speaker, if that is less than the text: not "Okay, so".
+        shown: what a summary shows of it, without the speaker and "Okay, so"; "" is all of the text.
     """
 
     text: str
@@ -134,12 +134,16 @@ def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
     """Leave references out of what is written, and pauses and sounds out of what speakers say."""
     citations, numbers = Citations.of(document), _numbers(units, document)
     pauses = Pauses.of(document) if any(unit.speaker for unit in units) else None
-    return [
-        _said(pauses, unit, answers=before is not None and before.text.endswith("?"))
-        if pauses and unit.speaker
-        else replace(unit, text=citations.left_out(unit.text[number:]))
-        for before, unit, number in zip([None, *units], units, numbers, strict=False)
-    ]
+    found = []
+    for before, unit, number in zip([None, *units], units, numbers, strict=False):
+        answers = before is not None and before.text.endswith("?")
+        if pauses and unit.speaker:
+            found.append(_said(pauses, unit, answers=answers))
+        else:
+            text = citations.left_out(unit.text[number:])
+            shown = pauses.told(text) if pauses and not answers else ""
+            found.append(replace(unit, text=text, shown=shown))
+    return found
 
 
 def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
