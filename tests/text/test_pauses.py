@@ -65,6 +65,7 @@ from precis_text.units import extraction_units
         ("We sold it . Right ? It rains .", "We sold it . It rains ."),
         ("We sold it . No , right ? So it is late , right ?", "We sold it . So it is late , right ?"),
         ("We sold it. And it is? Who paid?", "We sold it. Who paid?"),
+        ("Do we agree on it ? Yeah . Good , we sold it .",) * 2,
         ("No, right?",) * 2,
         ("We sold it . No mast ? And chocolate ?",) * 2,
         ("haha true, I fell asleep lol", "true, I fell asleep"),
@@ -259,6 +260,11 @@ def test_what_only_opens_a_statement_is_found(said: str, opening: str) -> None:
         ("The boat is sold. It costs 12 and",) * 2,
         ("The boat is sold. We also thought of the old mast of",) * 2,
         ("It is the shop on Main st.",) * 2,
+        ("Do we agree to it ? We have to .",) * 2,
+        ("It is with an old mast ? No ,",) * 2,
+        ("It rained all day . Hand light ,",) * 2,
+        ("How was the old boat? Great! It is sold.",) * 2,
+        ("It rained all day. Any other comments? Great! It is sold.", "It rained all day. It is sold."),
         ("We see what Ann is up to.",) * 2,
     ],
 )
@@ -282,7 +288,7 @@ def test_a_summary_shows_what_opens_a_statement_only_after_a_question() -> None:
 
 
 def test_what_opens_a_statement_is_not_shown_either_where_a_talk_does_not_say_who_speaks() -> None:
-    said = "So, the boat is sold at last. Next question from the Quay, \"Who paid for it all?\""
+    said = 'So, the boat is sold at last. Next question from the Quay, "Who paid for it all?"'
     talk = f"{said}\n\nAnn: We all paid for it.\nBen: So we did.\nAnn: Yes.\nBen: Good."
     assert shown_texts(extraction_units(talk))[:2] == ["The boat is sold at last.", '"Who paid for it all?"']
     assert shown_texts(extraction_units("So, the boat is sold at last.")) == ["So, the boat is sold at last."]

@@ -106,7 +106,11 @@ class Pauses:
         Sentences that only greet, thank or run a meeting go, too, if others are there: "Good morning."
         """
         sentences = split_sentences(text)
-        told = [sentence for sentence in sentences if not only_greets(sentence)]
+        told = [
+            sentence
+            for before, sentence in pairwise(["", *sentences])
+            if not only_greets(sentence) or (before.endswith("?") and not only_greets(before))
+        ]
         if told and _is_rest(told[-1]) and len(" ".join(told[:-1]).split()) >= _STATEMENT:
             told.pop()
         shown = " ".join(told) if len(" ".join(told).split()) >= _STATEMENT else text
@@ -136,7 +140,8 @@ class Pauses:
         for start, end in pairwise([0, *ends, len(words)]):
             asks = end > start and words[end - 1].endswith("?")
             says = {word.lower().strip(_MARKS) for word in words[start:end]} - (tags if asks else idle)
-            told += words[start:end] if says or (answers and start == 0) else []
+            told += words[start:end] if says or answers else []
+            answers = asks
         return told or list(words)
 
     def _once(self, words: Sequence[str]) -> list[str]:
@@ -222,7 +227,9 @@ def _said_anew(found: re.Match[str]) -> str:
 
 def _is_rest(sentence: str) -> bool:
     """Check whether a sentence is a short beginning that breaks off: "And the"."""
-    is_short = len(sentence.split()) <= _STATEMENT and not any(map(str.isdigit, sentence))
+    is_short = len(sentence.split()) <= _STATEMENT and not re.search(
+        rf"[\d,.!?]|{_NEGATION.pattern}", sentence
+    )
     return is_short and BREAKS_OFF.search(sentence) is not None
 
 
