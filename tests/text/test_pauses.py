@@ -205,8 +205,10 @@ def test_a_word_of_grammar_or_a_number_is_whole_although_the_next_word_starts_wi
             "Next question from the Quay Exchange,",
         ),
         ("Hi, I will ask about the boat.", "Hi,"),
-        ("Hello, Ann, how is the boat today?", "Hello, Ann,"),
-        ("Hey Ben, are you on the boat?", "Hey Ben,"),
+        ("Hello, Ann, how is the boat today?", "Hello,"),
+        ("Hey Ben, are you on the boat?", "Hey"),
+        ("Good morning, Ann, this is Ben of the boat.", "Good morning,"),
+        ("Hi all, do you see the boat?", "Hi all,"),
         *(
             (text, "")
             for text in (

@@ -130,7 +130,8 @@ class Pauses:
         is_purpose = last == "so" and rest[1].strip(_MARKS) in _table("purposes", self.language)
         is_adjective = last in _table("opening_adjectives", self.language)
         opens = is_subject and is_comma if is_adjective else is_subject or is_comma
-        return opening if opens and not is_purpose else ""
+        is_greeting = last.split()[0] in _table("greetings", self.language)
+        return opening if (opens or is_greeting) and not is_purpose else ""
 
     def _told(self, words: Sequence[str], *, answers: bool) -> list[str]:
         """Leave out sentences that say nothing, except an answer."""

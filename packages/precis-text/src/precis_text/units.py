@@ -137,12 +137,13 @@ def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
     found = []
     for before, unit, number in zip([None, *units], units, numbers, strict=False):
         answers = before is not None and before.text.endswith("?")
+        named = f"{unit.speaker}:" if unit.speaker and unit.text.startswith(f"{unit.speaker}:") else ""
         if pauses and unit.speaker:
-            found.append(_said(pauses, unit, answers=answers))
+            text = pauses.left_out(unit.text.removeprefix(named).strip(), answers=answers)
         else:
             text = citations.left_out(unit.text[number:])
-            shown = pauses.told(text) if pauses and not answers else ""
-            found.append(replace(unit, text=text, shown=shown))
+        shown = pauses.told(text) if pauses and not answers else ""
+        found.append(replace(unit, text=f"{named} {text}".strip(), shown=shown))
     return found
 
 
@@ -181,16 +182,6 @@ def _near(section: str) -> set[str]:
     """Return the numbers of the section above "2.1", and of those before and after it."""
     above, _, last = section.rpartition(".")
     return {above, f"{above}.{int(last) - 1}", f"{above}.{int(last) + 1}"}
-
-
-def _said(pauses: Pauses, unit: TextUnit, *, answers: bool) -> TextUnit:
-    """Return a unit without pauses, and with what a summary shows of it."""
-    named = f"{unit.speaker}:" if unit.text.startswith(f"{unit.speaker}:") else ""
-    if not (said := unit.text.removeprefix(named).strip()):
-        return unit
-    told = pauses.left_out(said, answers=answers)
-    text = f"{named} {told}" if named else told
-    return replace(unit, text=text, shown="" if answers else pauses.told(told))
 
 
 def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:
