@@ -212,6 +212,7 @@ def test_a_word_of_grammar_or_a_number_is_whole_although_the_next_word_starts_wi
         *(
             (text, "")
             for text in (
+                "Hi Ann! Can you sell the boat?",
                 "Hey Jude, released as a single, was long.",
                 "Hello, Dolly is a song of ships.",
                 "Hi fi, the old kind, is back.",
