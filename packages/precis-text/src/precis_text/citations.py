@@ -23,13 +23,10 @@ def _whole(pattern: str) -> str:
     return re.sub(r"<<(\w+)>>", lambda other: _whole(_TABLE[other[1]]), pattern)
 
 
-_POINTER, _EMPHASIS, _GREETING = (
-    re.compile(_whole(f"<<{name}>>")) for name in ("pointer", "emphasis", "greeting")
+_POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL = (
+    re.compile(_whole(_TABLE[name]))
+    for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail"]
 )
-_OPENING, _ITEM, _NEEDS = (
-    re.compile(_whole(f"<<{name}>>"), re.IGNORECASE) for name in ("opening", "item", "needs")
-)
-_MAIL = re.compile(_TABLE["mail"], re.IGNORECASE | re.MULTILINE)
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 
 

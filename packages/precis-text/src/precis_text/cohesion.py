@@ -17,19 +17,13 @@ from precis_text.units import ENDED, TextUnit
 
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
-_BELOW = re.compile(
-    r"(?:below|here|listed below|shown below)(?: (?:is|are|was|were)\b|, you)|here['’]s\b|(?:in )?the following\b",
-    re.IGNORECASE,
-)
-_FOLLOWS = re.compile(
-    r"\b(?:as follows|(?:as )?(?:described|shown|given|listed|outlined) below)\.$", re.IGNORECASE
+_TABLE = tomllib.loads(files("precis_text").joinpath("cohesion.toml").read_text("utf-8"))
+_BELOW, _FOLLOWS, _HOLES, _LOST = (
+    re.compile("|".join(_TABLE[name].split("\n"))) for name in ("below", "follows", "holes", "lost")
 )
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _ITEMS = ("-", "*", "•", "–")
-_HOLES = re.compile(r" [,.](?= |$)|\b(?:\w+(?:ed|own|en) (?:by|from)|than|the|and|or)\.$")
-_TABLE = tomllib.loads(files("precis_text").joinpath("cohesion.toml").read_text("utf-8"))
-_LOST = re.compile("|".join(filter(None, _TABLE["lost"].splitlines())))
 _LOOSE = 0.1  # largest share of the marks behind a space, in such a text
 _QUOTES = "\"'”’»)]"
 

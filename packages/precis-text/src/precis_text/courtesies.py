@@ -11,12 +11,12 @@ from importlib.resources import files
 
 from precis_text.words import unicode_words
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
-COURTESIES = frozenset(_TABLE["courtesies"].replace("'", " ").split())
-_REPLIES = frozenset(f"{_TABLE['answers']} {_TABLE['replies']}".split())
-_GREETINGS = frozenset(_TABLE["greetings"].split())
-MODERATES = re.compile(_TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
-_FRAMES = re.compile(f"(?:{_TABLE['leads_in']})*(?:{'|'.join(filter(None, _TABLE['frames'].splitlines()))})")
+TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
+COURTESIES = frozenset(TABLE["courtesies"].replace("'", " ").split())
+_REPLIES = frozenset(f"{TABLE['answers']} {TABLE['replies']}".split())
+_GREETINGS = frozenset(TABLE["greetings"].split())
+MODERATES = re.compile(TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
+_FRAMES = re.compile(f"(?:{TABLE['leads_in']})*(?:{'|'.join(filter(None, TABLE['frames'].splitlines()))})")
 _ADDRESS = re.compile(r"(?<=,)\s*[^\W\d_a-z][^\W\d_]+(?=\s?[,.!?]|$)")  # a name, behind a comma
 _ADDRESSED = re.compile(r"^[^\W\d_a-z][^\W\d_]+\s?,\s")  # the same at the beginning
 _LONGEST = 8  # words

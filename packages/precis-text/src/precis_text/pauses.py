@@ -34,9 +34,7 @@ BREAKS_OFF = re.compile(_TABLE["breaks_off"], re.IGNORECASE)
 _CUT = re.compile(r"(?:\s-|\s?[–—])+$")
 UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
 """What a transcript writes for words that were not heard."""
-_SPELLED = re.compile(
-    r"\b(?:[A-Z]_)+(?=s?\b|\W|$)"
-)  # letters that a speaker says one by one: "L_C_D_", "C_D_s"
+_SPELLED = re.compile(r"\b(?:[A-Z]_)+(?=s?\b|\W|$)")  # letters said one by one: "L_C_D_", "C_D_s"
 _BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
@@ -228,10 +226,8 @@ def _said_anew(found: re.Match[str]) -> str:
 
 def _is_rest(sentence: str) -> bool:
     """Check whether a sentence is a short beginning that breaks off: "And the"."""
-    is_short = len(sentence.split()) <= _STATEMENT and not re.search(
-        rf"[\d,.!?]|{_NEGATION.pattern}", sentence
-    )
-    return is_short and BREAKS_OFF.search(sentence) is not None
+    is_short = len(sentence.split()) <= _STATEMENT and not re.search(r"[\d,.!?]", sentence)
+    return is_short and BREAKS_OFF.search(sentence) is not None and not _NEGATION.search(sentence)
 
 
 def _is_word(core: str) -> bool:

@@ -30,7 +30,7 @@ _HOLE = 0.1  # factor on the score of a unit that lost a formula
 _STANDALONE = (
     2,
     4,
-)  # power of the share of readers that understand a unit, in a short summary of prose and in others
+)  # powers of the share of readers who understand a unit: in a short summary of prose, in others
 _LONGER = 50  # words of a longer one
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 
