@@ -20,20 +20,15 @@ from precis_text.language import language_of
 from precis_text.sentences import split_sentences
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
-_SOUNDS = re.compile(
-    rf"[\[({{<](?:{'|'.join(filter(None, _TABLE['sounds'].splitlines()))})[\])}}>]|[♪♫]", re.IGNORECASE
+# BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
+_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, BREAKS_OFF, UNHEARD = (
+    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
+    for name in ("sounds", "laughs", "broken_off", "unfollowed", "breaks_off", "unheard")
 )
-_BROKEN_OFF = re.compile(_TABLE["broken_off"], re.IGNORECASE)
-_LAUGHS = re.compile(_TABLE["laughs"], re.IGNORECASE)
+_CUT = re.compile(r"(?:\s-|\s?[–—])+$")
 _WORD = r"[^\W\d_][\w'’]*"
 _AGAIN = re.compile(rf"\b({_WORD})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
 _ANEW = re.compile(rf"\b((?:{_WORD} ){{1,5}}{_WORD})(?: [-–—] |—)({_WORD})(?=((?: {_WORD}){{1,7}}))")
-_UNFOLLOWED = re.compile(_TABLE["unfollowed"])
-BREAKS_OFF = re.compile(_TABLE["breaks_off"], re.IGNORECASE)
-"""How a message ends that breaks off: "So we thought that the"."""
-_CUT = re.compile(r"(?:\s-|\s?[–—])+$")
-UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
-"""What a transcript writes for words that were not heard."""
 _SPELLED = re.compile(r"\b(?:[A-Z]_)+(?=s?\b|\W|$)")  # letters said one by one: "L_C_D_", "C_D_s"
 _BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
@@ -126,8 +121,8 @@ class Pauses:
         is_comma = opening.endswith(",")
         is_subject = rest[0].strip(_MARKS) in _table("subjects", self.language)
         is_purpose = last == "so" and rest[1].strip(_MARKS) in _table("purposes", self.language)
-        is_adjective = last in _table("opening_adjectives", self.language)
-        opens = is_subject and is_comma if is_adjective else is_subject or is_comma
+        adjectives = _table("opening_adjectives", self.language)
+        opens = is_subject and is_comma if last in adjectives else is_subject or is_comma
         is_greeting = last.split()[0] in _table("greetings", self.language)
         return opening if (opens or is_greeting) and not is_purpose else ""
 

@@ -39,9 +39,8 @@ _FULL = 0.75  # least share of the widest line that a wrapped line fills
 _DONE = r"(?:\[[xX]\]|[☑☒✓✔✅])"
 BOX = rf"(?:{_DONE}|\[ \]|[☐⬜])"
 _TICKED = re.compile(rf"\s*(?:(?:[-*•–—+]|\d{{1,3}}[.)])\s+)*{_DONE}\s")
-_MARK = re.compile(
-    rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)"
-)  # "3." may be a date: "3. Oktober"
+# "3." may be a date: "3. Oktober"
+_MARK = re.compile(rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)")
 _NUMBERED = re.compile(r"(\d{1,2})\.(?: |(?=[^\W\d_a-z]))(?=\S+(?: \S+){4})")
 _SECTION = re.compile(
     r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
