@@ -81,7 +81,7 @@ def unended(units: Sequence[TextUnit]) -> list[bool]:
 def holed(units: Sequence[TextUnit]) -> list[bool]:
     """Mark the units that lost a formula, a source or a name: "With , we find", "shown by.", "The code for provides".
 
-    In a text with many spaces before marks, such a space is no hole. What people say may have every other one.
+    A space before a mark counts only in a text with few of them. Speech may repeat words: "in the of the".
     """
     marks = sum(unit.text.count(", ") + unit.text.count(". ") for unit in units)
     found = [len(_HOLES.findall(unit.text)) for unit in units]

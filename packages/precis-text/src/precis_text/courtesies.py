@@ -41,8 +41,3 @@ def is_frame(said: str) -> bool:
 def only_greets(said: str) -> bool:
     """Check whether a text greets or thanks, and neither answers nor promises: "No. Done." does both."""
     return is_frame(said) or (is_courteous(said) and _REPLIES.isdisjoint(unicode_words(said.lower())))
-
-
-def moderates(said: str) -> bool:
-    """Check whether a text greets, or leads through a meeting: "Let's move on to the budget"."""
-    return MODERATES.search(said) is not None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
-from precis_text.courtesies import COURTESIES, MODERATES, TABLE, is_courteous, moderates
+from precis_text.courtesies import COURTESIES, MODERATES, TABLE, is_courteous
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
@@ -51,7 +51,7 @@ def is_courtesy(unit: TextUnit) -> bool:
 
 def leads(unit: TextUnit) -> bool:
     """Check whether a message greets, or leads through a meeting: "Let's move on to the budget"."""
-    return moderates(_message(unit))
+    return MODERATES.search(_message(unit)) is not None
 
 
 def is_tag(unit: TextUnit) -> bool:

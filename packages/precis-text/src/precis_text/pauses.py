@@ -35,7 +35,6 @@ _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a w
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
 _PHRASE = range(2, 7)  # words that a speaker says twice
 _ON_PURPOSE = 2  # most words of a phrase that somebody says twice on purpose
-_FEWEST_SPELLED = 2
 _STATEMENT = 4  # fewest words that something can open, or a broken end follow, which has no more of them
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
@@ -54,7 +53,7 @@ class Pauses:
 
     Attributes:
         language: ISO 639-1, or None if it is not known.
-        spells: whether the transcript marks letters that are said one by one: "the L_C_D_".
+        spells: whether the transcript marks letters that speakers say one by one: "the L_C_D_".
     """
 
     language: str | None
@@ -63,7 +62,7 @@ class Pauses:
     @classmethod
     def of(cls, document: str) -> Pauses:
         """Return the pauses of a document."""
-        return cls(language_of(document), len(_SPELLED.findall(document)) >= _FEWEST_SPELLED)
+        return cls(language_of(document), len(_SPELLED.findall(document)) > 1)
 
     def left_out(self, text: str, *, answers: bool = False) -> str:
         """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.
@@ -94,10 +93,7 @@ class Pauses:
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
 
     def told(self, text: str) -> str:
-        """Return a text on one line without "Okay, so" before a statement, and a short end that breaks off.
-
-        Sentences that only greet, thank or run a meeting go, too, if others are there: "Good morning."
-        """
+        """Return what a summary shows of a text on one line: no "Okay, so", "Good morning." or "And the" at its end."""
         sentences = split_sentences(text)
         told = [
             sentence
@@ -208,7 +204,7 @@ class Pauses:
 
 
 def _said_anew(found: re.Match[str]) -> str:
-    """Return words before and after a dash without those that a speaker says anew: "I saw—I really saw"."""
+    """Return words before and after a dash without those that a speaker says again: "I saw—I really saw"."""
     before, after = found[1].split(), f"{found[2]}{found[3]}".lower().split()
     for start in range(len(before) - 1):
         begun = [word.lower() for word in before[start:]]

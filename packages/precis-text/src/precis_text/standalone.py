@@ -15,7 +15,7 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -31,9 +31,7 @@ from precis_text.word_patterns import WordPatterns
 Floats = NDArray[np.float64]
 Asked = tuple[int, Sequence[int]]
 
-_GROUPS: Mapping[str, str] = tomllib.loads(
-    files("precis_text").joinpath("standalone.toml").read_text("utf-8")
-)
+_GROUPS = tomllib.loads(files("precis_text").joinpath("standalone.toml").read_text("utf-8"))
 _GROUP_OF = {word: name for name, words in _GROUPS.items() for word in words.split()}
 _POINTING = ("this", "that", "it", "people")
 _SHARES = [name for name in _GROUPS if name not in ("people", "fillers")]

@@ -59,9 +59,8 @@ _CITED_AT_ONCE = re.compile(rf"(?<=[.!?]){_CITATION}+\s+(?=[^\W\d_a-z])")
 _IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
 _CLOSED = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
 _SPOKEN = 0.2  # least share of the words in blocks like headings, in speech without full stops
-_INVISIBLE = re.compile(
-    "[\u00ad\u2060\ufeff]|\u200b(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
-)  # soft hyphen, word joiner ...
+# Soft hyphen, word joiner ...
+_INVISIBLE = re.compile("[\u00ad\u2060\ufeff]|\u200b(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])")
 _FEWEST_WORDS = 4  # in a line without an end mark that counts as part of a sentence
 _HEADING_LINES, _HEADING_WORDS = 3, 16  # at most, in a block of headings; words per unit
 _LONGEST_HEADING = 24  # words of a single line
