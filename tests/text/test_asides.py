@@ -68,6 +68,9 @@ def test_what_is_not_a_statement_is_not_chosen(line: str) -> None:
     "closing",
     [
         "Thanks again, Ann",
+        "Thanks again for a great weekend!!",
+        "Great!",
+        "Good morning.",
         "Thanks!",
         "Many thanks in advance, Ann Ode.",
         "Regards, -- Ann Ode - Pumps of the North, Tel 0 12",
@@ -94,6 +97,8 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
         "Regards the old pump as lost, it seems.",
         "Cheers went up when the pump ran.",
         "Thanks, Ann paid for the pump.",
+        "Great was the joy when the pump ran.",
+        "Thanks again to Ann, the pump runs.",
         "Hello Pump is the name of the band.",
         "The club thanks Ann Ode (ann@club.example) for the plan of the pump.",
         "The pump knows `start | stop | wait` and nothing else.",
