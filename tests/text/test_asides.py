@@ -54,6 +54,7 @@ def chosen(*lines: str) -> list[str]:
         "Anwesend waren Frau Vik und Herr Lee.",
         "Apologies were: Ann Ode and Ben Lee.",
         "Thank you very much for the talk yesterday.",
+        "Hi !",
         "Vielen Dank für das Gespräch gestern.",
         "Merci beaucoup pour la réunion d'hier.",
         "Muchas gracias por la reunión de ayer.",
@@ -61,6 +62,22 @@ def chosen(*lines: str) -> list[str]:
 )
 def test_what_is_not_a_statement_is_not_chosen(line: str) -> None:
     assert chosen(line) == []
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "Thanks again, Ann",
+        "Thanks again for a great weekend!!",
+        "Great!",
+        "Good morning.",
+        "Thanks!",
+        "Many thanks in advance, Ann Ode.",
+        "Regards, -- Ann Ode - Pumps of the North, Tel 0 12",
+    ],
+)
+def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> None:
+    assert chosen(f"The pump runs. {closing}") == ["The pump runs."]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +93,13 @@ def test_what_is_not_a_statement_is_not_chosen(line: str) -> None:
         "Present at the start were nine members of the club.",
         "If the level rises, then the pump stops by itself.",
         "Copyright law protects the plan of the pump.",
+        "Thanks to Ann the pump runs again.",
+        "Regards the old pump as lost, it seems.",
+        "Cheers went up when the pump ran.",
+        "Thanks, Ann paid for the pump.",
+        "Great was the joy when the pump ran.",
+        "Thanks again to Ann, the pump runs.",
+        "Hello Pump is the name of the band.",
         "The club thanks Ann Ode (ann@club.example) for the plan of the pump.",
         "The pump knows `start | stop | wait` and nothing else.",
         "Open the lid before you start the pump.",

@@ -24,6 +24,8 @@ CITING = "(Gray, 1978) (Lee et al., 2001; Kim and Park, 2004a) (Ray, 1999) (Wu &
         ("As discussed above, it rose.", "It rose."),
         ("As shown in the previous section, mice sleep.", "Mice sleep."),
         ("Mice sleep (Lee et al.; Kim and Park; Ray et al.) here (Po et al.).", "Mice sleep here."),
+        ("Mice sleep <cit> . They rest <cit>, <cit>.", "Mice sleep. They rest."),
+        ("Mice sleep @xcite , and rest <cit>-<cit>.", "Mice sleep, and rest."),
         ("It rose (see ) and fell (e.g.,).", "It rose and fell."),
         ("It has been confirmed ().", "It has been confirmed."),
         ("It helps to build a ] house ( ) here.", "It helps to build a house here."),
@@ -35,9 +37,35 @@ def test_references_are_left_out(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("SUGGESTION 69.1: Sell the wall of Ropsten.", "SUGGESTION: Sell the wall of Ropsten."),
+        ("Action item 3: Ann sells the wall.", "Action: Ann sells the wall."),
+        ("Paper to note 2: the wall was sold.", "the wall was sold."),
+        ("Agenda item 4 – the wall is sold.", "the wall is sold."),
+        *[
+            (text, text)
+            for text in (
+                "Step 2: Sell the wall.",
+                "Chapter 3: The wall of Ann.",
+                "Item 4 is about the wall.",
+                "Action plan 3: two of four walls are sold.",
+                "The decision 69.1: it is sold.",
+                "Resolution 242:",
+            )
+        ],
+    ],
+)
+def test_the_number_of_an_item_of_an_agenda_goes(text: str, shown: str) -> None:
+    assert Citations.of(text).left_out(text) == shown
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "See [12].",
+        "Mice sleep, as shown in <cit>.",
+        "The tags <cite> and <ref> hold <dig>.",
         "The method of [12] is fast.",
         "Mice sleep, as in (Gray, 1978).",
         "It rose (Fig. 2d, p = 0.01).",
@@ -84,6 +112,11 @@ def test_marks_of_quoted_mail_go_where_lines_were_joined() -> None:
         ('</s>From: "Ann Lee" <a@b.org> Subject: "Re: Keys" Yes, you can.', "Yes, you can."),
         ('Date: 5 May 1999 To: a@b.org, c@d.org Subject: "Keys" Here are the keys.', "Here are the keys."),
         ("Subject: Keys of May From: a@b.org Here are the keys.", "Here are the keys."),
+        (
+            'Thanks again, Ann </s>Name: "Ben" Email: "b@c.org" Subject: "Re: Keys" Here they are.',
+            "Here they are.",
+        ),
+        ("Thanks again, Ann </s> for the keys.", "Thanks again, Ann </s> for the keys."),
         ("> We have no keys left.", "We have no keys left."),
         ("<1999.12@b.org> > We have no keys left.", "We have no keys left."),
         ("*New keys for the quay.", "New keys for the quay."),
@@ -122,13 +155,15 @@ def test_units_are_without_references_and_keep_their_places() -> None:
         ("Hi all, The wall is sold.", "The wall is sold."),
         ("Hi again wall-builders team, I sold it.", "I sold it."),
         ("Hi, Here is the wall.", "Here is the wall."),
+        ("Hi all, that was it.", "That was it."),
+        ("Hi, but it is sold.", "But it is sold."),
         ("Dear Ann, The wall is sold.", "The wall is sold."),
         ("Hello everybody! We sold it.", "We sold it."),
         *[
             (text, text)
             for text in (
                 "Hello, World is a program.",
-                "Hi all, that was it.",
+                "Hi fives, that was it.",
                 "Dear walls are sold, We think.",
                 "High walls, Ann said.",
                 "They said Hi all, The wall is sold.",

@@ -62,10 +62,54 @@ from precis_text.units import extraction_units
         ),
         ("The boat is in, the boat is in the dock.", "The boat is in the dock."),
         ("Uh.", "Uh."),
+        ("We sold it . Right ? It rains .", "We sold it . It rains ."),
+        ("We sold it . No , right ? So it is late , right ?", "We sold it . So it is late , right ?"),
+        ("We sold it. And it is? Who paid?", "We sold it. Who paid?"),
+        ("Do we agree on it ? Yeah . Good , we sold it .",) * 2,
+        ("No, right?",) * 2,
+        ("We sold it . No mast ? And chocolate ?",) * 2,
+        ("haha true, I fell asleep lol", "true, I fell asleep"),
+        ("LOL, we sold it hahahahha! Ahaha. It rains lol.", "we sold it! It rains."),
+        ("The agent is a cat lol but it is good.",) * 2,
+        ("You did say lol tho, and he said lol.",) * 2,
+        ("He sat on the hahaha, a sunk fence.",) * 2,
+        ("hahahaha",) * 2,
+        ("Oh yeah totally. We sold it.", "We sold it."),
         ("[laughter]", "[laughter]"),
     ],
 )
 def test_pauses_repetitions_and_sounds_are_left_out(said: str, left: str) -> None:
+    assert Pauses("en").left_out(said) == left
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("It is for some {disfmarker} some boats .", "It is for some boats ."),
+        ("Use{disfmarker} use {disfmarker} use the mast .", "Use the mast ."),
+        ("We want the – more of them .", "We want more of them ."),
+        ("We see the {disfmarker} it was the mast .", "We see it was the mast ."),
+        ("I would sell—I would gladly sell—the boat.", "I would gladly sell—the boat."),
+        ("So we have to – we have to oil it .", "So we have to oil it ."),
+        ("It is kind of work – kind of hard work .", "It is kind of hard work ."),
+        ("Work hard - work hard and rest.", "Work hard and rest."),
+        *(
+            (text, text)
+            for text in (
+                "It is a win–win deal, a win-win deal, and a real win – win for all.",
+                "It did rain – it did not rain for long.",
+                "We do sell – we don't do sell boats.",
+                "We sold the boat – boat prices fell.",
+                "We sold the boat – we sold the mast.",
+                "Plan a – we wait. Vitamin A – it helps. The game ended one – one.",
+                "The crew – all of them – and the boat – my own.",
+                "They had had it that that was very very good.",
+                "We go up – and up – and up.",
+            )
+        ),
+    ],
+)
+def test_what_is_said_anew_behind_a_dash_is_said_once(said: str, left: str) -> None:
     assert Pauses("en").left_out(said) == left
 
 
@@ -78,6 +122,32 @@ def test_an_agreement_that_answers_stays() -> None:
         "Ann: Good.",
         "Bob: We sail on Monday.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("The L_C_D_ is flat .", "The LCD is flat ."),
+        ("Two C_D_s and a D_V_D_'s box", "Two CDs and a DVD's box"),
+        ("Press F_ eight , then R_ .", "Press F eight , then R ."),
+        ("L_C_D_", "LCD"),
+        ("The file MY_LCD_2 has _A_ and A_B.",) * 2,
+    ],
+)
+def test_letters_that_are_said_one_by_one_are_shown_as_one_word(said: str, left: str) -> None:
+    talk = "Ann: The L_C_D_ is flat .\nBen: The T_V_ is not , says Cem .\nAnn: So it is ."
+    assert Pauses.of(talk).left_out(said) == left
+
+
+def test_a_word_with_one_underscore_in_a_talk_stays() -> None:
+    chat = "Ann: Set A_ to one.\nBen: I set it, and the pump of the mill turns.\nAnn: Good, that is all."
+    assert Pauses.of(chat).left_out("Set A_ to one.") == "Set A_ to one."
+
+
+def test_spelled_letters_are_the_same_name_in_a_summary() -> None:
+    talk = "Ann: We take the L_C_D_ screen .\nBen: The D_V_D_ costs ten .\nAnn: So it is ."
+    assert [unit.text for unit in extraction_units(talk)][:1] == ["Ann: We take the LCD screen ."]
+    assert not marks(talk, "Ann: We take the LCD and the DVD.")
 
 
 @pytest.mark.parametrize(
@@ -120,8 +190,47 @@ def test_a_word_of_grammar_or_a_number_is_whole_although_the_next_word_starts_wi
             "Good morning. Thank you, Mr. Chair.",
         ),
         ("Thanks, Ann! Okay, so we sold the boat.", "Thanks, Ann! Okay, so"),
+        ("Yeah , so first , let's see the mast .", "Yeah , so first ,"),
+        ("And so , the boat is sold .", "And so ,"),
+        ("And yeah , it rains all day .", "And yeah ,"),
+        ("True , yeah , we sold the boat .", "True , yeah ,"),
+        ("First of all , we sold the boat .", "First of all ,"),
+        ("First of all we sold the boat.", "First of all"),
+        ("Oh look , the boat is sold .", "Oh look ,"),
+        ("I know right , it rains all day .", "I know right ,"),
+        ("You know , I mean , the boat is sold .", "You know , I mean ,"),
+        ("Next , we oil the old mast .", "Next ,"),
+        (
+            'Next question from the Quay Exchange, "Who sold the boat?"',
+            "Next question from the Quay Exchange,",
+        ),
+        ("Hi, I will ask about the boat.", "Hi,"),
+        ("Hello, Ann, how is the boat today?", "Hello,"),
+        ("Hey Ben, are you on the boat?", "Hey"),
+        ("Good morning, Ann, this is Ben of the boat.", "Good morning,"),
+        ("Hi all, do you see the boat?", "Hi all,"),
+        *(
+            (text, "")
+            for text in (
+                "Hi Ann! Can you sell the boat?",
+                "Hey Jude, released as a single, was long.",
+                "Hello, Dolly is a song of ships.",
+                "Hi fi, the old kind, is back.",
+                "True, we lost money on it.",
+                "And we sold the old boat.",
+                "And then we sold the boat.",
+                "But yeah, it rains all day.",
+                "First we sail, then we rest.",
+                "Look at the boat of Ann.",
+                "Next year we oil the mast.",
+                "Next question, the old one, is hard.",
+                "You know the boat, I mean it.",
+                "I know right from wrong, he said.",
+                "No, we never sold the boat.",
+                "Not so well, we sold it.",
+            )
+        ),
         ("Good morning. Thanks, Ann. It rains.", ""),
-        ("We met. Thanks, Ann. It rained.", ""),
         ("Okay, so, well, right, so.", ""),
         *(
             (text, "")
@@ -131,7 +240,39 @@ def test_a_word_of_grammar_or_a_number_is_whole_although_the_next_word_starts_wi
     ],
 )
 def test_what_only_opens_a_statement_is_found(said: str, opening: str) -> None:
-    assert Pauses("en").opening(said) == opening
+    rest = said.removeprefix(opening).lstrip()
+    is_large = opening[:1].isupper()
+    assert Pauses("en").told(said) == (rest[:1].upper() + rest[1:] if is_large else rest)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("We sold the old boat. Thanks, Ann!", "We sold the old boat."),
+        ("OK , so we are recording . The boat is sold .", "The boat is sold ."),
+        ("The boat is sold . And that's all .", "The boat is sold ."),
+        ("Okay any other comments? All right we sail at noon.", "We sail at noon."),
+        ("Rod, it's lovely to see you again. The boat is sold.", "The boat is sold."),
+        ("Thanks again for a great weekend!! The boat is sold.", "The boat is sold."),
+        ("The boat is sold . And we {disfmarker} ", "The boat is sold ."),
+        ("So the boat is sold . We have an", "The boat is sold ."),
+        ("The boat is sold. It has some st", "The boat is sold."),
+        ("We went through it – ", "We went through it"),
+        ("We went straight—", "We went straight"),
+        ("The boat is sold. No. Done.",) * 2,
+        ("The boat is sold. It costs 12 and",) * 2,
+        ("The boat is sold. We also thought of the old mast of",) * 2,
+        ("It is the shop on Main st.",) * 2,
+        ("Do we agree to it ? We have to .",) * 2,
+        ("It is with an old mast ? No ,",) * 2,
+        ("It rained all day . Hand light ,",) * 2,
+        ("How was the old boat? Great! It is sold.",) * 2,
+        ("It rained all day. Any other comments? Great! It is sold.", "It rained all day. It is sold."),
+        ("We see what Ann is up to.",) * 2,
+    ],
+)
+def test_courtesies_and_short_broken_ends_are_not_shown(said: str, shown: str) -> None:
+    assert Pauses("en").told(Pauses("en").left_out(said)) == shown
 
 
 def test_a_summary_shows_what_opens_a_statement_only_after_a_question() -> None:
@@ -147,6 +288,13 @@ def test_a_summary_shows_what_opens_a_statement_only_after_a_question() -> None:
         "Ann: Well, we all did.",
         "Ben: we all wait there.",
     ]
+
+
+def test_what_opens_a_statement_is_not_shown_either_where_a_talk_does_not_say_who_speaks() -> None:
+    said = 'So, the boat is sold at last. Next question from the Quay, "Who paid for it all?"'
+    talk = f"{said}\n\nAnn: We all paid for it.\nBen: So we did.\nAnn: Yes.\nBen: Good."
+    assert shown_texts(extraction_units(talk))[:2] == ["The boat is sold at last.", '"Who paid for it all?"']
+    assert shown_texts(extraction_units("So, the boat is sold at last.")) == ["So, the boat is sold at last."]
 
 
 def test_a_pause_of_one_language_is_a_word_of_another() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from precis_text.cohesion import holed
 from precis_text.exchanges import is_courtesy, questions_of_answers
 from precis_text.unit_worth import read_worth, worths
 from precis_text.units import TextUnit, extraction_units
@@ -41,6 +42,36 @@ def test_a_sentence_without_its_formula_or_about_a_section_is_worth_less() -> No
     assert worth(extraction_units(text + 6 * whole))[:3] == [0.1, 0.3, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("text", "has_hole"),
+    [
+        ("The wall rises and falls with the water, as shown in .", True),
+        ("The wall that rises with the water is depicted in.", True),
+        ("As described previously by, the wall of the harbour rises.", True),
+        ("The API library for provides the height of the wall.", True),
+        ("The method of was used to find the height of the wall.", True),
+        ("We change the wall in the to match the harbour of the town.", True),
+        ("The wall of of the harbour rises with the water.", True),
+        ("The steps show how to raise walls in the.", True),
+        ("The wall rose by <dig> metres, and the water by <dig> metres.", True),
+        ("The wall rises with @xmath0 in the harbour of the town.", True),
+        ("The wall rises, as the reports say of it in <cit>.", True),
+        ("The wall they wait for is in the harbour that we live in.", False),
+        ("The wall to wait for is what they asked for, and rely on.", False),
+        ("The wall asked for is to be found in the harbour.", False),
+        ("The wall of the harbour is shown in red, and found by all.", False),
+        ("The wall rose in the in vivo study of the to-do list.", False),
+        ("The man most thought of was made of stone.", False),
+        ("The harbour Ann spoke of is where the ships come in, too.", False),
+        ("Is this the wall that they were looking for?", False),
+    ],
+)
+def test_a_sentence_that_lost_a_name_a_source_or_a_number_has_a_hole(text: str, has_hole: bool) -> None:
+    assert holed(extraction_units(f"{text}\n\nThe wall is dry.")) == [has_hole, False]
+    custom = "\n\nThe wall , too , is dry , and high , and old ."
+    assert holed(extraction_units(text + custom))[0] is has_hole
+
+
 def test_a_space_before_each_comma_is_no_hole() -> None:
     text = "The wall of the harbour rises , and the water falls . The wall of the town is high , too ."
     assert worth(extraction_units(text)) == [1.0, 1.0]
@@ -64,6 +95,16 @@ def test_the_longer_a_conversation_the_more_a_message_has_to_say(longer: float, 
 def test_who_leads_through_a_meeting_decides_nothing_and_says_half_as_much(chair: str) -> None:
     assert of_message(chair) == 0.5 * of_message("They talk about the pump and the wall of the well.")
     assert of_message("Let's buy the pump and the wall of the well.") > of_message(chair)
+
+
+@pytest.mark.parametrize("tag", ["And the pump ?", "Or water?", "So the wall?"])
+def test_a_tag_question_is_worth_next_to_nothing(tag: str) -> None:
+    assert of_message(tag) == pytest.approx(0.03 * of_message(tag.replace("?", ".")))
+
+
+@pytest.mark.parametrize("asked", ["Dinner at the pump?", "And who built the pump?"])
+def test_a_question_that_says_what_it_is_about_keeps_its_worth(asked: str) -> None:
+    assert of_message(asked) == of_message(asked.replace("?", "."))
 
 
 def test_a_line_without_an_end_is_worth_less_where_sentences_end() -> None:

@@ -7,28 +7,23 @@ or asks a question. `back_references` finds complete sentences that point back.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 
-from precis_text.pauses import UNHEARD
+from precis_text.pauses import BREAKS_OFF, UNHEARD
 from precis_text.quoted_spans import straight_quotes, without_smileys
 from precis_text.units import ENDED, TextUnit
 
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
-_BELOW = re.compile(
-    r"(?:below|here|listed below|shown below)(?: (?:is|are|was|were)\b|, you)|here['’]s\b|(?:in )?the following\b",
-    re.IGNORECASE,
-)
-_FOLLOWS = re.compile(
-    r"\b(?:as follows|(?:as )?(?:described|shown|given|listed|outlined) below)\.$", re.IGNORECASE
+_TABLE = tomllib.loads(files("precis_text").joinpath("cohesion.toml").read_text("utf-8"))
+_BELOW, _FOLLOWS, _HOLES, _LOST = (
+    re.compile("|".join(_TABLE[name].split("\n"))) for name in ("below", "follows", "holes", "lost")
 )
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
-_BREAKS_OFF = re.compile(
-    r"(?:[-–—,]|\b(?:and|but|or|so|because|the|an?|to|of|with|for|if))[\s.…]*$", re.IGNORECASE
-)
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _ITEMS = ("-", "*", "•", "–")
-_HOLES = re.compile(r" [,.](?= |$)|\b(?:\w+(?:ed|own|en) (?:by|from)|than|the|and|or)\.$")
 _LOOSE = 0.1  # largest share of the marks behind a space, in such a text
 _QUOTES = "\"'”’»)]"
 
@@ -71,7 +66,7 @@ def asks(unit: TextUnit) -> bool:
 
 def is_broken_off(unit: TextUnit) -> bool:
     """Check whether a message breaks off ("So we thought that the"), or has words that were not heard."""
-    return bool(unit.speaker) and (_BREAKS_OFF.search(unit.text) or UNHEARD.search(unit.text)) is not None
+    return bool(unit.speaker) and (BREAKS_OFF.search(unit.text) or UNHEARD.search(unit.text)) is not None
 
 
 def unended(units: Sequence[TextUnit]) -> list[bool]:
@@ -84,13 +79,17 @@ def unended(units: Sequence[TextUnit]) -> list[bool]:
 
 
 def holed(units: Sequence[TextUnit]) -> list[bool]:
-    """Mark the units that lost a formula or a source ("With , we find", "shown by.").
+    """Mark the units that lost a formula, a source or a name: "With , we find", "shown by.", "The code for provides".
 
-    A text with many spaces before marks has another custom, and no holes.
+    A space before a mark counts only in a text with few of them. Speech may repeat words: "in the of the".
     """
     marks = sum(unit.text.count(", ") + unit.text.count(". ") for unit in units)
     found = [len(_HOLES.findall(unit.text)) for unit in units]
-    return [holes > 0 and sum(found) < _LOOSE * marks for holes in found]
+    is_tight = sum(found) < _LOOSE * marks
+    return [
+        (is_tight and holes > 0) or (not unit.speaker and _LOST.search(unit.text) is not None)
+        for unit, holes in zip(units, found, strict=True)
+    ]
 
 
 def halves(units: Sequence[TextUnit]) -> list[bool]:

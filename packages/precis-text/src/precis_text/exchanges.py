@@ -7,22 +7,20 @@ a decision, an answer and a courtesy are known.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
 
 from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
-from precis_text.courtesies import COURTESIES, MODERATES, is_courteous, moderates
+from precis_text.courtesies import COURTESIES, MODERATES, TABLE, is_courteous
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
-_ANSWERS = frozenset(_TABLE["answers"].split())
-_FILLERS = COURTESIES.union(_TABLE["fillers"].replace("'", " ").split())
-_DECISIONS = re.compile(_TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
+_ANSWERS = frozenset(TABLE["answers"].split())
+_FILLERS = COURTESIES.union(TABLE["fillers"].replace("'", " ").split())
+_DECISIONS = re.compile(TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
 _MARKS = ("?", "？", "؟", "\u037e")
+_TAG = re.compile(r"(?:and|or|but|so|then)\b(?:\W*\w+){1,2}\W*\?", re.IGNORECASE)
 _FEW = 8  # words of an answer that says little without its question
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
 
@@ -53,7 +51,12 @@ def is_courtesy(unit: TextUnit) -> bool:
 
 def leads(unit: TextUnit) -> bool:
     """Check whether a message greets, or leads through a meeting: "Let's move on to the budget"."""
-    return moderates(_message(unit))
+    return MODERATES.search(_message(unit)) is not None
+
+
+def is_tag(unit: TextUnit) -> bool:
+    """Check whether a message asks in two or three words what its neighbours are about: "And chocolate?"."""
+    return _TAG.fullmatch(_message(unit)) is not None
 
 
 def answers_shortly(unit: TextUnit, before: TextUnit | None) -> bool:

@@ -13,27 +13,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from precis_text.courtesies import only_greets
 from precis_text.language import language_of
 from precis_text.sentences import split_sentences
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
-_SOUNDS = re.compile(
-    rf"[\[({{<](?:{'|'.join(filter(None, _TABLE['sounds'].splitlines()))})[\])}}>]|[♪♫]", re.IGNORECASE
+# BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
+_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, BREAKS_OFF, UNHEARD = (
+    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
+    for name in ("sounds", "laughs", "broken_off", "unfollowed", "breaks_off", "unheard")
 )
-_BROKEN_OFF = re.compile(_TABLE["broken_off"], re.IGNORECASE)
-UNHEARD = re.compile(_TABLE["unheard"], re.IGNORECASE)
-"""What a transcript writes for words that were not heard."""
+_CUT = re.compile(r"(?:\s-|\s?[–—])+$")
+_WORD = r"[^\W\d_][\w'’]*"
+_AGAIN = re.compile(rf"\b({_WORD})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
+_ANEW = re.compile(rf"\b((?:{_WORD} ){{1,5}}{_WORD})(?: [-–—] |—)({_WORD})(?=((?: {_WORD}){{1,7}}))")
+_SPELLED = re.compile(r"\b(?:[A-Z]_)+(?=s?\b|\W|$)")  # letters said one by one: "L_C_D_", "C_D_s"
 _BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
 _PHRASE = range(2, 7)  # words that a speaker says twice
 _ON_PURPOSE = 2  # most words of a phrase that somebody says twice on purpose
-_STATEMENT = 4  # fewest words that something can open
+_STATEMENT = 4  # fewest words that something can open, or a broken end follow, which has no more of them
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
+_NEGATION = re.compile(r"\b(?:not|no|never|hardly)\b|n['’]t\b")  # "it did – it did not" is no repetition
 _PRONOUNS = ("i", "we")  # "I, I think", and not "you and I, I think" or "what I, I alone, know"
 
 
@@ -48,14 +53,16 @@ class Pauses:
 
     Attributes:
         language: ISO 639-1, or None if it is not known.
+        spells: whether the transcript marks letters that speakers say one by one: "the L_C_D_".
     """
 
     language: str | None
+    spells: bool = False
 
     @classmethod
     def of(cls, document: str) -> Pauses:
-        """Return the pauses of a document's language."""
-        return cls(language_of(document))
+        """Return the pauses of a document."""
+        return cls(language_of(document), len(_SPELLED.findall(document)) > 1)
 
     def left_out(self, text: str, *, answers: bool = False) -> str:
         """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.
@@ -66,7 +73,8 @@ class Pauses:
             answers: whether the text answers a question, so that its first sentence stays.
         """
         words = _table("words", self.language)
-        shown = _BROKEN_OFF.sub(" – ", _SOUNDS.sub(" ", text)).split()
+        spelled = _SPELLED.sub(lambda said: said.group().replace("_", ""), text) if self.spells else text
+        shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", _LAUGHS.sub("", _SOUNDS.sub(" ", spelled)))).split()
         kept: list[str] = []
         is_after, capital = False, False  # whether the last word was a pause, and whether it had a capital
         for word in shown:
@@ -80,42 +88,50 @@ class Pauses:
             else:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
-        told = self._told(self._once(kept), answers=answers)
-        return " ".join(told) if any(map(str.isalnum, "".join(told))) else text
+        begun = _UNFOLLOWED.sub("", _ANEW.sub(_said_anew, " ".join(kept)))
+        told = self._told(self._once(begun.split()), answers=answers)
+        return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
 
-    def opening(self, text: str) -> str:
-        """Return what only opens a text on one line: "Good morning. Okay, so" before "we sold the boat"."""
-        courtesies = " ".join(takewhile(only_greets, split_sentences(text)))
-        rest = text.removeprefix(courtesies).lstrip()
-        if len(rest.split()) < _STATEMENT or not text.startswith(courtesies):
-            courtesies, rest = "", text
-        return f"{courtesies} {self._opening_words(rest)}".strip()
+    def told(self, text: str) -> str:
+        """Return what a summary shows of a text on one line: no "Okay, so", "Good morning." or "And the" at its end."""
+        sentences = split_sentences(text)
+        told = [
+            sentence
+            for before, sentence in pairwise(["", *sentences])
+            if not only_greets(sentence) or (before.endswith("?") and not only_greets(before))
+        ]
+        if told and _is_rest(told[-1]) and len(" ".join(told[:-1]).split()) >= _STATEMENT:
+            told.pop()
+        shown = " ".join(told) if len(" ".join(told).split()) >= _STATEMENT else text
+        opening = self._opening_words(shown)
+        rest = shown.removeprefix(opening).lstrip()
+        return _CUT.sub("", rest[0].upper() + rest[1:] if opening[:1].isupper() else rest)
 
     def _opening_words(self, text: str) -> str:
         """Return "Okay, so" before a subject or a comma; "Right, we" has one, "Right, left and centre" has none."""
-        words = text.split()
-        cores = [word.lower().strip(_MARKS) for word in words]
-        openers, adjectives = _table("openers", self.language), _table("opening_adjectives", self.language)
-        start = next((place for place, core in enumerate(cores) if core not in openers | {""}), 0)
-        last = next((core for core in reversed(cores[:start]) if core), "")
-        if not last or start > len(words) - _STATEMENT:
+        found = _opener(self.language).match(text)
+        rest = text[found.end() :].lower().split() if found else []
+        if not found or len(rest) < _STATEMENT:
             return ""
-        is_comma, is_subject = (
-            words[start - 1].endswith(","),
-            cores[start] in _table("subjects", self.language),
-        )
-        is_purpose = last == "so" and cores[start + 1] in _table("purposes", self.language)
+        last, opening = found["last"].lower(), found.group().rstrip()
+        is_comma = opening.endswith(",")
+        is_subject = rest[0].strip(_MARKS) in _table("subjects", self.language)
+        is_purpose = last == "so" and rest[1].strip(_MARKS) in _table("purposes", self.language)
+        adjectives = _table("opening_adjectives", self.language)
         opens = is_subject and is_comma if last in adjectives else is_subject or is_comma
-        return " ".join(words[:start]) if opens and not is_purpose else ""
+        is_greeting = last.split()[0] in _table("greetings", self.language)
+        return opening if (opens or is_greeting) and not is_purpose else ""
 
     def _told(self, words: Sequence[str], *, answers: bool) -> list[str]:
         """Leave out sentences that say nothing, except an answer."""
-        idle = _table("alone", self.language) | {""}
-        ends = [place + 1 for place, word in enumerate(words) if word.endswith((".", "!", "…"))]
+        idle, tags = _table("alone", self.language) | {""}, _table("tags", self.language) | {""}
+        ends = [place + 1 for place, word in enumerate(words) if word.endswith(_ENDS[:4])]
         told: list[str] = []
         for start, end in pairwise([0, *ends, len(words)]):
-            says = {word.lower().strip(_MARKS) for word in words[start:end]} - idle
-            told += words[start:end] if says or (answers and start == 0) else []
+            asks = end > start and words[end - 1].endswith("?")
+            says = {word.lower().strip(_MARKS) for word in words[start:end]} - (tags if asks else idle)
+            told += words[start:end] if says or answers else []
+            answers = asks
         return told or list(words)
 
     def _once(self, words: Sequence[str]) -> list[str]:
@@ -187,6 +203,24 @@ class Pauses:
         return 0
 
 
+def _said_anew(found: re.Match[str]) -> str:
+    """Return words before and after a dash without those that a speaker says again: "I saw—I really saw"."""
+    before, after = found[1].split(), f"{found[2]}{found[3]}".lower().split()
+    for start in range(len(before) - 1):
+        begun = [word.lower() for word in before[start:]]
+        anew = after[: len(begun) + 2]
+        said, added = iter(anew), " ".join({*anew} - {*begun})
+        if begun[0] == anew[0] and all(word in said for word in begun) and not _NEGATION.search(added):
+            return " ".join(before[: start + 1])
+    return found.group()
+
+
+def _is_rest(sentence: str) -> bool:
+    """Check whether a sentence is a short beginning that breaks off: "And the"."""
+    is_short = len(sentence.split()) <= _STATEMENT and not re.search(r"[\d,.!?]", sentence)
+    return is_short and BREAKS_OFF.search(sentence) is not None and not _NEGATION.search(sentence)
+
+
 def _is_word(core: str) -> bool:
     return core.replace("'", "").replace("’", "").isalpha()
 
@@ -210,3 +244,11 @@ def _close(kept: list[str], pause: str, *, opens: bool) -> None:
 def _table(name: str, language: str | None) -> frozenset[str]:
     """Return the words of all languages and those of one, in small letters."""
     return frozenset(f"{_TABLE[name].get('all', '')} {_TABLE[name].get(language or '', '')}".split())
+
+
+@cache
+def _opener(language: str | None) -> re.Pattern[str]:
+    """Return what words match that only open a sentence, in a row."""
+    words = "|".join(filter(None, _TABLE["openers"].get(language or "", "(?!)").splitlines()))
+    between = rf"(?![\w'’-])[\s{re.escape(_MARKS)}]*"
+    return re.compile(rf"(?:(?P<last>{words}){between})+(?<!\S)", re.IGNORECASE)

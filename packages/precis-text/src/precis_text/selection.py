@@ -17,7 +17,7 @@ from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
 from precis_text.standalone import Readability
 from precis_text.unit_worth import read_worth, worths
-from precis_text.units import ENDED, TextUnit, named_text, without_item_mark, without_opening
+from precis_text.units import ENDED, TextUnit, as_shown, named_text, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
 _SAME = 0.3  # largest share of a unit's word pairs that chosen units may contain
@@ -91,7 +91,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         words: the length of the extract without a cap.
     """
     questions = questions_of_answers(read.units)
-    sizes = [length_in_words(named_text(replace(unit, text=without_opening(unit)))) for unit in read.units]
+    sizes = [length_in_words(named_text(replace(unit, text=as_shown(unit)))) for unit in read.units]
     costs = _costs(read, sizes, length.cap)
     limit = words if length.cap is None else length.cap.count
     worth = worths(read.units, scores, sizes, questions, longer=sum(costs) / limit)
@@ -331,7 +331,7 @@ def _refers_back(units: Sequence[TextUnit], place: int, *, is_written: bool) -> 
 def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
     """Return each unit's cost in the cap's measure."""
     if isinstance(cap, Sentences):
-        return [len(split_sentences(without_opening(unit))) for unit in read.units]
+        return [len(split_sentences(as_shown(unit))) for unit in read.units]
     return read.tokens if isinstance(cap, Tokens) else words
 
 
@@ -359,7 +359,7 @@ def shown_texts(units: Sequence[TextUnit]) -> list[str]:
     It has the speaker, if the unit before it has another one, and not what only opens it. An item of a list has its
     mark only next to another item.
     """
-    units = [replace(unit, text=without_opening(unit)) for unit in units]
+    units = [replace(unit, text=as_shown(unit)) for unit in units]
     bare = [without_item_mark(unit.text) for unit in units]
     items = [False, *(text != unit.text for text, unit in zip(bare, units, strict=True)), False]
     texts = []

@@ -15,7 +15,7 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -25,15 +25,13 @@ from numpy.typing import NDArray
 
 from precis_text.language import language_of
 from precis_text.regression_trees import Trees
-from precis_text.units import TextUnit, without_opening
+from precis_text.units import TextUnit, as_shown
 from precis_text.word_patterns import WordPatterns
 
 Floats = NDArray[np.float64]
 Asked = tuple[int, Sequence[int]]
 
-_GROUPS: Mapping[str, str] = tomllib.loads(
-    files("precis_text").joinpath("standalone.toml").read_text("utf-8")
-)
+_GROUPS = tomllib.loads(files("precis_text").joinpath("standalone.toml").read_text("utf-8"))
 _GROUP_OF = {word: name for name, words in _GROUPS.items() for word in words.split()}
 _POINTING = ("this", "that", "it", "people")
 _SHARES = [name for name in _GROUPS if name not in ("people", "fillers")]
@@ -190,7 +188,7 @@ def standalone_features(units: Sequence[TextUnit], told: Sequence[Told], pattern
 
 def said(unit: TextUnit) -> str:
     """Return what a unit says, without its speaker and what only opens it."""
-    text = without_opening(unit)
+    text = as_shown(unit)
     return text.removeprefix(f"{unit.speaker}:").strip() if unit.speaker else text
 
 

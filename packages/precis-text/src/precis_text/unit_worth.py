@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from precis_text.back_references import has_inner_reference, points_to_a_part
 from precis_text.cohesion import asks, holed, is_broken_off, unended
-from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, leads
+from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, is_tag, leads
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
 
@@ -30,7 +30,7 @@ _HOLE = 0.1  # factor on the score of a unit that lost a formula
 _STANDALONE = (
     2,
     4,
-)  # power of the share of readers that understand a unit, in a short summary of prose and in others
+)  # powers of the share of readers who understand a unit: in a short summary of prose, in others
 _LONGER = 50  # words of a longer one
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 
@@ -94,6 +94,7 @@ def _of_message(unit: TextUnit, before: TextUnit | None, content: float, questio
     factor = _DECISION if decides(unit, question) else 1.0
     factor *= _BROKEN if is_broken_off(unit) else 1.0
     factor *= _COURTESY if is_courtesy(unit) else 1.0
+    factor *= _QUESTION if is_tag(unit) else 1.0
     factor *= _LEADS if leads(unit) else 1.0
     factor *= _ANSWER if question is None and answers_shortly(unit, before) else 1.0
     return factor * (1.0 if question else min(content, 1.0) ** 2)

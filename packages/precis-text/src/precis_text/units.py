@@ -39,9 +39,8 @@ _FULL = 0.75  # least share of the widest line that a wrapped line fills
 _DONE = r"(?:\[[xX]\]|[☑☒✓✔✅])"
 BOX = rf"(?:{_DONE}|\[ \]|[☐⬜])"
 _TICKED = re.compile(rf"\s*(?:(?:[-*•–—+]|\d{{1,3}}[.)])\s+)*{_DONE}\s")
-_MARK = re.compile(
-    rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)"
-)  # "3." may be a date: "3. Oktober"
+# "3." may be a date: "3. Oktober"
+_MARK = re.compile(rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)")
 _NUMBERED = re.compile(r"(\d{1,2})\.(?: |(?=[^\W\d_a-z]))(?=\S+(?: \S+){4})")
 _SECTION = re.compile(
     r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
@@ -60,9 +59,8 @@ _CITED_AT_ONCE = re.compile(rf"(?<=[.!?]){_CITATION}+\s+(?=[^\W\d_a-z])")
 _IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
 _CLOSED = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
 _SPOKEN = 0.2  # least share of the words in blocks like headings, in speech without full stops
-_INVISIBLE = re.compile(
-    "[\u00ad\u2060\ufeff]|\u200b(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
-)  # soft hyphen, word joiner ...
+# Soft hyphen, word joiner ...
+_INVISIBLE = re.compile("[\u00ad\u2060\ufeff]|\u200b(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])")
 _FEWEST_WORDS = 4  # in a line without an end mark that counts as part of a sentence
 _HEADING_LINES, _HEADING_WORDS = 3, 16  # at most, in a block of headings; words per unit
 _LONGEST_HEADING = 24  # words of a single line
@@ -80,7 +78,7 @@ class TextUnit:
         aside: whether it is not a statement, such as a table row.
         speaker: who says it in a dialogue, or "".
         answers: whether it may be chosen without the sentence that it points to, since it answers a question.
-        opening: words that only open the statement, and are not shown: "Okay, so".
+        shown: what a summary shows of it, without the speaker and "Okay, so"; "" is all of the text.
     """
 
     text: str
@@ -90,7 +88,7 @@ class TextUnit:
     aside: bool = False
     speaker: str = ""
     answers: bool = False
-    opening: str = ""
+    shown: str = ""
 
 
 def named_text(unit: TextUnit) -> str:
@@ -99,13 +97,10 @@ def named_text(unit: TextUnit) -> str:
     return unit.text if is_named else f"{unit.speaker}: {unit.text}"
 
 
-def without_opening(unit: TextUnit) -> str:
-    """Return a unit's text without what only opens it; the next word gets the capital letter."""
-    if not unit.opening:
-        return unit.text
+def as_shown(unit: TextUnit) -> str:
+    """Return a unit's text as a summary shows it, with the speaker if the text names one."""
     name = f"{unit.speaker}: " if unit.text.startswith(f"{unit.speaker}: ") else ""
-    said = unit.text.removeprefix(name).removeprefix(unit.opening).lstrip()
-    return name + (said[0].upper() if unit.opening[0].isupper() else said[0]) + said[1:]
+    return name + unit.shown if unit.shown else unit.text
 
 
 def without_item_mark(text: str) -> str:
@@ -137,12 +132,17 @@ def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
     """Leave references out of what is written, and pauses and sounds out of what speakers say."""
     citations, numbers = Citations.of(document), _numbers(units, document)
     pauses = Pauses.of(document) if any(unit.speaker for unit in units) else None
-    return [
-        _said(pauses, unit, answers=before is not None and before.text.endswith("?"))
-        if pauses and unit.speaker
-        else replace(unit, text=citations.left_out(unit.text[number:]))
-        for before, unit, number in zip([None, *units], units, numbers, strict=False)
-    ]
+    found = []
+    for before, unit, number in zip([None, *units], units, numbers, strict=False):
+        answers = before is not None and before.text.endswith("?")
+        named = f"{unit.speaker}:" if unit.speaker and unit.text.startswith(f"{unit.speaker}:") else ""
+        if pauses and unit.speaker:
+            text = pauses.left_out(unit.text.removeprefix(named).strip(), answers=answers)
+        else:
+            text = citations.left_out(unit.text[number:])
+        shown = pauses.told(text) if pauses and not answers else ""
+        found.append(replace(unit, text=f"{named} {text}".strip(), shown=shown))
+    return found
 
 
 def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
@@ -180,16 +180,6 @@ def _near(section: str) -> set[str]:
     """Return the numbers of the section above "2.1", and of those before and after it."""
     above, _, last = section.rpartition(".")
     return {above, f"{above}.{int(last) - 1}", f"{above}.{int(last) + 1}"}
-
-
-def _said(pauses: Pauses, unit: TextUnit, *, answers: bool) -> TextUnit:
-    """Return a unit without pauses, and with its opening."""
-    named = f"{unit.speaker}:" if unit.text.startswith(f"{unit.speaker}:") else ""
-    if not (said := unit.text.removeprefix(named).strip()):
-        return unit
-    told = pauses.left_out(said, answers=answers)
-    text = f"{named} {told}" if named else told
-    return replace(unit, text=text, opening="" if answers else pauses.opening(told))
 
 
 def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:

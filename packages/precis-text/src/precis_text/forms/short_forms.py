@@ -196,10 +196,8 @@ def in_sentences(source: ScoredText) -> ScoredText:
     pauses, units = Pauses.of(source.document) if turns else None, [*source.units]
     for place, turn in turns.items():
         best = max(turn, key=lambda each: _tells(each, words))
-        opening = pauses.opening(best.text) if pauses else ""
-        units[place] = replace(
-            units[place], text=best.text, start=best.start, stop=best.stop, opening=opening
-        )
+        shown = pauses.told(best.text) if pauses else ""
+        units[place] = replace(units[place], text=best.text, start=best.start, stop=best.stop, shown=shown)
     return replace(source, units=units)
 
 

@@ -20,7 +20,7 @@ from precis_text.support.names import Names, name_runs, opens_sentence
 from precis_text.support.negation import Said, Turned, added, left_out
 from precis_text.support.numbers import Number, agrees, month_of, months_in_dates, numbers_of
 from precis_text.support.placed_words import Word, words_of
-from precis_text.units import TextUnit, extraction_units, named_text, without_item_mark, without_opening
+from precis_text.units import TextUnit, as_shown, extraction_units, named_text, without_item_mark
 from precis_text.words import unicode_words
 
 MarkKind = Literal["name", "number", "negation"]
@@ -214,7 +214,7 @@ class SourceText:
         forms = (lambda unit: unit.text, named_text, lambda unit: without_item_mark(unit.text))
         units = [
             *self.units,
-            *(replace(unit, text=without_opening(unit)) for unit in self.units if unit.opening),
+            *(replace(unit, text=as_shown(unit)) for unit in self.units if unit.shown),
         ]
         return [*dict.fromkeys(form(unit) for unit in units for form in forms)]
 
