@@ -6,6 +6,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -61,12 +62,14 @@ def _try(seed: int) -> Outcome:
 
 
 def read(record: Path | None) -> dict[int, Outcome]:
-    """Return the seeds of a record that held; all others are tried again. A kill may have torn its last line."""
-    if record is None or not record.exists():
-        return {}
-    lines = record.read_text(encoding="utf-8").split("\n")[:-1]
-    outcomes = [Outcome(**json.loads(line)) for line in lines if line]
-    return {outcome.seed: outcome for outcome in outcomes if outcome.held}
+    """Return the seeds of a record that held; all others are tried again, such as that of a line which a kill tore."""
+    held = {}
+    for line in record.read_text(encoding="utf-8").split("\n") if record and record.exists() else ():
+        with suppress(ValueError):
+            outcome = Outcome(**json.loads(line))
+            if outcome.held:
+                held[outcome.seed] = outcome
+    return held
 
 
 def remember(outcome: Outcome, record: Path | None) -> None:

@@ -32,6 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -328,7 +329,7 @@ def _try(seeds: Sequence[int], only: str | None, *, jobs: int = 1, record: Path 
             world.run_alone(only)
         found = outcomes.in_turn(left, lambda: _trier(world, only, jobs), jobs=jobs)
         with suppress(KeyboardInterrupt):  # ends with the figure so far
-            for number, outcome in enumerate((*held, *found)):
+            for number, outcome in enumerate(chain(held, found)):
                 if number and number % _TOLD_EVERY == 0:
                     print(f"  {number} of {len(seeds)} seeds", flush=True)
                 again = (
