@@ -92,7 +92,7 @@ LEAST  := 0.9
 mutants: install
 	$(PYTHON) -m tests.mutants $(if $(SINCE),--since $(SINCE),$(NAMES)) --sample $(SAMPLE) --least $(LEAST)
 
-# One seed drives disk, kills, clock and clients: 200 seeds; SEEDS=10000 is the whole
+# One seed drives disk, kills, clock and clients: 200 seeds, one at a time on each core; SEEDS=10000 is the whole
 SEEDS  := 200
 simulate: install
 	$(PYTHON) -m pytest -q -m slow tests/test_simulate.py

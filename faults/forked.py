@@ -24,13 +24,20 @@ _MODULES = (
     "precis.phases.train.prefix_tuning precis.phases.train.tokenizer_training precis.phases.data.corpus_packing "
     "precis.phases.measure.model_scores precis.phases.data.pair_checks precis.phases.use.summarization "
     "precis.phases.use.model_conversion precis.cli.application precis.training.curves scipy.stats "
-    "precis.batch.batch_run precis.server.asgi_app"
+    "precis.batch.batch_run precis.server.asgi_app precis.cli.framework.library_logging pyarrow.dataset pydantic.v1 "
+    "precis.phases.plans.finetuning_plan precis.phases.use.summaries_file torch.utils.tensorboard "
+    "torch._subclasses.schema_check_mode typer._adapters typer._click.decorators anyio._backends._asyncio "
+    "PIL.BmpImagePlugin PIL.GifImagePlugin PIL.JpegImagePlugin PIL.PpmImagePlugin"
 )
 PATIENCE = 300.0
 
 
 def import_everything() -> None:
-    """What the commands need; what is not installed is left out."""
+    """Import what the commands need, and build what depends on no input; what is not installed is left out.
+
+    Nothing here may start a thread, draw a random number or read a file that a command writes.
+    """
+    import gc
     import importlib
     from contextlib import suppress
 
@@ -40,6 +47,15 @@ def import_everything() -> None:
     for name in _MODULES.split():
         with suppress(ImportError):
             importlib.import_module(name)
+    from precis.cli.application import parser
+
+    parser()
+    with suppress(ImportError):  # the names of other libraries' weights: 40 ms, and the same for every model
+        from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
+        get_checkpoint_conversion_mapping("")
+    gc.collect()
+    gc.freeze()  # a child's collector would write to, and so copy, every page of the parent
 
 
 @dataclass(frozen=True)
@@ -107,6 +123,7 @@ def _in_child(
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent among several ignores it
         sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
         from precis.cli import main
 

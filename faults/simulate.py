@@ -1,6 +1,6 @@
 """One seed drives everything that may go wrong: disk, kills, clock, other programs, clients. The same seed fails again.
 
-    python -m faults.simulate [--quick | --seeds N] [--first 0] [--subject train]
+    python -m faults.simulate [--quick | --seeds N] [--first 0] [--subject train] [--jobs 2] [--record FILE]
     python -m faults.simulate --seed N
 
 Each seed draws a subject: `train`, `summarize`, `evaluate`, `batch` or `serve`, all with a tiny model. A command starts
@@ -15,10 +15,15 @@ up to four times, each time with another fault at a random event (`faults.faulty
 `batch` runs without Ray: a loop in this process reads, summarizes and commits parts as Ray does, and may commit a part
 twice, as a machine that dies while it writes. Threads of the service take turns as the machine decides; all else is
 the same for the same seed.
+
+A command is a process of its own: it is forked from one that has imported everything (`faults.forked`), writes to a
+folder in memory (or below TMPDIR), and may be killed. `--jobs` seeds are tried at once. `--record FILE` gets a line for
+each seed, and the same command goes on after them. A seed that failed, or took too long, is tried again.
 """
 
 import argparse
 import json
+import os
 import random
 import shutil
 import signal
@@ -27,12 +32,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from faults import forked
+from faults import forked, outcomes
 from faults.faulty_disk import NONE, Fault, drawn
 from faults.kills import differences, tree
+from faults.outcomes import Outcome
+from faults.pictures import Pictures
 from faults.report import Tally, header, verdict
 from faults.writers import build_shelf, command_lines
 
@@ -59,14 +67,15 @@ def subjects(shelf: Path) -> dict[str, Subject]:
     """Return the commands that write; `serve` has clients instead."""
     lines = command_lines(shelf)
     rows, model = str(shelf / "pairs" / "test.jsonl"), str(shelf / "start")
-    common = [rows, "--model", model, "--min-words", "4", "--short", "write"]
+    quick = ["--beams", "1"]  # 0.6 of the time; a fault of the disk meets no beam
+    common = [rows, "--model", model, "--min-words", "4", "--short", "write", *quick]
     one_at_a_time = ["--batch-size", "1", "--threads", "1"]
     return {
-        "train": Subject(lines["finetune"]),
+        "train": Subject(lambda out: [word.replace("=2000", "=300") for word in lines["finetune"](out)]),
         "summarize": Subject(
             lambda out: ["summarize", *common, *one_at_a_time, "--out", str(out / "s.jsonl")], "*.part"
         ),
-        "evaluate": Subject(lines["evaluate"], "predictions/*.jsonl"),
+        "evaluate": Subject(lambda out: [*lines["evaluate"](out), *quick], "predictions/*.jsonl"),
         "batch": Subject(lambda out: ["batch", *common, "--workers", "1", "--out", str(out)]),
     }
 
@@ -84,16 +93,27 @@ class World:
         self.subjects = subjects(self._shelf)
         self._alone: dict[str, dict[str, Any]] = {}
         self._events: dict[str, int] = {}
+        self._pictures = Pictures(place / "pictures")
 
     def start(self, name: str, out: Path, fault: Fault) -> forked.Ended:
         """Start a subject once."""
         command = _batch_without_ray if name == "batch" else None
         out.parent.mkdir(parents=True, exist_ok=True)
         line = self.subjects[name].line(out)
-        ended = forked.run(line, self.place / "log", prepare=fault.prepare(out), command=command)
+        prepare = self._prepare(fault.prepare(out), is_alone=name not in self._alone)
+        ended = forked.run(line, self.place / "log", prepare=prepare, command=command)
         if ended.is_late:
             raise LateError(f"{name}, {fault}: killed after {ended.seconds:.0f} s")
         return ended
+
+    def _prepare(
+        self, disk: Callable[[], Callable[[], int]], *, is_alone: bool
+    ) -> Callable[[], Callable[[], int]]:
+        def prepare() -> Callable[[], int]:
+            (self._pictures.keep if is_alone else self._pictures.use)()
+            return disk()
+
+        return prepare
 
     def alone(self, name: str) -> tuple[dict[str, Any], int]:
         """Return the files of an undisturbed run, and its number of events."""
@@ -103,7 +123,17 @@ class World:
             if ended.code:
                 raise RuntimeError(f"{name}: {ended.said}")
             self._alone[name], self._events[name] = tree(out), ended.count
+            self._pictures.take_up()
         return self._alone[name], self._events[name]
+
+    def run_alone(self, only: str | None) -> None:
+        """Run the subjects alone that seeds may draw, once for all processes."""
+        for name in self.subjects.keys() & ({only} if only else self.subjects.keys()):
+            self.alone(name)
+
+    def own_place(self) -> None:
+        """Write to a folder that no other process writes to."""
+        self.place = Path(tempfile.mkdtemp(dir=self.place))
 
     def serve(self, rng: random.Random) -> list[str]:
         """Serve drawn clients in a child; return what was wrong."""
@@ -258,6 +288,12 @@ def main() -> int:
     parser.add_argument(
         "--subject", help="train, summarize, evaluate, batch or serve; default: drawn by the seed"
     )
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="seeds at once; default: one a core"
+    )
+    parser.add_argument(
+        "--record", type=Path, help="a file with a line for each seed; those that held are not tried"
+    )
     given = parser.parse_args()
     if given.seed is not None:
         seeds = range(given.seed, given.seed + 1)
@@ -265,25 +301,47 @@ def main() -> int:
         seeds = range(given.first, given.first + (200 if given.quick else given.seeds))
     header("Faults of disk, clock, other programs and clients, drawn by seeds", seed=seeds[0])
     forked.import_everything()
-    return _try(seeds, given.subject)
+    return _try(seeds, given.subject, jobs=min(given.jobs, len(seeds)), record=given.record)
 
 
-def _try(seeds: Sequence[int], only: str | None) -> int:
-    tally, met = Tally(), Counter[str]()
-    with tempfile.TemporaryDirectory() as temporary:
+def _trier(world: World, only: str | None, jobs: int) -> Callable[[int], Outcome]:
+    """Return what tries a seed in this process, which has a place of its own if there are others."""
+    if jobs > 1:
+        world.own_place()
+
+    def try_one(seed: int) -> Outcome:
+        try:
+            subject, wrong = try_seed(world, seed, only=only)
+        except LateError as late:
+            return Outcome(seed=seed, late=str(late))
+        return Outcome(seed=seed, subject=subject, wrong=wrong)
+
+    return try_one
+
+
+def _try(seeds: Sequence[int], only: str | None, *, jobs: int = 1, record: Path | None = None) -> int:
+    tally, met, before = Tally(), Counter[str](), outcomes.read(record)
+    held = [before[seed] for seed in seeds if seed in before]
+    left = [seed for seed in seeds if seed not in before]
+    with tempfile.TemporaryDirectory(dir=outcomes.fast_folder()) as temporary:
         world = World(Path(temporary))
+        if jobs > 1:
+            world.run_alone(only)
+        found = outcomes.in_turn(left, lambda: _trier(world, only, jobs), jobs=jobs)
         with suppress(KeyboardInterrupt):  # ends with the figure so far
-            for number, seed in enumerate(seeds):
+            for number, outcome in enumerate(chain(held, found)):
                 if number and number % _TOLD_EVERY == 0:
                     print(f"  {number} of {len(seeds)} seeds", flush=True)
-                again = f"python -m faults.simulate --seed {seed}{f' --subject {only}' if only else ''}"
-                try:
-                    name, wrong = try_seed(world, seed, only=only)
-                except LateError as late:
-                    print(f"  not tried: {late} (again: {again})", flush=True)
+                again = (
+                    f"python -m faults.simulate --seed {outcome.seed}{f' --subject {only}' if only else ''}"
+                )
+                if number >= len(held):
+                    outcomes.remember(outcome, record)
+                if outcome.late:
+                    print(f"  not tried: {outcome.late} (again: {again})", flush=True)
                     continue
-                met[name] += 1
-                tally.hold(not wrong, f"{name}: {'; '.join(wrong)} (again: {again})")
+                met[outcome.subject] += 1
+                tally.hold(outcome.held, f"{outcome.subject}: {'; '.join(outcome.wrong)} (again: {again})")
     print(", ".join(f"{name} {count}" for name, count in sorted(met.items())), flush=True)
     whole = verdict(f"seeds {seeds[0]} to {seeds[-1]}", tally)
     return whole or int(tally.tried < len(seeds))

@@ -1,14 +1,22 @@
 """The simulated faults find what they should find, and the same seed finds it again."""
 
+import os
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from faults import forked, simulate
+from faults import forked, outcomes, simulate
+from faults.faulty_disk import NONE
+from faults.outcomes import Outcome
+from faults.pictures import Pictures
 from precis.server.engine import Engine, QueuedDocument
 from precis.storage.journal import Journal
+from precis.training.curves import draw_curves
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +101,108 @@ def test_a_child_that_outlasts_the_patience_is_late(monkeypatch: pytest.MonkeyPa
     ended = forked.run([], tmp_path / "log", prepare=lambda: lambda: 0, command=slow)
     assert ended.is_late
     assert not forked.run([], tmp_path / "log", prepare=lambda: lambda: 0, command=lambda _: 0).is_late
+
+
+def held(seed: int) -> Outcome:
+    return Outcome(seed=seed, subject="train")
+
+
+def test_several_processes_give_the_outcomes_in_the_order_of_the_seeds() -> None:
+    """Each process begins once; the pid of the process stands for what it found."""
+
+    def begin() -> Callable[[int], Outcome]:
+        place = os.getpid()
+        return lambda seed: Outcome(
+            seed=seed, subject=str(place), wrong=[] if place == os.getpid() else ["moved"]
+        )
+
+    found = list(outcomes.in_turn(range(40), begin, jobs=2))
+    assert [outcome.seed for outcome in found] == [*range(40)]
+    assert all(outcome.held for outcome in found)
+    assert str(os.getpid()) not in {outcome.subject for outcome in found}
+    assert {outcome.subject for outcome in outcomes.in_turn(range(3), begin, jobs=1)} == {str(os.getpid())}
+
+
+def test_a_process_that_dies_ends_the_seeds_with_an_error() -> None:
+    def begin() -> Callable[[int], Outcome]:
+        return lambda seed: held(seed) if seed < 3 else os._exit(1)
+
+    with pytest.raises(BrokenProcessPool):
+        list(outcomes.in_turn(range(10), begin, jobs=2))
+
+
+def test_a_record_leaves_out_what_held_and_tries_again_what_failed_or_was_late(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried: list[int] = []
+    answers = {8: ("evaluate", ["a line is lost"])}
+
+    def try_seed(world: simulate.World, seed: int, *, only: str | None) -> tuple[str, list[str]]:
+        written = record.read_text().count("late") if record.exists() else 0
+        assert len(tried) == written  # at once, since a kill may come
+        tried.append(seed)
+        if seed == 9 and len(tried) < 4:
+            raise simulate.LateError("killed after 300 s")
+        return answers.get(seed, ("train", []))
+
+    monkeypatch.setattr(simulate, "World", lambda _: None)
+    monkeypatch.setattr(simulate, "try_seed", try_seed)
+    record = tmp_path / "record.jsonl"
+    assert simulate._try(range(7, 10), None, record=record) == 1
+    record.write_bytes(record.read_bytes() + b'{"seed": 1')  # a kill tore the line
+    answers.clear()
+    assert simulate._try(range(7, 11), None, record=record) == 0
+    assert tried == [7, 8, 9, 8, 9, 10]
+    assert capsys.readouterr().out.endswith("train 4\nseeds 7 to 10: 4 tried, 0 failed\n")
+    assert simulate._try(range(7, 11), None, record=record) == 0
+    assert len(tried) == 6
+
+
+def test_a_known_picture_is_written_in_the_same_pieces_and_another_one_is_drawn(tmp_path: Path) -> None:
+    def draw(folder: Path, *, loss: float) -> Callable[[list[str]], int]:
+        def command(_: list[str]) -> int:
+            folder.mkdir(parents=True, exist_ok=True)
+            draw_curves([{"kind": "train", "step": 1, "loss": loss}], folder / "curves.png")
+            return 0
+
+        return command
+
+    def events(kept: str, folder: str, *, loss: float) -> tuple[int, bytes]:
+        def prepare() -> Callable[[], int]:
+            getattr(pictures, kept)()
+            return NONE.prepare(tmp_path / "disk")()
+
+        ended = forked.run([], tmp_path / "log", prepare=prepare, command=draw(tmp_path / folder, loss=loss))
+        assert ended.code == 0, ended.said
+        pictures.take_up()
+        return ended.count, (tmp_path / folder / "curves.png").read_bytes()
+
+    import_module("matplotlib.backends.backend_agg")  # makes a folder when it is imported
+    pictures = Pictures(tmp_path / "pictures")
+    without = forked.run(
+        [],
+        tmp_path / "log",
+        prepare=NONE.prepare(tmp_path / "disk"),
+        command=draw(tmp_path / "disk", loss=2.0),
+    ).count
+    first = events("keep", "disk", loss=2.0)
+    assert first[0] == without
+    (tmp_path / "disk" / "curves.png").unlink()
+    assert events("use", "disk", loss=2.0) == first
+    pictures._pieces = {name: [b"known"] for name in pictures._pieces}
+    assert events("use", "disk", loss=2.0)[1] == b"known"
+    assert events("use", "disk", loss=2.5)[1] not in (b"known", first[1])
+
+
+def test_a_command_meets_an_interrupt_as_usual_though_its_parent_ignores_it(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        ended = forked.run(
+            [],
+            tmp_path / "log",
+            prepare=lambda: lambda: 0,
+            command=lambda _: int(signal.getsignal(signal.SIGINT) is not signal.default_int_handler),
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.code == 0

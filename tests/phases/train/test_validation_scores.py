@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from torch import nn
 
 from precis.evaluation.rouge import Rouge
 from precis.phases.train.validation_scores import SAMPLES_FILE, Sample, SampleSummaries, rouge_with_bounds
+from precis.training import callbacks
 from precis.training.callbacks import StartInfo, ValidationInfo, read_metrics
 
 
@@ -60,6 +62,35 @@ def test_samples_are_kept_whole_and_a_resumed_run_tells_no_step_twice(tmp_path: 
     records = read_metrics(tmp_path / SAMPLES_FILE)
     assert [(r["step"], r["sample"]) for r in records] == [(s, n) for s in (2, 4, 6) for n in (1, 2)]
     assert records[0]["summary"] == "s " * 200
+
+
+def test_a_disk_that_fails_once_delays_all_samples_of_a_step_and_their_references_are_told_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The first sample could not be written, and the second was not even tried (seed 275)."""
+    told: list[str] = []
+    watcher = begun(tmp_path, told)
+
+    def broken(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as once:
+        once.setattr(callbacks, "write_whole", broken)
+        with pytest.raises(OSError, match="Input/output"):
+            validate(watcher, 2)
+    validate(watcher, 4)
+    watcher.on_end(None)
+    records = read_metrics(tmp_path / SAMPLES_FILE)
+    assert [(r["step"], r["sample"]) for r in records] == [(s, n) for s in (2, 4) for n in (1, 2)]
+    assert sum("reference" in line for line in told) == 2
+
+
+def test_a_validation_without_samples_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Scripted, "samples", ())
+    watcher = begun(tmp_path, [])
+    validate(watcher, 2)
+    watcher.on_end(None)
+    assert not (tmp_path / SAMPLES_FILE).exists()
 
 
 SUBJECTS = ("Ann sings", "Bob paints", "rain falls", "trains stop", "prices rise", "a bridge closes")

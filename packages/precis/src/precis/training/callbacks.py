@@ -174,18 +174,18 @@ class StepLines(Callback):
             kept = [record for record in read_metrics(self._path) if record["step"] <= info.first_step]
             write_file(self._path, "".join(_line(record) for record in kept))
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Append a whole line. On a full disk nothing is appended: half a line would make the file unreadable.
+    def write(self, *records: Mapping[str, Any]) -> None:
+        """Append whole lines; raise OSError if they could not be written.
 
-        The line is kept and written before the next one, or at the end of the run.
-
-        Raises:
-            OSError: it could not be written.
+        On a full disk nothing is appended: half a line would make the file unreadable. The lines are kept and written
+        before the next ones, or at the end of the run.
         """
-        self._waiting += _line(record).encode()
+        self._waiting += "".join(map(_line, records)).encode()
         self._write_waiting()
 
     def _write_waiting(self) -> None:
+        if not self._waiting:
+            return
         if self._file is None:
             self._file = appending(self._path)
         end = self._file.seek(0, os.SEEK_END)
@@ -199,8 +199,7 @@ class StepLines(Callback):
     def on_end(self, result: TrainResult | None) -> None:
         """Write what is left, and close the file if it is open."""
         try:
-            if self._waiting:
-                self._write_waiting()
+            self._write_waiting()
         finally:
             if self._file is not None:
                 self._file.close()

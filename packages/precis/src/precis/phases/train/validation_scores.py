@@ -72,8 +72,9 @@ class SampleSummaries(StepLines):
             if not self._references_told:
                 self._tell(f"  reference {number}: {_shortened(sample.reference)}")
             self._tell(f"  summary {number}:   {_shortened(sample.summary)}")
-            self.write({"step": info.step, "sample": number, **asdict(sample)})
         self._references_told = self._references_told or bool(self._validation.samples)
+        samples = enumerate(self._validation.samples, start=1)
+        self.write(*({"step": info.step, "sample": number, **asdict(sample)} for number, sample in samples))
 
 
 def _shortened(text: str) -> str:
