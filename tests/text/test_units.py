@@ -192,6 +192,16 @@ def test_the_number_of_an_item_in_a_list_goes_and_a_day_stays() -> None:
         assert "\n".join(unit.text for unit in extraction_units(text)) == text
 
 
+def test_the_number_in_the_name_of_a_club_or_a_league_stays() -> None:
+    document = (
+        "1. FC Köln won the match on Saturday evening. 2. Bundesliga clubs were watching in the stadium."
+    )
+    assert texts(document) == [
+        "1. FC Köln won the match on Saturday evening.",
+        "2. Bundesliga clubs were watching in the stadium.",
+    ]
+
+
 def test_numbers_of_sections_and_glued_ones_of_a_list_go_and_amounts_stay() -> None:
     rules = (
         "2. RULES: 2.1 All boats report to the master at once.\n\n2.2 Boats sail at three knots in here.\n\n"

@@ -42,7 +42,9 @@ _TICKED = re.compile(rf"\s*(?:(?:[-*•–—+]|\d{{1,3}}[.)])\s+)*{_DONE}\s")
 _MARK = re.compile(
     rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)"
 )  # "3." may be a date: "3. Oktober"
-_NUMBERED = re.compile(r"(\d{1,2})\.(?: |(?=[^\W\d_a-z]))(?=\S+(?: \S+){4})")
+_NUMBERED = re.compile(  # "1. FC Köln" and "2. Bundesliga" are names
+    r"(\d{1,2})\.(?: |(?=[^\W\d_a-z]))(?!(?:F?FC|FSV|FCK|CfR|SC|SV|VfL|\w*[Ll]iga)\b)(?=\S+(?: \S+){4})"
+)
 _SECTION = re.compile(
     r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
 )
