@@ -220,8 +220,9 @@ class SourceText:
             *self.units,
             *(replace(unit, text=without_opening(unit)) for unit in self.units if unit.opening),
         ]
-        said = (sentence for unit in self.units if unit.speaker for sentence in split_sentences(unit.text))
-        return [*dict.fromkeys([*(form(unit) for unit in units for form in forms), *said])]
+        turns = [unit for unit in self.units if unit.speaker]
+        units += [replace(unit, text=each) for unit in turns for each in split_sentences(unit.text)]
+        return [*dict.fromkeys(form(unit) for unit in units for form in forms)]
 
     @cached_property
     def _ngrams(self) -> dict[int, frozenset[tuple[str, ...]]]:
