@@ -576,3 +576,43 @@ def test_quote_marks_and_references_are_left_out_as_in_other_forms():
     text = "> Hi all,\n> can we move the review to Tuesday?\n\nWe decided to keep the old oven (see Table 2) for now."
     assert lines(text, "questions") == ["can we move the review to Tuesday?"]
     assert lines(text, "decisions") == ["We decided to keep the old oven for now."]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Nach kurzer Aussprache beschließt die Versammlung mit 31 zu 12 Stimmen, den Beitrag auf 108 € zu erhöhen.",
+        "Die Mitglieder genehmigen den Haushalt für das neue Jahr.",
+        "Der Vorstand wird einstimmig entlastet.",
+        "L'assemblée générale adopte le budget de la nouvelle année à l'unanimité.",
+        "La junta directiva aprueba por unanimidad las cuentas del año pasado.",
+        "The committee unanimously approves the budget of the new year.",
+        "At the general meeting, members voted 61 to 9 to raise the rent of the plots.",
+    ],
+)
+def test_written_minutes_say_in_the_present_what_is_decided(said: str) -> None:
+    more = {
+        "D": "Es regnet und die Halle ist kalt.",
+        "L": "Il pleut et la salle est froide.",
+        "N": "Es regnet und die Halle ist kalt.",
+    }
+    other = (
+        "The rain is cold and the hall is not warm."
+        if said[0] in "TA"
+        else "La lluvia es fría y la sala no es grande."
+    )
+    before = more.get(said[0], other)
+    assert "decisions" in {line.part for line in minutes(f"{before}\n{said}\n{before}").lines}
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Wann beschließt die Versammlung das?", "Does the committee approve it?", "The board approves nothing."],
+)
+def test_a_question_or_a_denial_in_the_present_decides_nothing(said: str) -> None:
+    more = (
+        "Es regnet und die Halle ist kalt."
+        if said[0] == "W"
+        else "The rain is cold and the hall is not warm."
+    )
+    assert "decisions" not in {line.part for line in minutes(f"{more}\n{said}\n{more}").lines}
