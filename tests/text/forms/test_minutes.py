@@ -10,6 +10,7 @@ from precis_text.documents.reader import read_content
 from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import formed, make_form
 from precis_text.forms.minutes import PARTS
+from precis_text.language import language_of
 from precis_text.length import make_length
 from precis_text.units import extraction_units
 
@@ -591,17 +592,12 @@ def test_quote_marks_and_references_are_left_out_as_in_other_forms():
     ],
 )
 def test_written_minutes_say_in_the_present_what_is_decided(said: str) -> None:
-    more = {
-        "D": "Es regnet und die Halle ist kalt.",
-        "L": "Il pleut et la salle est froide.",
-        "N": "Es regnet und die Halle ist kalt.",
-    }
-    other = (
-        "The rain is cold and the hall is not warm."
-        if said[0] in "TA"
-        else "La lluvia es fría y la sala no es grande."
-    )
-    before = more.get(said[0], other)
+    code = "es" if "junta" in said else language_of(said)
+    before = {
+        "de": "Es regnet und die Halle ist kalt.",
+        "fr": "Il pleut et la salle est froide.",
+        "es": "La lluvia es fría y la sala no es grande.",
+    }.get(code or "", "The rain is cold and the hall is not warm.")
     assert "decisions" in {line.part for line in minutes(f"{before}\n{said}\n{before}").lines}
 
 
