@@ -50,7 +50,13 @@ def test_chosen_steps_bring_those_that_they_need() -> None:
     def step(name: str, *needs: str) -> Step:
         return Step(name, lambda _: {}, needs=needs)
 
-    steps = [step("pack"), step("base", "pack"), step("tuned-a-0", "base"), step("tuned-a-1", "base"), step("alone")]
+    steps = [
+        step("pack"),
+        step("base", "pack"),
+        step("tuned-a-0", "base"),
+        step("tuned-a-1", "base"),
+        step("alone"),
+    ]
     assert chosen_steps(steps, ()) == steps
     assert [each.name for each in chosen_steps(steps, ["tuned-a-1"])] == ["pack", "base", "tuned-a-1"]
     assert [each.name for each in chosen_steps(steps, ["tuned-*", "pack"])] == [
@@ -64,7 +70,7 @@ def test_chosen_steps_bring_those_that_they_need() -> None:
 
 
 def test_the_table_of_chosen_steps_has_the_results_that_were_there(tmp_path: Path) -> None:
-    study = Experiment(
+    study: Experiment[Size] = Experiment(
         name="test",
         scales={},
         steps=lambda _, __: [Step(name, lambda _: {}) for name in "abc"],

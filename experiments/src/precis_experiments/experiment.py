@@ -40,7 +40,15 @@ from precis.recipes.run_plan import RunPlan, native_precision
 from precis.storage.atomic import write_file
 from precis.training.callbacks import TrainResult, read_metrics
 from precis_experiments.latex import latex
-from precis_experiments.resumable_steps import Interrupted, Result, Step, Study, chosen_steps, in_a_study, missing_steps
+from precis_experiments.resumable_steps import (
+    Interrupted,
+    Result,
+    Step,
+    Study,
+    chosen_steps,
+    in_a_study,
+    missing_steps,
+)
 from precis_experiments.study_plan import Reads, StudyPlan
 from precis_experiments.verdicts import NOTE, Claim, verdict_rows
 from precis_text.config import Settings
@@ -334,9 +342,7 @@ class Experiment(Generic[S]):
     reads: Callable[[S], Reads] = lambda _: Reads()
     update_seconds: float = 1.0
 
-    def plan(
-        self, scale: S, *, data: Path, out: Path, notify: Notify, only: Sequence[str] = ()
-    ) -> StudyPlan:
+    def plan(self, scale: S, *, data: Path, out: Path, notify: Notify, only: Sequence[str] = ()) -> StudyPlan:
         """Return what a call with these arguments would do; it writes nothing.
 
         Raises:
@@ -354,9 +360,7 @@ class Experiment(Generic[S]):
             update_seconds=self.update_seconds,
         )
 
-    def __call__(
-        self, scale: S, *, data: Path, out: Path, notify: Notify, only: Sequence[str] = ()
-    ) -> str:
+    def __call__(self, scale: S, *, data: Path, out: Path, notify: Notify, only: Sequence[str] = ()) -> str:
         """Do the remaining steps in `out`; return the table, written to OUT/table.md and .tex after each step.
 
         Args:
