@@ -612,3 +612,13 @@ def test_a_question_or_a_denial_in_the_present_decides_nothing(said: str) -> Non
         else "The rain is cold and the hall is not warm."
     )
     assert "decisions" not in {line.part for line in minutes(f"{more}\n{said}\n{more}").lines}
+
+
+def test_the_headings_of_questions_and_answers_are_no_open_questions():
+    page = (
+        "<details><summary>Can I cancel?</summary><p>Until May you can cancel free of charge.</p></details>"
+    )
+    found = minutes(
+        read_content(f"<html><body>{page}<p>Who pays for the boat?</p></body></html>".encode(), name="a.html")
+    )
+    assert [line.shown for line in found.lines if line.part == "questions"] == ["Who pays for the boat?"]
