@@ -222,7 +222,7 @@ def _units_of_lines(document: str) -> list[TextUnit]:
     """Split a text without stamps."""
     speakers = dialogue_speakers(document.split("\n"))
     asides = Asides()
-    found = []
+    found: list[TextUnit] = []
     for block in _BLOCK.finditer(document):
         units = [
             unit for start, text in _runs(block, speakers) for unit in _cut(text, start, speakers, asides)
