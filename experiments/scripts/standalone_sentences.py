@@ -17,8 +17,9 @@ import argparse
 import csv
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -35,7 +36,7 @@ from precis_text import standalone
 from precis_text.control_characters import main_part, unmarked
 from precis_text.standalone import STANDALONE_FEATURES, Readability, said
 from precis_text.units import TextUnit, extraction_units
-from precis_text.word_patterns import WordPatterns, frequent_words, patterns
+from precis_text.word_patterns import WordPatterns, patterns
 
 LABELS = Path(__file__).with_name("standalone_labels.tsv")
 AGAIN = Path(__file__).with_name("standalone_labels_again.tsv")
@@ -44,6 +45,7 @@ PACKAGE = Path(standalone.__file__).parent
 STUMBLES = {"D": 1.0, "d": 0.2, "r": 0.2}
 """How much a reader stumbles, by the first of these letters in a label."""
 FOLDS = 8
+WORDS = re.compile(r"\w+(?:['’]\w+)?")
 COMMON = 30  # least occurrences of a word that stands for itself
 FREQUENT = 10  # fewest sentences with a pattern
 DIGITS = 2  # after the point of a weight
@@ -86,6 +88,17 @@ class Labelled:
     @property
     def is_clear(self) -> bool:
         return "D" in self.letters or self.letters in ("o", "or")
+
+
+def frequent_words(texts: Collection[str], least: int) -> list[str]:
+    """Return the words of all texts together that occur at least so often, in small letters."""
+    counts: dict[str, int] = {}
+    for text in texts:
+        for token in WORDS.findall(text):
+            if token[0].isalpha():
+                lower = token.lower().replace("’", "'")
+                counts[lower] = counts.get(lower, 0) + 1
+    return sorted(word for word, count in counts.items() if count >= least)
 
 
 def key_of(document: str) -> str:

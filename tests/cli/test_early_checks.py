@@ -134,6 +134,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "tune --data pairs --model pairs --out out --set prefx.length=2",
             "--set prefx: unknown setting; did you mean 'prefix'",
         ),
+        (
+            "finetune --data pairs --out out --set nosuch=3",
+            "--set nosuch: unknown setting; names are like train.learning_rate",
+        ),
         ("finetune --data pairs --model ./missing --out out", "./missing: no such folder"),
         ("tune --data missing --model writes --out out", "missing: no such file"),
         ("evaluate --data pairs --split tset --model writes --out out", "did you mean 'test'"),

@@ -13,6 +13,7 @@ from experiments.scripts.standalone_sentences import (
     Labelled,
     area,
     folds,
+    frequent_words,
     kappa,
     key_of,
     labelled,
@@ -127,3 +128,10 @@ def test_the_labels_hold_no_text() -> None:
     assert len({(row["document"], row["start"]) for row in rows}) == len(rows)
     assert {row["letters"] for row in rows} <= {"o", "or", "r", "d", "dr", "D", "Dr"}
     assert all(len(row["document"]) == 16 and row["start"].isdecimal() for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("least", "words"), [(1, ["a", "keel", "sank"]), (2, ["a", "keel"]), (3, ["keel"]), (4, [])]
+)
+def test_words_are_common_if_they_occur_often_enough(least: int, words: list[str]) -> None:
+    assert frequent_words(["A keel. Keel 12", "keel sank a"], least) == words

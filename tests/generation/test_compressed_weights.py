@@ -16,10 +16,10 @@ from precis.generation.compressed_weights import (
     block_headers,
     read_blocks,
     read_compact,
-    write_compact,
 )
 from precis.generation.model_loader import load_model
 from precis.storage.seal import SEAL, write_folder
+from precis_experiments.small_model import write_compact
 from precis_text.errors import UserError
 from tests.tiny_models import save
 

@@ -113,7 +113,7 @@ def test_a_download_from_the_hub_is_told(
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00").mkdir(parents=True)
         (tmp_path / "models--nobody--nothing" / "snapshots" / "f00" / "model.safetensors").touch()
     monkeypatch.setattr(model_loader.huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))  # type: ignore[attr-defined]
-    monkeypatch.setattr(model_location, "_check_hub", lambda _: None)
+    monkeypatch.setattr(model_location, "refuse_absent", lambda *_: None)
     monkeypatch.setattr(model_location, "_settings_on_hub", lambda _: BartConfig().to_dict())
     monkeypatch.setattr(model_loader, "_load_weights", fetch)
     with pytest.raises(UserError, match="no network"):

@@ -11,6 +11,20 @@ from precis_text.units import extraction_units
 @pytest.mark.parametrize(
     ("said", "left"),
     [
+        ("The lights are turned on on the quay.", "The lights are turned on on the quay."),
+        ("Keep the light on on Friday.", "Keep the light on on Friday."),
+        ("You log in in the office.", "You log in in the office."),
+        ("The boat is on on the quay.", "The boat is on the quay."),
+        ("We meet in in the hall.", "We meet in the hall."),
+    ],
+)
+def test_the_second_part_of_a_verb_is_no_repetition(said: str, left: str) -> None:
+    assert Pauses("en").left_out(said) == left
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
         ("Um, so we met on, uh, Monday.", "So we met on Monday."),
         ("We sold the boat, um.", "We sold the boat."),
         ("Um . So we sold the uh boat .", "So we sold the boat ."),

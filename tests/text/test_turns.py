@@ -197,6 +197,8 @@ def test_a_dialogue_needs_several_lines_and_labels_do_not_speak() -> None:
     assert not dialogue_speakers(["Ann: Hello.", "It rains.", "It snows."])
     prose = ["It rains."] * 12
     assert dialogue_speakers(["Ann: Hello.", "Ben: Hi.", "Ann: Oh.", "Ben: Yes.", *prose]) == {"Ann", "Ben"}
+    assert dialogue_speakers(["Speaker 1: Hello.", "Speaker 2: Hi."]) == {"Speaker 1", "Speaker 2"}
+    assert not dialogue_speakers(["TOP 1: Kasse", "Sie stimmt.", "TOP 2: Halle", "TOP 3: Fest"])
     assert not dialogue_speakers(["From: Ann", "To: Ben", "Subject: The roof", "Date: Monday"])
     assert not dialogue_speakers(["- Ann: sings", "- Ben: pays", "* Cem: left"])
     assert speaker_of("Rt. Hon. Ann Lee: No.") == "Rt. Hon. Ann Lee"

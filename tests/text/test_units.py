@@ -192,6 +192,59 @@ def test_the_number_of_an_item_in_a_list_goes_and_a_day_stays() -> None:
         assert "\n".join(unit.text for unit in extraction_units(text)) == text
 
 
+def test_the_lines_of_a_list_without_bullets_are_not_joined() -> None:
+    medicines = [
+        "Aspirin 75 mg once daily, lifelong",
+        "Ticagrelor 90 mg twice daily until 5 February 2027",
+        "Bisoprolol 2.5 mg once daily (new)",
+        "Ramipril 2.5 mg once daily (increased from 1.25 mg)",
+        "Atorvastatin 80 mg at night (new)",
+    ]
+    assert texts("\n".join(medicines)) == medicines
+
+
+def test_a_wrapped_paragraph_below_short_lines_is_joined() -> None:
+    address = "Ann Lee\n3 Mill Lane\n"
+    assert texts(
+        address
+        + "The harbour was closed on Monday after a storm had\nDamaged both of its cranes on the old quay and\n"
+        "Two boats of the rowing club, which were moored at\nPier nine."
+    )[2:] == [
+        "The harbour was closed on Monday after a storm had Damaged both of its cranes on the old quay and "
+        "Two boats of the rowing club, which were moored at Pier nine."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "heading"),
+    [
+        ("1. Services\n1.1 The printer prints the magazine.\n1.2 It comes in May.", "1. Services"),
+        ("TOP 2: Kassenbericht\nHerr Lehmann stellt ihn vor. Es gibt keine Fragen.", "TOP 2: Kassenbericht"),
+        ("Punto 1: Cuentas\nLa junta aprueba las cuentas.", "Punto 1: Cuentas"),
+        ("Protokoll des TSV Grünau e. V.\n\nEs kamen alle Mitglieder.", "Protokoll des TSV Grünau e. V."),
+    ],
+)
+def test_a_part_of_minutes_or_of_a_contract_has_a_heading(document: str, heading: str) -> None:
+    first, *others = extraction_units(document)
+    assert (first.text, first.heading) == (heading, True)
+    assert not any(unit.heading for unit in others)
+
+
+@pytest.mark.parametrize("line", ["1. Buy milk\n2. Buy bread.", "I work for Harbour Print Ltd."])
+def test_an_item_and_a_sentence_are_no_headings(line: str) -> None:
+    assert not any(unit.heading for unit in extraction_units(line))
+
+
+def test_the_number_in_the_name_of_a_club_or_a_league_stays() -> None:
+    document = (
+        "1. FC Köln won the match on Saturday evening. 2. Bundesliga clubs were watching in the stadium."
+    )
+    assert texts(document) == [
+        "1. FC Köln won the match on Saturday evening.",
+        "2. Bundesliga clubs were watching in the stadium.",
+    ]
+
+
 def test_numbers_of_sections_and_glued_ones_of_a_list_go_and_amounts_stay() -> None:
     rules = (
         "2. RULES: 2.1 All boats report to the master at once.\n\n2.2 Boats sail at three knots in here.\n\n"

@@ -1,8 +1,6 @@
 """Patterns of words, and what their weights say of a sentence."""
 
-import pytest
-
-from precis_text.word_patterns import WordPatterns, frequent_words, patterns
+from precis_text.word_patterns import WordPatterns, patterns
 
 
 def found(text: str, before: str = "", words: str = "the it of", *, is_spoken: bool = False) -> set[str]:
@@ -45,10 +43,3 @@ def test_what_was_learnt_takes_a_bare_reaction_for_worse_than_a_statement() -> N
     learnt = WordPatterns.learnt()
     bad = learnt.score("Yeah, that is what I meant with it.", "Is it so?", is_spoken=True)
     assert bad > learnt.score("The harbour office will close the bridge in May.", "", is_spoken=True) + 1
-
-
-@pytest.mark.parametrize(
-    ("least", "words"), [(1, ["a", "keel", "sank"]), (2, ["a", "keel"]), (3, ["keel"]), (4, [])]
-)
-def test_words_are_common_if_they_occur_often_enough(least: int, words: list[str]) -> None:
-    assert frequent_words(["A keel. Keel 12", "keel sank a"], least) == words

@@ -16,9 +16,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedModel
 
 from precis.data.synthetic.corpus import make_pairs
-from precis.generation.compressed_weights import write_compact
+from precis.generation.compressed_weights import COMPACT, SCALE
 from precis.generation.model_loader import load_model
 from precis.messages import Notify, silent
 from precis.models.unit_scorer import load_scorer, save_scorer
@@ -41,6 +47,8 @@ from precis_experiments.open_sets import SETS, TEXTS, OpenSet, Row, check_rows, 
 from precis_experiments.resumable_steps import Step
 from precis_experiments.study_plan import Reads, StudyPlan
 from precis_text.errors import UserError
+
+_LARGEST = 127  # of an 8-bit weight
 
 RELEASE = ExtractPlan(max_source=1536, train=replace(ExtractPlan().train, epochs=14, patience=5))
 """The training settings of the former model in the box."""
@@ -297,3 +305,21 @@ def write_pairs(chosen: OpenSet, source: Path, place: Path) -> None:
         random.Random(0).shuffle(rows)
         named = {"source": chosen.name, "licence": chosen.licence}
         _write_lines(place / f"{split}.jsonl", ({**pair, **named} for pair in rows))
+
+
+def write_compact(model: PreTrainedModel, folder: Path) -> None:
+    """Write a model's configuration and 8-bit weights; tied weights once, like transformers."""
+    with TemporaryDirectory() as place:
+        model.save_pretrained(place, max_shard_size="1TB")
+        weights = load_file(Path(place) / "model.safetensors")
+    packed: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        if weight.ndim == 2 and len(weight) > 1:
+            scale = weight.float().abs().amax(1).clamp(min=torch.finfo(torch.float16).tiny) / _LARGEST
+            packed[name] = (weight.float() / scale[:, None]).round().to(torch.int8)
+            packed[name + SCALE] = scale
+        else:
+            packed[name] = weight.half()
+    save_file(packed, folder / COMPACT, metadata={"format": "pt"})
+    model.config.save_pretrained(folder)
+    model.generation_config.save_pretrained(folder)

@@ -205,7 +205,7 @@ def test_a_share_is_drawn_and_the_papers_rate_is_called_small(
             ["--set", "prefix=none", "--set", "prefix.length=4", "--method", "softsa"],
             "prefix.length needs a prefix",
         ),
-        (["--set", "prefix=none", "--set", "prefix.colour=1"], "prefix.colour needs a prefix"),
+        (["--set", "prefix=none", "--set", "prefix.length=1"], "prefix.length needs a prefix"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -228,6 +228,25 @@ def test_no_text_is_refused() -> None:
         train_tokenizer(["", " \n"], vocab_size=1000)
 
 
+def test_the_hub_is_asked_once_for_a_tokenizer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(url: str, **_: object) -> None:
+        asked.append(url)
+        raise ConnectionError("Name or service not known")
+
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", answer)
+    monkeypatch.setattr(
+        "transformers.AutoTokenizer.from_pretrained",
+        lambda *_, **__: pytest.fail("the client retries for a minute"),
+    )
+    with pytest.raises(
+        UserError, match=r"^nosuch: no such folder, and the Hugging Face hub cannot be reached: Name"
+    ):
+        load_tokenizer("nosuch")
+    assert len(asked) == 1
+
+
 def test_a_folder_without_a_tokenizer_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="contains no tokenizer"):
         load_tokenizer(tmp_path)

@@ -77,7 +77,7 @@ def test_the_count_of_a_file_with_several_documents_is_that_of_the_file() -> Non
 
 def test_every_format_but_pdf_pictures_subtitles_and_plain_text_has_a_count() -> None:
     modules = {kind.module for kind in file_kinds.KINDS}
-    assert modules - set(conservation._WAYS) == {"pdf", "picture", "subtitles"}
+    assert modules - set(conservation._WAYS) == {"pdf", "picture", "slack_export", "subtitles"}
 
 
 @pytest.mark.parametrize(

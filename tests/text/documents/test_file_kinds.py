@@ -22,6 +22,7 @@ from precis_text.documents.file_kinds import (
     PRESENTATION,
     RICH_TEXT,
     SAVED_PAGE,
+    SLACK,
     SPREADSHEET,
     SUBTITLES,
     TABLE,
@@ -47,7 +48,7 @@ def test_the_guide_tells_the_size_and_the_time_of_every_kind() -> None:
 
 
 def test_a_mailbox_holds_many_documents_and_a_table_rows() -> None:
-    assert MAILBOX.endings == MANY
+    assert (*MAILBOX.endings, *SLACK.endings) == MANY
     assert [kind for kind in KINDS if kind.has_rows] == [TABLE]
 
 
@@ -73,7 +74,7 @@ def test_a_mailbox_holds_many_documents_and_a_table_rows() -> None:
         ("a", ZIP + b"ppt/", PRESENTATION),
         ("", ZIP + b"xl/", SPREADSHEET),
         ("", ZIP + b"a/", None),
-        ("a.zip", ZIP + b"word/", None),
+        ("a.zip", ZIP + b"word/", SLACK),
         ("a.pptx", ZIP + b"word/", PRESENTATION),
         ("a.zip", ZIP + b"mimetypeapplication/epub+zip", EPUB),
         ("a.zip", ZIP + b"mimetypeapplication/vnd.oasis.opendocument.text", OPEN_DOCUMENT),

@@ -292,3 +292,9 @@ def test_the_beginning_of_an_old_mail_is_marked(begin: str) -> None:
     given = f"<p>a</p>x<div {begin}>b</div>"
     assert text(given, quotes=True) == f"a\n\nx\n\n{CUT}\n\nb"
     assert text(given) == "a\n\nx\n\nb"
+
+
+def test_the_summary_of_details_is_a_heading() -> None:
+    found = page("<details><summary>Can I cancel?</summary><p>Until May, yes.</p></details><p>It rains.</p>")
+    assert found.text.startswith("Can I cancel?\n\nUntil May, yes.")
+    assert found.at(found.text.index("Until")).heading == "Can I cancel?"

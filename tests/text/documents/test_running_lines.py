@@ -132,3 +132,21 @@ def test_lines_that_run_across_the_page_are_no_edges() -> None:
         for n in range(4)
     ]
     assert running_lines(made) == set()
+
+
+@pytest.mark.parametrize(
+    ("head", "foot"),
+    [
+        ("11/27/26, 7:31 PM / The boats of Olm", "https://olm.example/boats / {}/2"),
+        ("27.11.26, 19:31 / The boats of Olm", "file:///home/ann/boats.html / {}/2"),
+    ],
+)
+def test_what_a_browser_prints_at_the_edges_of_a_page_is_left_out(head: str, foot: str) -> None:
+    printed = [[head, *body(number), foot.format(number + 1)] for number in range(2)]
+    expected = [
+        part for number in range(2) for row in (head, foot.format(number + 1)) for part in row.split(" / ")
+    ]
+    assert left_out(*printed) == expected
+    inside = [["Boats", head, *body(number), foot.format(number + 1), "Boats"] for number in range(2)]
+    assert left_out(*inside) == []
+    assert left_out(["7:31 PM", *body(0), "https://olm.example/boats"]) == []

@@ -10,6 +10,7 @@ from precis_text.documents.reader import read_content
 from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import formed, make_form
 from precis_text.forms.minutes import PARTS
+from precis_text.language import language_of
 from precis_text.length import make_length
 from precis_text.units import extraction_units
 
@@ -576,3 +577,48 @@ def test_quote_marks_and_references_are_left_out_as_in_other_forms():
     text = "> Hi all,\n> can we move the review to Tuesday?\n\nWe decided to keep the old oven (see Table 2) for now."
     assert lines(text, "questions") == ["can we move the review to Tuesday?"]
     assert lines(text, "decisions") == ["We decided to keep the old oven for now."]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Nach kurzer Aussprache beschließt die Versammlung mit 31 zu 12 Stimmen, den Beitrag auf 108 € zu erhöhen.",
+        "Die Mitglieder genehmigen den Haushalt für das neue Jahr.",
+        "Der Vorstand wird einstimmig entlastet.",
+        "L'assemblée générale adopte le budget de la nouvelle année à l'unanimité.",
+        "La junta directiva aprueba por unanimidad las cuentas del año pasado.",
+        "The committee unanimously approves the budget of the new year.",
+        "At the general meeting, members voted 61 to 9 to raise the rent of the plots.",
+    ],
+)
+def test_written_minutes_say_in_the_present_what_is_decided(said: str) -> None:
+    code = "es" if "junta" in said else language_of(said)
+    before = {
+        "de": "Es regnet und die Halle ist kalt.",
+        "fr": "Il pleut et la salle est froide.",
+        "es": "La lluvia es fría y la sala no es grande.",
+    }.get(code or "", "The rain is cold and the hall is not warm.")
+    assert "decisions" in {line.part for line in minutes(f"{before}\n{said}\n{before}").lines}
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Wann beschließt die Versammlung das?", "Does the committee approve it?", "The board approves nothing."],
+)
+def test_a_question_or_a_denial_in_the_present_decides_nothing(said: str) -> None:
+    more = (
+        "Es regnet und die Halle ist kalt."
+        if said[0] == "W"
+        else "The rain is cold and the hall is not warm."
+    )
+    assert "decisions" not in {line.part for line in minutes(f"{more}\n{said}\n{more}").lines}
+
+
+def test_the_headings_of_questions_and_answers_are_no_open_questions():
+    page = (
+        "<details><summary>Can I cancel?</summary><p>Until May you can cancel free of charge.</p></details>"
+    )
+    found = minutes(
+        read_content(f"<html><body>{page}<p>Who pays for the boat?</p></body></html>".encode(), name="a.html")
+    )
+    assert [line.shown for line in found.lines if line.part == "questions"] == ["Who pays for the boat?"]

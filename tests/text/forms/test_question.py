@@ -279,3 +279,13 @@ def test_rows_apart_are_two_tables_and_turns_with_bars_are_none():
     assert shown[1::2] == ["Room: Hall | Size: large | Tea: yes", "Boat: Cod | Crew: two | Sail: no"]
     spoken = replace(source, units=[replace(unit, speaker="Ann") for unit in units])
     assert [unit.text for unit in named_rows(spoken).units] == [unit.text for unit in units]
+
+
+def test_the_answer_below_a_question_is_chosen_and_not_the_question():
+    page = (
+        "<details><summary>Can I cancel?</summary><p>Until May you can cancel free of charge.</p></details>"
+    )
+    found = read_content(
+        f"<html><body>{page}<p>The boats are blue.</p></body></html>".encode(), name="a.html"
+    )
+    assert answer(found, "Can I cancel?").text == "Until May you can cancel free of charge."

@@ -196,6 +196,15 @@ def test_any_two_texts_can_be_compared_and_marks_lie_in_the_summary(source: str,
         assert summary[mark.start : mark.end] == mark.text != ""
 
 
+def test_each_sentence_of_a_turn_is_a_copy() -> None:
+    source = SourceText("Ann: The boat leaks. We need 3 pumps by May.\nBob: I know. I ordered them.")
+    for summary in ("Ann: The boat leaks. We need 3 pumps by May.", "Bob: I ordered them."):
+        assert [each.copied for each in source.support(summary).sentences if each.text != "Bob:"].count(
+            False
+        ) == 0
+    assert not source.support("We need 4 pumps by May.").sentences[0].copied
+
+
 def test_a_sentence_from_a_long_turn_is_a_copy_with_its_speaker() -> None:
     said = " ".join(f"Sentence {number} of hers is here." for number in range(14))
     source = SourceText(f"Ann: {said}\nBen: Um, the uh harbour is closed.\nAnn: Good.\nBen: So we go.")

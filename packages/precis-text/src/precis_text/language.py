@@ -7,6 +7,7 @@ ten words. Neighbours of the four (`other_languages.toml`) are only told apart.
 
 from __future__ import annotations
 
+import sys
 import tomllib
 import unicodedata
 from collections import Counter
@@ -117,9 +118,25 @@ def _stem(name: str, word: str) -> str:
 
 @cache
 def _stemmer(name: str) -> SnowballStemmer:
-    from nltk.stem.snowball import SnowballStemmer  # slow import
+    return _stemmers()(name)
 
-    return SnowballStemmer(name)
+
+@cache
+def _stemmers() -> type[SnowballStemmer]:
+    """Import nltk's stemmers without scipy and scikit-learn, which its other modules import and take a second.
+
+    Its modules are dropped again, so that another import of nltk is whole.
+    """
+    before = {*sys.modules}
+    absent = {"scipy.stats", "sklearn"} - before if "nltk" not in before else set()
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
+    try:
+        from nltk.stem.snowball import SnowballStemmer
+    finally:
+        added = {*sys.modules} - before if absent else set()
+        for each in absent | {name for name in added if name.partition(".")[0] == "nltk"}:
+            del sys.modules[each]
+    return SnowballStemmer
 
 
 def script_of(text: str) -> str | None:

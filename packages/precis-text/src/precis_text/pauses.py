@@ -33,6 +33,11 @@ _SPELLED = re.compile(r"\b(?:[A-Z]_)+(?=s?\b|\W|$)")  # letters said one by one:
 _BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
+_PARTICLES = ("on", "in")  # "turned the light on on the quay"
+_PHRASAL = re.compile(
+    r"(?:turn|switch|log|sign|check|mov|carr|hand|call|hold|keep|leav)\w{0,4}|(?:go|com|tak|bring|put|get)(?:e|e?s|t?ing)?|"
+    "went|gone|came|took|taken|brought|held|kept|left|got"
+)
 _PHRASE = range(2, 7)  # words that a speaker says twice
 _ON_PURPOSE = 2  # most words of a phrase that somebody says twice on purpose
 _STATEMENT = 4  # fewest words that something can open, or a broken end follow, which has no more of them
@@ -157,7 +162,7 @@ class Pauses:
         core = word.lower()
         doubled, stammered = _table("repeated", self.language), _table("stammered", self.language)
         if last.lower() == core and core in doubled:
-            return True
+            return core not in _PARTICLES or not any(_PHRASAL.fullmatch(w.lower()) for w in kept[-5:-1])
         if before.lower() == core and core in doubled and _BETWEEN_TWO.fullmatch(last):
             kept.pop()
             return True

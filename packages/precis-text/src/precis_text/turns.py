@@ -28,6 +28,7 @@ _MOST_WORDS = 6  # of a speaker's name
 NAMED = re.compile(r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # "Rt. Hon. Ann Lee: "
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
+_PART = re.compile(r"\D{2,30} \d{1,2}: [^.!?…]+")
 _FEW_HEADS = 3  # in which no speaker needs to return
 _STOPS = ".?!。"
 _TURNS_A_STOP = 10  # at most, in a transcript with full stops
@@ -162,10 +163,12 @@ def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
     """Return the speakers of a dialogue whose lines start with a name and a colon; none if it is not a dialogue.
 
     A single line "Word: text" is not a turn. Several lines must have that form: half of them, or a tenth if two
-    speakers return. Labels such as "Subject", "Figure 1" and "Appendix A" are not speakers.
+    speakers return. Labels such as "Subject", "Figure 1" and "Appendix A" are not speakers, nor are those of parts: a
+    line "TOP 2: Accounts".
     """
     written = [line for line in lines if line.strip()]
-    speakers = Counter(name for name in map(speaker_of, written) if name)
+    parts = Counter(speaker_of(line) for line in written if _PART.fullmatch(line.strip()))
+    speakers = Counter(name for name in map(speaker_of, written) if name and parts[name] != 1)
     count = speakers.total()
     returning = sum(times > 1 for times in speakers.values())
     share = _TENTH if returning > 1 else _HALF

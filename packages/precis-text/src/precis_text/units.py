@@ -36,17 +36,24 @@ _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
 _CELLS = " | "  # between the cells of a table's row
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
+_FEW_LINES = 2  # fewest short lines of a list without bullets
 _DONE = r"(?:\[[xX]\]|[☑☒✓✔✅])"
 BOX = rf"(?:{_DONE}|\[ \]|[☐⬜])"
 _TICKED = re.compile(rf"\s*(?:(?:[-*•–—+]|\d{{1,3}}[.)])\s+)*{_DONE}\s")
 # "3." may be a date: "3. Oktober"
 _MARK = re.compile(rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)")
-_NUMBERED = re.compile(r"(\d{1,2})\.(?: |(?=[^\W\d_a-z]))(?=\S+(?: \S+){4})")
+_NUMBERED = re.compile(  # "1. FC Köln" and "2. Bundesliga" are names
+    r"(\d{1,2})\.(?: |(?=[^\W\d_a-z]))(?!(?:F?FC|FSV|FCK|CfR|SC|SV|VfL|\w*[Ll]iga)\b)(?=\S+(?: \S+){4})"
+)
 _SECTION = re.compile(
     r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
 )
 _INDENT = 9  # one more than the most spaces before a section's number
 _TOP = re.compile(r"(\d{1,2})\.? (?=[^\W\d_a-z])")
+_PART = re.compile(
+    r"(?:TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item|Section|Chapter|Kapitel|Article|Artikel) \d{1,2}\b"
+)
+_COMPANY = re.compile(r"\b(?:e\. ?V|Inc|Ltd|Corp|Co|S\.A|S\.L|B\.V)\.$")  # a title may end so
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
@@ -205,12 +212,13 @@ def _units_of_lines(document: str) -> list[TextUnit]:
     """Split a text without stamps."""
     speakers = dialogue_speakers(document.split("\n"))
     asides = Asides()
-    found = []
+    found: list[TextUnit] = []
     for block in _BLOCK.finditer(document):
         units = [
             unit for start, text in _runs(block, speakers) for unit in _cut(text, start, speakers, asides)
         ]
-        is_heading = _is_heading(units)
+        is_title = not found and len(units) == 1 and _COMPANY.search(units[0].text) is not None
+        is_heading = _is_heading(units) or (is_title and block.end() < len(document.rstrip()))
         asides.after(block.group(), is_heading=is_heading)
         titles = range(len(units)) if is_heading else _titles(units, document)
         found += [replace(unit, heading=place in titles) for place, unit in enumerate(units)]
@@ -235,15 +243,28 @@ def _is_heading(units: list[TextUnit]) -> bool:
 
 
 def _titles(units: Sequence[TextUnit], document: str) -> list[int]:
-    """Return the places of lines in a block that are headings: after a sentence, and before a long one."""
+    """Return the places of lines in a block that are headings: after a sentence, and before a long one.
+
+    "TOP 2: Accounts" is one before any sentence, and "2. Fees" before "2.1 The Client pays".
+    """
     return [
         place
         for place, (before, unit, after) in enumerate(zip([None, *units], units, units[1:], strict=False))
-        if _is_heading([unit]) and not (unit.aside or after.speaker or _ITEM.match(unit.text))
+        if _is_heading([unit]) and not after.speaker
         if before is None or (_CLOSED.search(before.text) and "\n" in document[before.stop : unit.start])
-        if _CLOSED.search(after.text) and len(after.text.split()) >= max(_LONG, 2 * len(unit.text.split()))
+        if _CLOSED.search(after.text)
+        if _begins_part(unit.text, after.text)
+        or (
+            not (unit.aside or _ITEM.match(unit.text))
+            and len(after.text.split()) >= max(_LONG, 2 * len(unit.text.split()))
+        )
         if not after.text[0].islower() or unit.text[0].islower() or _CAPITALS.fullmatch(unit.text)
     ]
+
+
+def _begins_part(line: str, following: str) -> bool:
+    top = _TOP.match(line)
+    return _PART.match(line) is not None or (top is not None and following.startswith(f"{top[1]}.1"))
 
 
 def visible(text: str) -> str:
@@ -254,7 +275,8 @@ def visible(text: str) -> str:
 def _runs(block: re.Match[str], speakers: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Yield the pieces of a block that no sentence crosses, with their offsets: lines, wrapped ones together."""
     lines = [*_LINE.finditer(block.group())]
-    widest = max(len(line.group().rstrip()) for line in lines)
+    texts = [line.group().rstrip() for line in lines]
+    widest = 0 if _is_listing(texts) else max(map(len, texts))
     start = 0
     for line, following in pairwise([*lines, None]):
         if (
@@ -267,6 +289,18 @@ def _runs(block: re.Match[str], speakers: frozenset[str]) -> Iterator[tuple[int,
         end = len(block.group()) if line is None else line.end()
         yield block.start() + start, block.group()[start:end]
         start = end if following is None else following.start()
+
+
+def _is_listing(lines: Sequence[str]) -> bool:
+    """Check whether lines end before the margin and without a mark, as in a list of medicines without bullets."""
+    margin = _FULL * max(map(len, lines))
+    smalls = [following.lstrip()[:1].islower() for following in lines[1:]]
+    wrapped = sum(len(line) >= margin or small for line, small in zip(lines, smalls, strict=False))
+    short = sum(
+        len(line) < margin and not (small or ENDED.search(line))
+        for line, small in zip(lines, smalls, strict=False)
+    )
+    return short >= max(_FEW_LINES, wrapped)
 
 
 def _goes_on(line: str, following: str, widest: int) -> bool:

@@ -71,14 +71,3 @@ def _class(token: str, words: Collection[str]) -> str:
         return "0"
     ending = next((each for each in _ENDINGS if lower.endswith(each)), "")
     return ("C" if token[0].isupper() else "c") + (f"-{ending}" if ending else "")
-
-
-def frequent_words(texts: Collection[str], least: int) -> list[str]:
-    """Return the words of all texts together that occur at least so often, in small letters."""
-    counts: dict[str, int] = {}
-    for text in texts:
-        for token in _TOKENS.findall(text):
-            if token[0].isalpha():
-                lower = token.lower().replace("’", "'")
-                counts[lower] = counts.get(lower, 0) + 1
-    return sorted(word for word, count in counts.items() if count >= least)

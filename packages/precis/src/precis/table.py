@@ -1,8 +1,7 @@
-"""A table for the terminal (Rich), Markdown and LaTeX."""
+"""A table for the terminal (Rich) and Markdown."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -10,19 +9,6 @@ from typing import TYPE_CHECKING, Literal, final
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
-
-_SPECIAL = {
-    **{character: f"\\{character}" for character in "&%$#_{}"}, "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-}  # fmt: skip
-_MARKED = (
-    (re.compile(r"\*\*(.+?)\*\*"), r"\\textbf{\1}"),
-    (re.compile(r'"([^"]+)"'), r"``\1''"),  # before the next, which would match its quotes
-    (re.compile(r"(?<!`)`([^`]+)`(?!`)"), r"\\texttt{\1}"),
-    (re.compile(r"(?<![\w.-])-(?=\d)"), "$-$"),  # a minus sign, not a hyphen
-)
-_NUMBER = re.compile(r"[-+]?[\d.,]+(%| .*\]|/.*)?")
-_BAR = re.compile(r"(?<!\\)\|")
 
 
 @final
@@ -85,51 +71,6 @@ class Table:
         heading = f"## {self.title}" if self.title else ""
         return "\n\n".join(part for part in (heading, table, self.caption) if part)
 
-    def latex(self) -> str:
-        """Return the rows for a document that loads booktabs; columns of numbers are right-aligned.
-
-        Cells may have Markdown's bold and code.
-        """
-        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)
-        kinds = ["r" if column and all(map(_is_number, column)) else "l" for column in columns]
-        begin = f"\\begin{{tabular}}{{{''.join(kinds)}}}"
-        body = [_latex_row(row) for row in self.rows]
-        return "\n".join(
-            [
-                begin,
-                r"\toprule",
-                _latex_row(self.header),
-                r"\midrule",
-                *body,
-                r"\bottomrule",
-                r"\end{tabular}",
-            ]
-        )
-
-
-def read_markdown(lines: Sequence[str]) -> Table:
-    """Read the lines of a Markdown table, which have bars at both ends."""
-    header, _, *rows = [
-        [cell.strip().replace(r"\|", "|") for cell in _BAR.split(line)[1:-1]] for line in lines
-    ]
-    return Table(header=header, rows=rows)
-
-
-def latex_text(text: str) -> str:
-    """Return a line of Markdown as LaTeX: special characters, bold, code, quotation marks, minus signs."""
-    plain = "".join(_SPECIAL.get(character, character) for character in text)
-    for pattern, command in _MARKED:
-        plain = pattern.sub(command, plain)
-    return plain
-
 
 def _in_cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _is_number(cell: str) -> bool:
-    return cell in ("", "-") or _NUMBER.match(cell) is not None
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(map(latex_text, cells)) + r" \\"

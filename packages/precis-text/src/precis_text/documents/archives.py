@@ -15,7 +15,7 @@ from precis_text.errors import UserError
 
 _MOST_FILES = 20_000
 _MOST_TEXT = 64 * MIB  # of XML and HTML, unpacked
-_TEXTS = (".xml", ".rels", ".xhtml", ".html", ".htm", ".opf", ".ncx")
+_TEXTS = (".xml", ".rels", ".xhtml", ".html", ".htm", ".opf", ".ncx", ".json")
 
 
 def open_archive(content: bytes, *, what: str) -> zipfile.ZipFile:

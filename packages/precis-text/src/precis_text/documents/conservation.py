@@ -8,7 +8,7 @@ that it sees what a reader forgets:
     notebooks                         the sources of all cells
     the others                        all words of the file, without marks
 
-PDF, pictures, subtitles, plain text and old spreadsheets lack a figure.
+PDF, pictures, subtitles, Slack's exports, plain text and old spreadsheets lack a figure.
 """
 
 from __future__ import annotations

@@ -66,6 +66,9 @@ MAIL = DocumentFormat(name="an e-mail", endings=(".eml", ".emlx"), module="mail"
 MAILBOX = DocumentFormat(
     name="a mailbox", endings=(".mbox",), module="mail", most=64 * MIB, seconds=4, has_many=True
 )
+SLACK = DocumentFormat(
+    name="a Slack export", endings=(".zip",), module="slack_export", most=64 * MIB, seconds=4, has_many=True
+)
 SAVED_PAGE = DocumentFormat(
     name="a saved page", endings=(".mht", ".mhtml"), module="mail", most=64 * MIB, seconds=4,
     needs=("trafilatura",),
@@ -86,13 +89,13 @@ PICTURE = DocumentFormat(
     endings=(".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"),
 )  # fmt: skip
 KINDS = (
-    PDF, WORD, OPEN_DOCUMENT, PRESENTATION, SPREADSHEET, TABLE, RICH_TEXT, EPUB, WEB, MAIL, MAILBOX, SAVED_PAGE,
+    PDF, WORD, OPEN_DOCUMENT, PRESENTATION, SPREADSHEET, TABLE, RICH_TEXT, EPUB, WEB, MAIL, MAILBOX, SLACK, SAVED_PAGE,
     MARKDOWN, NOTEBOOK, LATEX, SUBTITLES, PICTURE,
 )  # fmt: skip
 ENDINGS = tuple(
-    ending for kind in KINDS if not kind.has_rows and kind is not PICTURE for ending in kind.endings
+    ending for kind in KINDS if not kind.has_rows and kind not in (PICTURE, SLACK) for ending in kind.endings
 )
-"""The extensions of documents in a folder. Pictures are seldom of text, so a picture is read only if it is named."""
+"""The extensions of documents in a folder. Few pictures and archives are texts, so they are read only if named."""
 MANY = tuple(ending for kind in KINDS if kind.has_many for ending in kind.endings)
 """Endings of files that hold several documents."""
 
@@ -108,7 +111,7 @@ _CLOCK = rb"(?:\d+:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
 _NAMES = rb"(?:webvtt(?:[ \t][^\n]*)?\r?\n(?:[^\n]*\n)*?|(?:\d+|[\da-f-]{36}/[\d-]+)\s*\n)?"  # Teams numbers cues so
 _FIRST_CUE = re.compile(_NAMES + _CLOCK + rb"\s*-->\s*" + _CLOCK + rb"(?:[ \t]+\w+:[^\n]*)?\s*\n")
 _CAPTIONS = re.compile(rb"(?:<\?xml[^>]*>\s*)?<(?:tt|timedtext|transcript|sami)[\s>:]", re.IGNORECASE)
-_MAIN_PARTS = ((b"word/", WORD), (b"ppt/", PRESENTATION), (b"xl/", SPREADSHEET))
+_MAIN_PARTS = ((b"word/", WORD), (b"ppt/", PRESENTATION), (b"xl/", SPREADSHEET), (b"users.json", SLACK))
 _OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument."
 _MAILBOX = re.compile(rb"From [^\n]*\d\d:\d\d[^\n]*\n[!-9;-~]+: ")
 _SAVED = (b"from: <saved by", b"snapshot-content-location:")

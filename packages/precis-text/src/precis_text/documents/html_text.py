@@ -35,7 +35,7 @@ _BLOCKS = frozenset(
         "p", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "title", "tr", "ul",
     ]
 )  # fmt: skip
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "summary"))
 _DRAWN = "labels of drawings"
 _FILMS = "text in place of films, sound and frames"
 _LEFT_OUT = {

@@ -4,7 +4,8 @@ A line at the edge of a page is one of them if it is the same, except for the pa
 
 - on most pages, or on most left or most right pages;
 - or, as the outermost line, on three consecutive pages, left and right ones separately, as chapter heads are;
-- or, as the outermost line, with the page number at its start or end on two pages, or as its only text on one.
+- or, as the outermost line, with the page number at its start or end on two pages, or as its only text on one;
+- or one that a browser prints: time and title, or address and page number.
 
 A number counts as the page number if it increases with the pages. So the rows of a table across pages stay.
 """
@@ -23,6 +24,9 @@ _FEWEST = 3  # pages that repeat a running line, at least
 _MOST_PAGES = 0.6  # share of the pages that counts as most
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,5}(?![\d,]|\.\d)")
 _ROMAN = re.compile(r"[ivxl]{1,7}")
+_PRINTED = re.compile(
+    r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d\d(?:\s?[AP]M)?\b.*|(?:https?|file)://\S+ \d{1,4}/\d{1,4}"
+)
 _HERE = "#"
 _ROMAN_HERE = "#roman"
 
@@ -30,15 +34,25 @@ _ROMAN_HERE = "#roman"
 def running_lines(pages: Sequence[Sequence[Line]]) -> set[Line]:
     """Return the running lines of these pages; none if the pages contain nothing else."""
     if len(pages) < _FEWEST:
-        return set()
+        return {line for lines in pages for line in _printed(lines)}
     edges = [(number, *edge) for number, lines in enumerate(pages) for edge in _edges(lines)]
     offset = _page_number(edges, len(pages))
     found: dict[str, list[tuple[int, Line, bool]]] = defaultdict(list)
     for number, line, is_outermost in edges:
         for key in _keys(line.text, number, offset):
             found[key].append((number, line, is_outermost))
-    left_out = {line for key, places in found.items() for line in _left_out(key, places, len(pages))}
+    left_out = {line for lines in pages for line in _printed(lines)}
+    left_out |= {line for key, places in found.items() for line in _left_out(key, places, len(pages))}
     return left_out if any(line not in left_out for lines in pages for line in lines) else set()
+
+
+def _printed(lines: Sequence[Line]) -> Iterator[Line]:
+    """Yield the outermost lines of a page that a browser printed: time and title, address and page number."""
+    outermost = (line for line, is_outermost in _edges(lines) if is_outermost)
+    for _, group in groupby(outermost, key=lambda line: round(line.base)):
+        row = [*group]
+        if _PRINTED.fullmatch(" ".join(" ".join(line.text for line in row).replace("|", " ").split())):
+            yield from row
 
 
 def _left_out(key: str, places: list[tuple[int, Line, bool]], count: int) -> list[Line]:

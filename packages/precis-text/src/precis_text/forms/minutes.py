@@ -256,7 +256,8 @@ def _stays_open(said: Sequence[Statement], place: int, source: ScoredText, known
         return False
     if not turn:  # notes: a line that is a question has no answer on it
         ends_line = source.document[said[place].stop : said[place].stop + 1] in ("", "\n")
-        return ends_line and len(text.split()) <= _SHORT_QUESTION
+        is_head = text in source.passages.at(said[place].start).heading  # of a page of questions and answers
+        return ends_line and not is_head and len(text.split()) <= _SHORT_QUESTION
     replies = replies_to(said, place)
     if any(known.unknown.search(plain(said[reply])) for reply in replies):
         return True

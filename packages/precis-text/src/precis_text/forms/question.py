@@ -106,7 +106,9 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
     """
     rows = _rows(source)
     read = [
-        replace(unit, heading=False, aside=False) if place in rows else unit
+        replace(unit, heading=False, aside=False)
+        if place in rows
+        else replace(unit, aside=unit.aside or unit.text in source.passages.at(unit.start).heading)
         for place, unit in enumerate(source.units)
     ]
     cells = {place for place, unit in enumerate(read) if CELLS in unit.text}

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from precis_text.language import Language, has_case, language_of, languages, script_of
+from precis_text.sentences import split_sentences
 from precis_text.support.context_words import NameContext, NumberContext
 from precis_text.support.names import Names, name_runs, opens_sentence
 from precis_text.support.negation import Said, Turned, added, left_out
@@ -210,12 +211,17 @@ class SourceText:
 
     @cached_property
     def _quotable(self) -> list[str]:
-        """The texts of the units, also as a summary shows them: with the speaker, without opening or list mark."""
+        """The texts of the units, also as a summary shows them: with the speaker, without opening or list mark.
+
+        The sentences of a turn are among them.
+        """
         forms = (lambda unit: unit.text, named_text, lambda unit: without_item_mark(unit.text))
         units = [
             *self.units,
             *(replace(unit, text=as_shown(unit)) for unit in self.units if unit.shown),
         ]
+        turns = [unit for unit in self.units if unit.speaker]
+        units += [replace(unit, text=each) for unit in turns for each in split_sentences(unit.text)]
         return [*dict.fromkeys(form(unit) for unit in units for form in forms)]
 
     @cached_property

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from precis.data.rows.hub import PREFIX as HUB
-from precis.data.rows.hub import hub_name
+from precis.data.rows.hub import hub_name, refuse_absent
 from precis.generation.model_metadata import DEFAULT, NO_ADAPTER, PACKAGES, USE_FILE, ModelUse, load_use
 from precis.generation.model_names import is_endpoint, is_gguf, model_in, refuse_missing
 from precis.storage.model_files import (
@@ -35,7 +35,7 @@ from precis.storage.model_files import (
     plain_settings,
 )
 from precis.storage.seal import has_seal, sealed_digests
-from precis_text.bounded_io import check_inside, meant, read_json
+from precis_text.bounded_io import check_inside, read_json
 from precis_text.errors import UserError, first_line
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from precis.generation.model_folder import CheckedSettings
 
 _logger = logging.getLogger("precis.generation")
-_PATIENCE = 10  # seconds for the hub to answer
-_NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 
 
@@ -301,24 +299,8 @@ def _place_of(source: str) -> Path | str:
     refuse_missing(source)
     name = hub_name(source)
     assert name is not None
-    _check_hub(name)
+    refuse_absent(name, CONFIG)
     return name
-
-
-def _check_hub(name: str) -> None:
-    """Ask the hub once, since its client retries a hopeless request for almost a minute."""
-    import huggingface_hub
-
-    if isinstance(huggingface_hub.try_to_load_from_cache(name, CONFIG), str):
-        return
-    try:
-        huggingface_hub.get_hf_file_metadata(huggingface_hub.hf_hub_url(name, CONFIG), timeout=_PATIENCE)
-    except Exception as error:
-        problem = f"the Hugging Face hub cannot be reached: {first_line(error)}"
-        answered = isinstance(error, huggingface_hub.errors.HfHubHTTPError)
-        if answered and cast(Any, error).response.status_code in _NOT_PUBLIC:
-            problem = "no such public model on the Hugging Face hub"
-        raise UserError(f"{name}: no such folder, and {problem}{meant(name)}") from error
 
 
 def _settings_in(file: Path) -> dict[str, Any]:

@@ -124,15 +124,16 @@ def setting_names() -> frozenset[str]:
 
 
 def _refuse_misspelt(assignments: list[str] | None) -> list[str] | None:
-    """Refuse a misspelt name of `--set` before the slow imports; a name like no other is refused after them."""
+    """Refuse an unknown name of `--set` before the slow imports."""
     for assignment in assignments or ():
         parts = assignment.partition("=")[0].strip().split(".")
         for at, part in enumerate(parts):
-            close = get_close_matches(part, setting_names(), n=1, cutoff=0.8)
-            if close and part not in setting_names():
+            if part not in setting_names():
                 of = f" of {'.'.join(parts[:at])}" if at else ""
                 name = ".".join(parts[: at + 1])
-                raise UserError(f"--set {name}: unknown setting{of}; did you mean {close[0]!r}?")
+                close = get_close_matches(part, setting_names(), n=1, cutoff=0.8)
+                meant = f"did you mean {close[0]!r}?" if close else "names are like train.learning_rate"
+                raise UserError(f"--set {name}: unknown setting{of}; {meant}")
     return assignments
 
 

@@ -17,24 +17,16 @@ __all__ = ["PANELS", "HelpPage", "OptionGroup", "arranged", "expanded"]
 
 #: Panel -> its parameters; those in no panel come first, under "Options".
 PANELS: dict[str, tuple[str, ...]] = {
-    "Training": (
-        "steps", "batch_tokens", "block_length", "without_rtd", "validate_every", "patience", "select",
-        "share", "sampling_seed", "seeds", "trials", "space", "curve", "cap", "temperature", "leave_out",
-        "precision", "answer",
-    ),
-    "Decoding": (
-        "tokens", "min_words", "short", "draft", "long", "length_penalty", "no_repeat_ngram", "decoding",
-    ),
-    "Scores": (
-        "bleu", "meteor", "meteor_jar", "bertscore", "bertscore_layer", "rouge_tokenizer", "stemmer",
-        "faithful", "likelihood", "checker",
-    ),
+    "Training": ("steps", "batch_tokens", "block_length", "without_rtd", "validate_every", "patience", "select",
+        "share", "sampling_seed", "seeds", "trials", "space", "curve", "cap", "temperature", "leave_out", "precision",
+        "answer"),
+    "Decoding": ("tokens", "min_words", "short", "draft", "long", "length_penalty", "no_repeat_ngram", "decoding"),
+    "Scores": ("bleu", "meteor", "meteor_jar", "bertscore", "bertscore_layer", "rouge_tokenizer", "stemmer", "faithful",
+        "likelihood", "checker"),
     "Ray": ("workers", "address", "verify"),
-    "Limits": (
-        "max_tokens", "queue_tokens", "max_seconds", "max_body_mb", "max_files_mb", "requests_per_minute",
-        "model_memory", "grace", "max_connections", "max_connections_of_one", "head_seconds", "least_rate",
-        "root_path", "max_beams",
-    ),
+    "Limits": ("max_tokens", "queue_tokens", "max_seconds", "max_body_mb", "max_files_mb", "requests_per_minute",
+        "model_memory", "grace", "max_connections", "max_connections_of_one", "head_seconds", "least_rate", "root_path",
+        "max_beams"),
     "Language models": ("language", "free", "allow_remote"),
     "Data": ("document_column", "summary_column", "units_column", "skip_bad", "whole_tables"),
     "Advanced": ("settings", "tokenizer", "restart", "threads", "device"),

@@ -15,12 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from precis_text.bounded_io import meant
 from precis_text.errors import UserError, first_line
 from precis_text.row import Row
 
 PREFIX = "hub:"
 _NAME = re.compile(r"(?:[\w][\w.-]*/)?[\w][\w.-]*", re.ASCII)
 CONVERTED = "refs/convert/parquet"
+_PATIENCE = 10  # seconds for the hub to answer
+_NOT_PUBLIC = (401, 403, 404)  # the hub's status codes for a missing or private model
 
 
 def read_hub(source: str, split_names: Sequence[str], *, stream: bool = False) -> Iterator[Row]:
@@ -69,6 +72,32 @@ def hub_name(source: str | Path) -> str | None:
     if not _is_name(text) or text.startswith("~") or Path(text).exists() or (slash and Path(owner).exists()):
         return None
     return text
+
+
+def refuse_absent(name: str, *files: str) -> None:
+    """Ask the hub once, since its client retries a hopeless request for almost a minute.
+
+    Args:
+        files: a model has at least one of these.
+
+    Raises:
+        UserError: the hub has none of them or does not answer, and no earlier download is there.
+    """
+    import huggingface_hub
+
+    if any(isinstance(huggingface_hub.try_to_load_from_cache(name, file), str) for file in files):
+        return
+    for file in files:
+        try:
+            huggingface_hub.get_hf_file_metadata(huggingface_hub.hf_hub_url(name, file), timeout=_PATIENCE)
+            return
+        except Exception as error:
+            if isinstance(error, huggingface_hub.errors.RemoteEntryNotFoundError) and file != files[-1]:
+                continue
+            problem = f"the Hugging Face hub cannot be reached: {first_line(error)}"
+            if getattr(getattr(error, "response", None), "status_code", None) in _NOT_PUBLIC:
+                problem = "no such public model on the Hugging Face hub"
+            raise UserError(f"{name}: no such folder, and {problem}{meant(name)}") from error
 
 
 def hub_hint(source: str | Path) -> str:

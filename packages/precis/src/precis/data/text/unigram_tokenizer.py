@@ -26,7 +26,7 @@ from typing import Any, cast
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from precis.data.rows.hub import PREFIX, hub_hint, hub_name
+from precis.data.rows.hub import PREFIX, hub_hint, hub_name, refuse_absent
 from precis.data.text.encoding import one_line
 from precis.data.text.unigram_trainer import learn_pieces
 from precis.storage.model_files import CONFIG, check_sizes, check_tokenizer_settings, plain_settings
@@ -139,7 +139,9 @@ def load_tokenizer(folder: str | Path, *, checked: bool = False) -> PreTrainedTo
     name = str(folder) if is_local else hub_name(folder)
     if name is None:
         raise UserError(f"{folder}: no such folder{hub_hint(folder)}{meant(folder)}")
-    if is_local and not checked:
+    if not is_local:
+        refuse_absent(name, "tokenizer_config.json", "tokenizer.json", "vocab.json", CONFIG)
+    elif not checked:
         _check_folder(path)
     overruled = _check_files(path) if is_local else {}
     with one_line(f"{folder}: the tokenizer cannot be loaded"):
