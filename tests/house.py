@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = {
     place.name: place / "src" for place in sorted((ROOT / "packages").iterdir()) if (place / "src").is_dir()
 }
-MOST_LINES = {"precis": 55_655, "all packages": 74_543}  # docs/adr/0022: they only fall, but for a feature
+MOST_LINES = {"precis": 55_640, "all packages": 74_528}  # docs/adr/0022: they only fall, but for a feature
 MOST_MODULES = 297  # of packages/precis
 # Of the English check in README, ARCHITECTURE and docs/guide: lower it with each page rewritten
 MOST_FINDINGS = 0
@@ -161,7 +161,8 @@ def main() -> int:
     print(f"{sum(map(lines_of_code, files)):,} lines of code in all packages")
     p90 = sorted(length for length, _ in lengths)[int(0.9 * len(lengths))]
     print(
-        f"{len(lengths):,} functions, 90% up to {p90} lines (at most {LONGEST_OF_MOST}); the longest (at most {LONGEST_FUNCTION}):"
+        f"{len(lengths):,} functions, 90% up to {p90} lines (at most {LONGEST_OF_MOST}); "
+        f"the longest (at most {LONGEST_FUNCTION}):"
     )
     for length, place in lengths[:5]:
         print(f"  {length:4} {place}")

@@ -12,6 +12,7 @@ from precis.cli.framework.command_class import described, examples
 from precis.cli.framework.console import show
 from precis.phases.output_folders import existing_folder
 from precis.storage.atomic import write_file
+from precis.table import Table
 from precis_text.config import nearest
 from precis_text.errors import UserError
 
@@ -83,24 +84,17 @@ def errors(
 
 def _show(heading: str, rows: Sequence[JudgedRow], view: ErrorView) -> None:
     """Print rows as a table: summary and references side by side."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
     if not rows:
         print(f"{heading}: none")
         return
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title=heading, title_justify="left")
-    table.add_column("row", overflow="fold")
-    table.add_column("summary", ratio=1, overflow="fold")
-    table.add_column("reference", ratio=1, overflow="fold")
-    table.add_column("document", ratio=1, overflow="fold")
+    cells = []
     for row in rows:
         head = "\n".join([str(row.row), f"{row.score:.1f}", *row.kinds])
         unsupported = [f"[unsupported: {', '.join(row.marks)}]"] if row.marks else []
-        texts = ["\n".join([row.summary, *unsupported]), "\n".join(row.references), _beginning(row.document)]
-        table.add_row(head, *map(escape, texts), end_section=True)
-    show(table)
+        summary = "\n".join([row.summary, *unsupported])
+        cells.append([head, summary, "\n".join(row.references), _beginning(row.document)])
+    header = ("row", "summary", "reference", "document")
+    show(Table(header=header, rows=cells, title=heading, texts=header, lines_above=range(1, len(cells))))
 
 
 def _beginning(document: str) -> str:
