@@ -92,19 +92,8 @@ class Table:
         """
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)
         kinds = ["r" if column and all(map(_is_number, column)) else "l" for column in columns]
-        begin = f"\\begin{{tabular}}{{{''.join(kinds)}}}"
-        body = [_latex_row(row) for row in self.rows]
-        return "\n".join(
-            [
-                begin,
-                r"\toprule",
-                _latex_row(self.header),
-                r"\midrule",
-                *body,
-                r"\bottomrule",
-                r"\end{tabular}",
-            ]
-        )
+        head = [f"\\begin{{tabular}}{{{''.join(kinds)}}}", r"\toprule", _latex_row(self.header), r"\midrule"]
+        return "\n".join([*head, *map(_latex_row, self.rows), r"\bottomrule", r"\end{tabular}"])
 
 
 def read_markdown(lines: Sequence[str]) -> Table:
