@@ -19,11 +19,10 @@ from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.evaluation.comparison import ComparedSummary, Comparison
 from precis.evaluation.offline_pages import comparison_page
 from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
-from precis.generation.model_location import locate
+from precis.generation.model_location import locate, names_apart, slug
 from precis.messages import Notify, silent
 from precis.phases.measure.evaluation_inputs import Progress
 from precis.phases.measure.model_process import ModelTask, summarize_in_process
-from precis.phases.measure.model_scores import names_apart, slug
 from precis.phases.output_folders import writing_to
 from precis.phases.use.input_documents import Document, Reading, read_documents
 from precis.phases.use.summary_job import SummaryJob
