@@ -18,8 +18,8 @@ from precis.data.text.prompts import Prompt
 from precis.extract import default_model
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import PACKAGES
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis.phases.measure.model_process import _said
 from precis.phases.use.input_documents import Document
 from precis.phases.use.summary_job import SummaryJob

@@ -15,8 +15,8 @@ from precis.generation.model_loader import load_model, named_device
 from precis.generation.model_location import is_default, locate
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer, Summary
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis.messages import OnPartial, OnProgress
 from precis.server.engine import Ask
 from precis.server.model_pool import ModelPool

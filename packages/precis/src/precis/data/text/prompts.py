@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Literal
 
 from precis_text.length import ANY_LENGTH, Length, Sentences, Words
-from precis_text.support.addressed import CHAT_MARKS
+from precis_text.support.injections import CHAT_MARKS
 
 DEFAULT_LANGUAGE = "en"
 _FILE = "prompts.toml"

@@ -41,7 +41,7 @@ class ComparisonOptions:
 
     Attributes:
         length: the requested length of all summaries.
-        free, allow_remote: see `precis.generation.writers.opening.open_writer`; for writers only.
+        free, allow_remote: see `precis.generation.writers.writer_opening.open_writer`; for writers only.
         reading: how to read the documents.
         summary_column: the column with the reference; if None, "summary" if there is one.
         limit: the number of documents, from the start; if None, all.

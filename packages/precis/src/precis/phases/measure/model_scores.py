@@ -38,8 +38,8 @@ from precis.generation.model_metadata import Mode
 from precis.generation.model_names import check_adapter
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.summary import Long
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis.messages import Notify, silent
 from precis.phases.data.run_pairs import count_trained_on, named_pairs, percent
 from precis.phases.folder_check import SETTINGS_FILE

@@ -174,7 +174,7 @@ class LocatedJob:
 
     def _writer(self, asked: dict[str, Any], device: torch.device | None) -> Writer:
         """Open a writer, and take its options out of `asked`."""
-        from precis.generation.writers.opening import open_writer
+        from precis.generation.writers.writer_opening import open_writer
 
         asked.pop("draft", None)
         return open_writer(

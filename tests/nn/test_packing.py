@@ -6,7 +6,7 @@ import torch
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_encoder
 from precis.nn import packed
 from precis.nn.layer_plan import Global, Local
-from precis.nn.packed import Packing
+from precis.nn.packing import Packing
 
 LENGTHS = (3, 70, 41, 69, 12, 0)
 # shares of waste from which on batches are packed
