@@ -1,6 +1,6 @@
 """A writer: summaries by a chat model, each sentence supported by the document or quoted from it.
 
-document -> what fits the context, told -> prompt -> reply -> write or quote -> length -> Summary
+document -> the part that fits the context, reported -> prompt -> reply -> write or quote -> length -> Summary
 """
 
 from __future__ import annotations
