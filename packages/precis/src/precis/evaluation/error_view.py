@@ -86,7 +86,7 @@ class ErrorView:
             raise UserError(f"--kind {kind}: no such kind{nearest(wanted, known)}")
         if wanted == "unsupported" and not self.is_checked:
             raise UserError(
-                "unsupported parts were not looked for; score again with precis evaluate --faithful"
+                f"{self.system}: unsupported parts were not marked; score again with precis evaluate --faithful"
             )
         return tuple(row for row in self.rows if wanted is None or wanted in row.kinds)[:count]
 
