@@ -28,6 +28,13 @@ PHRASES = {
     r"(?:^|[.;:!?] )Of (?!course)": "put the subject first",
     r"(?:^|[.!?] )For each\b": "put the subject first",
     r"\b(is|are|was|were|be|been) (said|told|asked for)\b": "name who does it: 'reports', 'logs', 'the caller passes'",
+    r"\b(told|tells)\b(?!:)": "say who reports, logs, states or notifies",
+    r"\btell (it|them|her|him|how|what|when|which|whether|the)\b": "say 'report', 'log', 'state', 'notify'",
+    r"\bfacts (that (determine|a reader)|(of|about) (a|the|each) (unit|sentence|token|run))": (
+        "say 'features', 'values', 'settings'"
+    ),
+    r"\bif (no|a|an|the) [\w ]{1,40} is (wanted|meant|asked)\b": "name the user, the caller or the option",
+    r"\b(what|which|that) (they|it) (is|are|was|were) (asked|told|given)\b": "name who does it",
     r"\b(what|as|which|that) (is|was|are|were) (asked|wanted|wished)\b": "name the option or the caller",
     r"\bstands?\b(?! (for|in for|out|by)\b)": "say 'is', 'appears'",
     r"\b(lies?|lay)\b": "say 'is'",

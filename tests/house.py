@@ -1,8 +1,8 @@
 """How large the code is, and what is in it twice: `python -m tests.house`, which `make check` runs.
 
 It counts lines and modules of `packages/precis` and of all packages (an empty `__init__.py` does not count). It lists
-the longest functions, runs of lines that occur twice, and modules that share a name. Runs leave out blank lines,
-comments and imports. It also calls the English check and compares the versions of the packages.
+the longest functions, runs of lines that occur twice, and modules of packages and experiments that share a name. Runs
+leave out blank lines, comments and imports. It also calls the English check and compares the versions of the packages.
 """
 
 import ast
@@ -19,11 +19,12 @@ ROOT = Path(__file__).parents[1]
 SOURCES = {
     place.name: place / "src" for place in sorted((ROOT / "packages").iterdir()) if (place / "src").is_dir()
 }
-MOST_LINES = {"precis": 55_581, "all packages": 74_629}  # docs/adr/0015
+MOST_LINES = {"precis": 55_564, "all packages": 74_610}  # docs/adr/0022: they only fall, but for a feature
 MOST_MODULES = 297  # of packages/precis
 # Of the English check in README, ARCHITECTURE and docs/guide: lower it with each page rewritten
 MOST_FINDINGS = 0
 LONGEST_FUNCTION = 101
+LONGEST_OF_MOST = 25  # lines of nine functions in ten
 SHORTEST_RUN = 12
 
 
@@ -152,14 +153,17 @@ def main() -> int:
     }
     lines["all packages"] = sum(lines.values())
     lengths = sorted((each for file in files for each in functions(file)), reverse=True)
-    twice, shared = runs(files), same_names(files)
+    twice, shared = runs(files), same_names([*files, *modules(ROOT / "experiments" / "src")])
     for name, count in lines.items():
         limit = f" (at most {MOST_LINES[name]:,})" if name in MOST_LINES else ""
         print(f"{name}: {count:,} lines{limit}")
     print(f"precis: {len(of_package['precis'])} modules (at most {MOST_MODULES})")
     print(f"{sum(map(lines_of_code, files)):,} lines of code in all packages")
     p90 = sorted(length for length, _ in lengths)[int(0.9 * len(lengths))]
-    print(f"{len(lengths):,} functions, 90% up to {p90} lines; the longest (at most {LONGEST_FUNCTION}):")
+    print(
+        f"{len(lengths):,} functions, 90% up to {p90} lines (at most {LONGEST_OF_MOST}); "
+        f"the longest (at most {LONGEST_FUNCTION}):"
+    )
     for length, place in lengths[:5]:
         print(f"  {length:4} {place}")
     print(f"{len(twice)} runs of {SHORTEST_RUN} lines or more in two places (none)")
@@ -169,9 +173,10 @@ def main() -> int:
     for group in shared:
         print("  " + "  ".join(str(file.relative_to(ROOT)) for file in group))
     too_large = any(lines[name] > most for name, most in MOST_LINES.items())
-    too_long = lengths[0][0] > LONGEST_FUNCTION or len(of_package["precis"]) > MOST_MODULES
+    too_long = lengths[0][0] > LONGEST_FUNCTION or p90 > LONGEST_OF_MOST
+    too_many = len(of_package["precis"]) > MOST_MODULES
     agree = [plain_english(), one_version()]
-    return int(too_large or too_long or bool(twice) or bool(shared) or not all(agree))
+    return int(too_large or too_long or too_many or bool(twice) or bool(shared) or not all(agree))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def encode(
         packed: False: ours computes the padding too.
     """
     if not packed:
-        from precis.nn import packed as packing
+        from precis.nn import packing
 
         packing.WASTE = 2.0  # a share that no batch wastes
     encoder = build(name, Size()).train(backward)

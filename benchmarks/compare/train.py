@@ -91,9 +91,9 @@ def ours(*, rows: int, tokens: int | None) -> Step:
 
 def padded(*, rows: int, tokens: int | None) -> Step:
     """The same, computing the padding too."""
-    from precis.nn import packed
+    from precis.nn import packing
 
-    packed.WASTE = 2.0  # a share that no batch wastes
+    packing.WASTE = 2.0  # a share that no batch wastes
     return _step(_model(), rows, tokens)
 
 

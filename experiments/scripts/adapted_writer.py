@@ -37,8 +37,8 @@ from precis.extract.extractor_opening import open_extractor, passage_choice
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import NO_ADAPTER
 from precis.generation.writers.chat import OnTokens, Reply
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis_text.words import length_in_words
 
 SYSTEMS = ("extract", "writer", "adapted")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from precis.extract.extractor_opening import passage_choice
-from precis.generation.writers.reading import Readable
+from precis.generation.writers.writer_input import Readable
 from precis_experiments.open_sets import EXTENSIONS, SETS, pairs_of
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from precis.generation.adapters import BASE_FILE
-from precis.generation.model_location import default_model, locate
-from precis.phases.measure.model_scores import names_apart
+from precis.generation.model_location import default_model, locate, names_apart
 from precis.server.served_model import ServedModel
 from precis_text.errors import UserError
 from tests.outcomes import Run

@@ -59,6 +59,9 @@ def test_rows_are_ranked_and_each_mistake_is_named(tmp_path: Path) -> None:
     }
     assert [row.row for row in view.rows] == [5, 4, 3, 2, 1]
     assert [row.row for row in view.worst(9, kind="unsupported")] == [4, 2]
+    assert [row.row for row in view.worst(9, kind="too-short")] == [5, 3]
+    with pytest.raises(UserError, match="--kind shrt: no such kind"):
+        view.worst(9, kind="shrt")
     assert [row.row for row in view.best(2)] == [1, 2]
     assert view.counts == {"empty": 1, "too short": 2, "missing": 3, "unsupported": 2}
 

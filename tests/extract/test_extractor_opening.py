@@ -2,7 +2,7 @@
 
 from precis.extract import extractor_opening as module
 from precis.extract.extractor_opening import passage_choice
-from precis.generation.writers.reading import by_centrality
+from precis.generation.writers.writer_input import by_centrality
 
 ENGLISH = (
     "The council met on Monday evening. It rained. It voted to repair the old bridge before winter. "

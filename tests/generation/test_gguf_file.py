@@ -15,7 +15,7 @@ from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.generation.model_names import refuse_missing
 from precis.generation.writers.causal_model import CausalModel
-from precis.generation.writers.opening import open_writer
+from precis.generation.writers.writer_opening import open_writer
 from precis_text.errors import UserError
 
 gguf = pytest.importorskip("gguf")

@@ -8,7 +8,7 @@ from precis.nn.attention import DisentangledSelfAttention, attend, scaled_attent
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.layer_plan import Global
 from precis.nn.normalizers import Gumbel, TopP
-from precis.nn.packed import Packing
+from precis.nn.packing import Packing
 from precis.nn.prefix_columns import PrefixColumns
 from precis.nn.relative_positions import LogBuckets, OffsetRows, PositionTable
 from precis.nn.score_bias import DenseBias
@@ -97,7 +97,7 @@ def test_groups_of_a_packed_batch_keep_their_masks_unless_a_kernel_takes_documen
         return fused(*arguments, documents=documents, **options)
 
     monkeypatch.setattr(DisentangledBias, "fused", noted)
-    monkeypatch.setattr("precis.nn.packed.WASTE", -9.0)
+    monkeypatch.setattr("precis.nn.packing.WASTE", -9.0)
     valid = torch.arange(9)[None] < torch.tensor([[9], [4]])
     packing = Packing.of(valid, Global(), seen=valid.numpy())
     assert packing is not None

@@ -5,10 +5,10 @@ import torch
 
 from precis.nn.encoder import BucketedPositionEmbedding, Encoder, NgramConvolution, RelativePositionEmbedding
 from precis.nn.layer_plan import dense_plan
-from precis.nn.packed import Group
+from precis.nn.packing import Group
 from precis.nn.relative_positions import LogBuckets, TwoWayBuckets
 from precis_text.errors import UserError
-from tests.nn.test_packed import embed, make_encoder, make_valid
+from tests.nn.test_packing import embed, make_encoder, make_valid
 
 CPU = torch.device("cpu")
 

@@ -28,10 +28,8 @@ def charsmap(text: str) -> dict[str, Any]:
     ],
 )
 def test_what_makes_texts_much_longer_is_refused(part: str, steps: dict[str, Any]) -> None:
-    with pytest.raises(
-        UserError, match=rf"^a\.json: its {part} can make one character [0-9,]+, more than 64"
-    ):
-        check_growth({part: steps}, "a.json")
+    with pytest.raises(UserError, match=rf"^its {part} can make one character [0-9,]+, more than 64"):
+        check_growth({part: steps})
 
 
 @pytest.mark.parametrize(
@@ -47,9 +45,9 @@ def test_what_makes_texts_much_longer_is_refused(part: str, steps: dict[str, Any
     ],
 )
 def test_the_usual_steps_are_not(steps: dict[str, Any] | None) -> None:
-    check_growth({"normalizer": steps}, "a.json")
+    check_growth({"normalizer": steps})
 
 
 def test_a_damaged_map_is_named() -> None:
-    with pytest.raises(UserError, match=r"a\.json: its precompiled_charsmap is damaged"):
-        check_growth({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}}, "a.json")
+    with pytest.raises(UserError, match=r"^its precompiled_charsmap is damaged"):
+        check_growth({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}})

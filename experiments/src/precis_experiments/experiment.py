@@ -39,7 +39,8 @@ from precis.recipes.pretraining_runs import PreTrainRun, pretraining_run
 from precis.recipes.run_plan import RunPlan, native_precision
 from precis.storage.atomic import write_file
 from precis.training.callbacks import TrainResult, read_metrics
-from precis_experiments.latex import latex
+from precis_experiments.claim_verdicts import NOTE, Claim, verdict_rows
+from precis_experiments.latex_tables import latex
 from precis_experiments.resumable_steps import (
     Interrupted,
     Result,
@@ -50,7 +51,6 @@ from precis_experiments.resumable_steps import (
     missing_steps,
 )
 from precis_experiments.study_plan import Reads, StudyPlan
-from precis_experiments.verdicts import NOTE, Claim, verdict_rows
 from precis_text.config import Settings
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError

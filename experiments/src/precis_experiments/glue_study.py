@@ -24,6 +24,7 @@ from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
 from precis.recipes.planning import Answer, resolve_run
 from precis.storage.atomic import write_file
+from precis_experiments.claim_verdicts import Claim, between
 from precis_experiments.corpus_scores import corpus_cells, corpus_gain, corpus_gains, score_texts
 from precis_experiments.experiment import (
     FURTHER_TESTS,
@@ -40,7 +41,6 @@ from precis_experiments.initial_model import GIVEN, STARTS, starting_model
 from precis_experiments.resumable_steps import Interrupted, Result, Step
 from precis_experiments.scales import GLUE_SCALES, GlueScale
 from precis_experiments.study_plan import Reads
-from precis_experiments.verdicts import Claim, between
 
 WAYS: tuple[Answer, ...] = get_args(Answer)[::-1]
 _BATCH = 64

@@ -37,6 +37,7 @@ from precis.recipes.planning import resolve_run
 from precis.recipes.pretraining_runs import pretraining_run
 from precis.recipes.prophetnet_recipes import PROPHETNET_TASKS
 from precis.recipes.run_plan import ProphetNetShape
+from precis_experiments.claim_verdicts import Claim, between
 from precis_experiments.experiment import (
     ROUGE_TYPES,
     Experiment,
@@ -57,7 +58,6 @@ from precis_experiments.experiment import (
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import PROPHET_SCALES, ProphetScale
 from precis_experiments.study_plan import Reads
-from precis_experiments.verdicts import Claim, between
 
 QUESTIONS = ("squad-qg", "squad-qg-zhao")
 #: gamma of each n (section 3.6): 1.0 for 2 streams and 0.5 for 3.

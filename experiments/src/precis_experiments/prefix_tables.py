@@ -9,6 +9,7 @@ import numpy as np
 
 from precis.evaluation.probe_plots import Measured, ScoreInterval, curves, draw_curves
 from precis.evaluation.significance import Bootstrap
+from precis_experiments.claim_verdicts import Claim, between
 from precis_experiments.experiment import (
     ROUGE_TYPES,
     Results,
@@ -21,7 +22,6 @@ from precis_experiments.experiment import (
 )
 from precis_experiments.resumable_steps import Result
 from precis_experiments.scales import FINE_TUNING, LOW, TOP, WHOLE, PrefixScale
-from precis_experiments.verdicts import Claim, between
 from precis_text.row import counted
 
 UNTUNED = "the base, untuned"

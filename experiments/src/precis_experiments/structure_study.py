@@ -18,6 +18,7 @@ from precis.data.tasks.tasks import task
 from precis.evaluation.score_report import title_of
 from precis.generation.model_loader import load_model
 from precis.recipes.planning import resolve_run
+from precis_experiments.claim_verdicts import Claim
 from precis_experiments.corpus_scores import corpus_cells, corpus_gain, corpus_gains, score_texts
 from precis_experiments.experiment import (
     Experiment,
@@ -33,7 +34,6 @@ from precis_experiments.initial_model import GIVEN, NOTHING, STARTS, starting_mo
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import FACTS_SCALES, FactsScale
 from precis_experiments.study_plan import Reads
-from precis_experiments.verdicts import Claim
 from precis_text.errors import RunError, UserError
 
 METRICS = ("bleu", "meteor", "ter", "chrf", "rougeL")

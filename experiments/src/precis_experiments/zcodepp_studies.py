@@ -22,6 +22,7 @@ from precis.evaluation.score_report import title_of
 from precis.evaluation.significance import OVER_RUNS
 from precis.objectives.pretraining_objectives import SpansAlone
 from precis.recipes.pretraining_runs import PreTrainRun
+from precis_experiments.claim_verdicts import Claim, between
 from precis_experiments.corpus_scores import corpus_cells, corpus_gain, corpus_gains
 from precis_experiments.experiment import (
     FURTHER_TESTS,
@@ -40,7 +41,6 @@ from precis_experiments.experiment import (
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import SCALES, Scale
 from precis_experiments.study_plan import Reads
-from precis_experiments.verdicts import Claim, between
 from precis_experiments.zcodepp_steps import (
     TASK,
     head_on,

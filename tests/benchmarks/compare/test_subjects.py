@@ -11,7 +11,7 @@ from benchmarks.compare.comparisons import Figure
 from benchmarks.compare.contenders import KEEP_BLOCKS
 from benchmarks.compare.kernel import OURS
 from benchmarks.compare.peers import NAMES, Size, build, states_of
-from precis.nn import packed
+from precis.nn import packing
 from precis.nn.disentangled.cpp_loader import COMPILE
 from precis.recipes.run_plan import ZCodePPShape
 
@@ -163,7 +163,7 @@ def tiny_training(monkeypatch):
     monkeypatch.setattr(train, "recipe", lambda _: replace(whole, model=shape))
     monkeypatch.setattr(train, "samsum_batch", short_batch)
     monkeypatch.setattr(train, "_SIDE", 16)
-    monkeypatch.setattr(packed, "WASTE", packed.WASTE)
+    monkeypatch.setattr(packing, "WASTE", packing.WASTE)
 
 
 def short_batch(rows):

@@ -153,7 +153,7 @@ def test_every_number_in_a_summary_occurs_in_its_document(pairs: Sequence[Pair])
 def test_a_summary_cannot_use_what_its_document_does_not_tell() -> None:
     story = Story(scenario("s", {"a": town}, "lead: {a}.\nsummary: {a}.", passing={}), random.Random(0))
     story.complete()
-    with pytest.raises(ValueError, match="which the document does not tell"):
+    with pytest.raises(ValueError, match="which the document does not state"):
         story.write(Frame("{a}."))
 
 

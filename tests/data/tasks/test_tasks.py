@@ -531,7 +531,7 @@ def test_unseen_categories_are_in_no_training_row_and_the_file_of_2017_is_what_i
     with pytest.raises(UserError, match=r"challenge2017_test.jsonl: all 2 rows: none has an unseen category"):
         ids(unseen, "test")
     (folder / "train.jsonl").write_text('{"document": "d", "summary": "s"}\n')
-    with pytest.raises(UserError, match="lacks 'category', which tells seen from unseen"):
+    with pytest.raises(UserError, match="lacks 'category', which separates seen from unseen"):
         ids(seen, "train")
 
 

@@ -5,8 +5,8 @@ import httpx
 import pytest
 
 from precis.generation.writers.endpoint import Endpoint
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis_text.errors import RunError, UserError
 from tests.generation.writers.endpoint_server import breaks_off, refuses, says, serving
 from tests.generation.writers.test_writer import BOATS, LONG

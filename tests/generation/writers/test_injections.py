@@ -6,11 +6,11 @@ from textwrap import wrap
 
 import pytest
 
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis.phases.use.input_documents import Reading, read_documents
 from precis_text.language import language_of
-from precis_text.support.addressed import speaks_to_a_model
+from precis_text.support.injections import speaks_to_a_model
 from precis_text.words import length_in_words
 from tests.document_files import pdf
 from tests.generation.writers.fake_chat import FakeChat, fenced

@@ -14,13 +14,12 @@ from safetensors.torch import load_file, save_file
 
 import precis
 from precis.cli import main
-from precis.cli.commands.batch_command import _on_every_machine
 from precis.data.text.prompts import Prompt
 from precis.extract import default_model
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import PACKAGES
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis.phases.measure.model_process import _said
 from precis.phases.use.input_documents import Document
 from precis.phases.use.summary_job import SummaryJob
@@ -279,5 +278,5 @@ def test_batch_keeps_the_word_none_and_makes_folders_absolute(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "none").mkdir()
-    jobs = [_on_every_machine(SummaryJob(model="writer", adapter=name)) for name in ("none", "./none")]
+    jobs = [SummaryJob(model="writer", adapter=name).on_every_machine() for name in ("none", "./none")]
     assert [job.adapter for job in jobs] == ["none", str(tmp_path / "none")]

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from precis.generation.writers.causal_model import CausalModel
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis_text.errors import UserError
 from precis_text.sentences import split_sentences
 from precis_text.words import length_in_words

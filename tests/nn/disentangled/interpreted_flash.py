@@ -17,7 +17,7 @@ from precis.nn.disentangled import bias as route
 from precis.nn.disentangled import flash
 from precis.nn.disentangled.flash import attend_flash, attend_flash_packed
 from precis.nn.layer_plan import Global
-from precis.nn.packed import Packing
+from precis.nn.packing import Packing
 from precis.nn.padding import Documents
 from precis.nn.relative_positions import OffsetRows, PositionTable
 from tests.nn.disentangled.inputs import BUCKETS, SCALE, make_bias, operands, plain

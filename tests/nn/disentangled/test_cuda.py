@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_encoder
-from precis.nn import packed
+from precis.nn import packing
 from precis.nn.attention import attend
 from precis.nn.disentangled import bias as route
 from precis.nn.disentangled import flash, flex
@@ -193,7 +193,7 @@ def test_an_encoder_on_a_packed_batch_gives_what_it_gives_on_a_padded_one(monkey
     with torch.no_grad(), monkeypatch.context() as patch:
         patch.setattr(flash, "serves", lambda device: False)
         patch.setattr(flex, "serves", lambda device: False)
-        patch.setattr(packed, "WASTE", 2.0)
+        patch.setattr(packing, "WASTE", 2.0)
         exact = encoder(states, valid)[valid]
         theirs = encoder.to(dtype)(states.to(dtype), valid)[valid]
     launched = []

@@ -14,9 +14,10 @@ from precis.evaluation.predictions import PredictionWriter, read_predictions
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
+from precis.generation.model_location import names_apart
 from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.measure.evaluation_inputs import given_predictions, given_systems, joined, read_test_pairs
-from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report, names_apart
+from precis.phases.measure.model_scores import Decoding, evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
 from precis_text.errors import UserError
 from tests.tiny_models import bert_tokenizer, our_tokenizer, save, tiny

@@ -22,8 +22,8 @@ from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.generation.model_metadata import ModelUse
 from precis.generation.writers.causal_model import CausalModel
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.measure.model_scores import evaluate_models
 from precis.phases.plans.finetuning_plan import plan_finetuning

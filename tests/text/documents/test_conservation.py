@@ -8,8 +8,8 @@ import pytest
 
 from precis_text.documents import conservation, file_kinds
 from precis_text.documents.conservation import LOW, counted
-from precis_text.documents.line_ends import with_words_joined
 from precis_text.documents.passages import Passages, Share
+from precis_text.documents.plain_text import with_words_joined
 from precis_text.documents.reader import read_content, read_contents
 from tests.document_files import epub, word
 

@@ -1,6 +1,6 @@
 import pytest
 
-from precis_text.support.addressed import for_readers, speaks_to_a_model
+from precis_text.support.injections import for_readers, speaks_to_a_model
 from precis_text.support.marks import SourceText
 from precis_text.support.write_or_quote import SMALL_CLOSENESS, as_written, is_loop, write_or_quote
 from precis_text.units import extraction_units

@@ -69,7 +69,7 @@ def make_app(
     @app.exception_handler(RunError)
     async def stopped(_: Request, error: RunError) -> Response:
         on_failure(error)
-        return _error(503, "cannot save the verdict, and the server stops; tell the owner of the study")
+        return _error(503, "cannot save the verdict, and the server stops; contact the owner of the study")
 
     def judge_of(request: Request) -> str:
         judge = _by_token(study, request.cookies.get(cookie, ""))

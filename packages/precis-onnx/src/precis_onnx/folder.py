@@ -87,8 +87,9 @@ def open_folder(folder: str | Path, *, threads: int = 0) -> Exported:
 
 
 def _tokenizer(file: Path) -> Tokenizer:
-    check_growth(_read_json(file), file)
+    values = _read_json(file)
     try:
+        check_growth(values)
         return Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises no type of its own
         raise UserError(f"{file}: cannot be loaded: {error}; export the model again") from error

@@ -2,7 +2,7 @@
 
 Script and function words decide; the result is None if neither does. Marks only need to know which lists apply. A
 library for a hundred languages would add none to the four with lists (`languages.toml`), and it guesses on a summary of
-ten words. Neighbours of the four (`other_languages.toml`) are only told apart.
+ten words. Neighbours of the four (`other_languages.toml`) are only distinguished.
 """
 
 from __future__ import annotations

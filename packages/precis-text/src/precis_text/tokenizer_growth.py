@@ -7,7 +7,6 @@ text. The bound is the product of what each step can do to one character.
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from precis_text.errors import UserError
@@ -20,22 +19,22 @@ _ADDED = ("content", "prepend", "replacement", "prefix", "suffix")
 _PARTS = ("normalizer", "pre_tokenizer", "decoder")
 
 
-def check_growth(values: Mapping[str, Any], place: str | Path) -> None:
+def check_growth(values: Mapping[str, Any]) -> None:
     """Refuse a tokenizer whose normalizer, splitter or decoder makes texts much longer.
 
     Args:
         values: the content of `tokenizer.json`.
 
     Raises:
-        UserError: if one character can become more than `MOST_GROWTH`; the message starts with `place`.
+        UserError: if one character can become more than `MOST_GROWTH`; the caller names the file.
     """
     for part in _PARTS:
         growth = 1
         for step in _steps(values.get(part)):
-            growth *= _growth(step, place)
+            growth *= _growth(step)
             if growth > MOST_GROWTH:
                 raise UserError(
-                    f"{place}: its {part} can make one character {growth:,}, more than {MOST_GROWTH}; "
+                    f"its {part} can make one character {growth:,}, more than {MOST_GROWTH}; "
                     "use another tokenizer"
                 )
 
@@ -54,13 +53,13 @@ def _steps(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from _steps(each)
 
 
-def _growth(step: Mapping[str, Any], place: str | Path) -> int:
+def _growth(step: Mapping[str, Any]) -> int:
     """Return how many characters a step can write for one."""
     kind = step.get("type")
     if kind in ("NFKC", "NFKD"):
         return _COMPATIBLE
     if kind == "Precompiled":
-        return _longest(step.get("precompiled_charsmap"), place)
+        return _longest(step.get("precompiled_charsmap"))
     if kind == "Replace":
         pattern = step.get("pattern")
         given = pattern.get("String") if isinstance(pattern, Mapping) else None
@@ -70,11 +69,11 @@ def _growth(step: Mapping[str, Any], place: str | Path) -> int:
     return max([1, *(len(step[name]) for name in _ADDED if isinstance(step.get(name), str))])
 
 
-def _longest(given: Any, place: str | Path) -> int:
+def _longest(given: Any) -> int:
     """Return the length of the longest text in SentencePiece's map: four bytes of size, a trie, texts that end in 0."""
     try:
         content = base64.b64decode(given or "", validate=True)
     except (TypeError, ValueError, binascii.Error):
-        raise UserError(f"{place}: its precompiled_charsmap is damaged; copy the file again") from None
+        raise UserError("its precompiled_charsmap is damaged; copy the file again") from None
     texts = content[4 + int.from_bytes(content[:4], "little") :].split(b"\0")
     return max(1, *(len(text.decode(errors="replace")) for text in texts)) if texts else 1

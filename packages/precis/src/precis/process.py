@@ -62,7 +62,7 @@ def _end_with_parent() -> None:
 
 
 def peak_mib() -> float | None:
-    """Return the most memory of this process in MiB; None if the system does not tell it.
+    """Return the most memory of this process in MiB; None if the system does not report it.
 
     Linux's `ru_maxrss` would include the process that started this one.
     """

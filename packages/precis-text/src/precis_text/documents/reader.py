@@ -18,9 +18,8 @@ from typing import Any
 from precis_text.bounded_io import MIB, is_folder, meant, read_bounded, size, stat_or_none
 from precis_text.documents import recognition
 from precis_text.documents.file_kinds import BEGINNING, KINDS, PDF, PICTURE, DocumentFormat, kind_of
-from precis_text.documents.line_ends import with_words_joined
 from precis_text.documents.passages import Passages, Writer, added
-from precis_text.documents.transcript import passages_of
+from precis_text.documents.plain_text import passages_of, with_words_joined
 from precis_text.errors import UserError, missing_extra
 from precis_text.row import UTF16
 from precis_text.text_files import NOT_TEXT, NotTextError, decode_marked, decode_text, other_kind

@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 from precis_text.bounded_io import MIB
 from precis_text.documents.archives import local, optional_part, own_text, related
-from precis_text.documents.embedded import read_embedded
+from precis_text.documents.embedded_files import read_embedded
 from precis_text.documents.passages import Writer
 
 _LEFT_OUT = {

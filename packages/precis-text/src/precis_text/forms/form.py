@@ -101,7 +101,7 @@ class Form(Settings, ABC):
         return False
 
     def length(self, wanted: Length) -> Length:
-        """Return the wanted length, or the form's own if no cap is wanted."""
+        """Return the wanted length, or the form's own if the caller sets no cap."""
         return wanted
 
     @abstractmethod

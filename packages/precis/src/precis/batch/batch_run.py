@@ -77,7 +77,7 @@ class BatchRun:
 
         Args:
             on_progress: called now and then with the number of finished documents.
-            notify: told how many documents an interrupted command has finished, if any.
+            notify: receives the number of documents that an interrupted command finished, if any.
 
         Raises:
             UserError: the folder is in use for something else, or the batch was started with other settings.

@@ -36,10 +36,21 @@ class Verification:
     twice: list[str]
     same: list[tuple[str, str]]
 
-    @property
-    def holds(self) -> bool:
-        """True if documents and summaries match one to one."""
-        return not (self.missing or self.strange or self.twice)
+    def problem(self) -> str:
+        """Return what does not match, each with a number and the first name; "" if all match one to one."""
+        parts = {
+            "documents without a summary": self.missing,
+            "summaries without a document": self.strange,
+            "summaries that occur more than once": self.twice,
+        }
+        return "; ".join(
+            f"{what}: {len(names):,} (first: {names[0]})" for what, names in parts.items() if names
+        )
+
+    def told_same(self) -> str:
+        """Return a line about the documents with the text of an earlier one; there must be some."""
+        first, other = self.same[0]
+        return f"duplicates of another document: {len(self.same):,} (first: {other} of {first})"
 
 
 def verify(summaries: Path, files: Sequence[str], how: Reading) -> Verification:

@@ -37,7 +37,7 @@ class JudgedRow:
         row: its number, from 1.
         name: the pair's id; "" without one.
         score: the measure of the summary, 0 to 100.
-        document: the document; "" in an evaluation of an older version.
+        document: the document; "" if the evaluation lacks it.
         marks: the unsupported parts of the summary.
         kinds: its kinds of mistake, of `KINDS`.
     """
@@ -75,8 +75,20 @@ class ErrorView:
         return {kind: found[kind] for kind in KINDS if self.is_checked or kind != "unsupported"}
 
     def worst(self, count: int, *, kind: str | None = None) -> tuple[JudgedRow, ...]:
-        """Return the rows with the lowest scores, of one kind of mistake if given."""
-        return tuple(row for row in self.rows if kind is None or kind in row.kinds)[:count]
+        """Return the rows with the lowest scores, of one kind of mistake if given, in which "-" stands for a space.
+
+        Raises:
+            UserError: the kind is unknown, or unsupported parts were not looked for.
+        """
+        known = {name.replace(" ", "-"): name for name in KINDS}
+        wanted = known.get(kind or "", kind)
+        if wanted is not None and wanted not in KINDS:
+            raise UserError(f"--kind {kind}: no such kind{nearest(wanted, known)}")
+        if wanted == "unsupported" and not self.is_checked:
+            raise UserError(
+                f"{self.system}: unsupported parts were not marked; score again with precis evaluate --faithful"
+            )
+        return tuple(row for row in self.rows if wanted is None or wanted in row.kinds)[:count]
 
     def best(self, count: int) -> tuple[JudgedRow, ...]:
         """Return the rows with the highest scores, the highest first, without those that `worst` returns."""

@@ -51,7 +51,7 @@ class PredictionWriter:
 
     Args:
         path: a file that may contain the start of the same work; a torn last line (after a kill) is removed.
-        made_by: JSON-ready facts that determine the predictions (model, settings); they must equal the file's.
+        made_by: JSON-ready values that determine the predictions (model, settings); they must equal the file's.
 
     Raises:
         UserError: the file has other settings or other examples, or is not a predictions file.

@@ -146,7 +146,7 @@ def _predictions(
 def _notes(
     systems: Sequence[SystemScores], pairs: Sequence[Pair], rouge: Rouge | None, intervals: Bootstrap
 ) -> list[str]:
-    """Return the facts that a reader needs before comparing the figures."""
+    """Return the notes that a reader needs to compare the figures."""
     notes = [
         f"{len(pairs)} examples; intervals: {intervals.level:.0%} percentile bootstrap over examples, "
         f"{intervals.samples} samples, seed {intervals.seed}."

@@ -86,7 +86,7 @@ def _summarizer_of(model: str, mode: Mode | None) -> Summarizer | Extractor | Wr
     if location.use.mode_for(mode) == "extract":
         return open_extractor(location)
     if location.is_writer:
-        from precis.generation.writers.opening import open_writer
+        from precis.generation.writers.writer_opening import open_writer
 
         return open_writer(location, choose=passage_choice())
     from precis.generation.summarizer import Summarizer

@@ -14,7 +14,7 @@ from precis.extract.extractor import Extractor
 from precis.extract.ranked_extractor import RankedExtractor
 from precis.generation.model_location import ModelLocation, has_default_model, locate
 from precis.generation.model_metadata import DEFAULT
-from precis.generation.writers.reading import Choose, by_centrality
+from precis.generation.writers.writer_input import Choose, by_centrality
 from precis_text.language import language_of
 from precis_text.unit_ranker import has_ranker
 

@@ -83,9 +83,10 @@ def _tokens(folder: Path) -> UnitTokenizer:
     from tokenizers import Tokenizer
 
     file = folder / "tokenizer.json"
-    check_growth(read_json(file), file)
+    values = read_json(file)
     unknown = read_json(folder / "tokenizer_config.json").get("unk_token")
     try:
+        check_growth(values)
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises no type of its own
         raise UserError(f"{file}: the tokenizer cannot be loaded: {first_line(error)}") from error

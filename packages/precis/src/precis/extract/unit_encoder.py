@@ -1,6 +1,6 @@
 """Encodes documents to vectors of their units, with one model's encoder.
 
-Inputs of several documents, and of a long one's pieces, share a pass. `precis.nn.packed` omits their padding, and
+Inputs of several documents, and of a long one's pieces, share a pass. `precis.nn.packing` omits their padding, and
 inputs do not attend to each other, so the vectors of a document do not depend on its batch.
 """
 

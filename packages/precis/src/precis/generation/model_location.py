@@ -15,6 +15,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from precis.generation.model_folder import CheckedSettings
 
 _logger = logging.getLogger("precis.generation")
+IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder contains one of them
 _DECIDE = (".safetensors", ".json", ".txt", ".model", ".jinja")  # files of a model folder that loading reads
 
 
@@ -333,3 +336,69 @@ def _digest(place: Path) -> str:
             while block := stream.read(1 << 20):
                 whole.update(block)
     return whole.hexdigest()[:16]
+
+
+def named_models(models: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return name -> model, each by its own name or else by the end of its path; "default" for a single one.
+
+    Raises:
+        UserError: there are more or fewer names than models, or two of either are the same.
+    """
+    if not names:
+        return dict(zip(["default"] if len(models) == 1 else names_apart(models), models, strict=True))
+    if len(names) != len(models):
+        raise UserError(
+            f"--name is given {len(names)} times, but there are {len(models)} models; give one name for each, or none"
+        )
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"--name {twice} is given twice; give each model its own name")
+    return dict(zip(names, models, strict=True))
+
+
+def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> list[str]:
+    """Return a name for each model or adapter: the shortest end of its path that no other has.
+
+    Raises:
+        UserError: two paths are the same place.
+    """
+    seen: dict[Path, str | Path] = {}
+    for model in models:
+        place = _canonical(model)
+        if place in seen:
+            raise UserError(f"{option} {model} is given twice, also as {seen[place]}; name each once")
+        seen[place] = model
+    names, ways, counts = [_steps(model)[-1] for model in models], [*map(_steps, seen)], [1] * len(models)
+    while len(set(slugs := [*map(slug, names)])) < len(names):
+        longer = [at for at, way in enumerate(ways) if slugs.count(slugs[at]) > 1 and counts[at] < len(way)]
+        if not longer:
+            return list(map(str, models))
+        for at in longer:
+            counts[at] += 1
+            names[at] = "/".join(ways[at][-counts[at] :])
+    return names
+
+
+def _canonical(model: str | Path) -> Path:
+    """Return the canonical path of a model."""
+    if str(model) == DEFAULT:
+        return default_model()
+    path = Path(model).expanduser().resolve()
+    inside = next((path / name for name in IN_A_RUN if (path / name).is_dir()), path)
+    return path if (path / "config.json").is_file() else inside
+
+
+def slug(name: str) -> str:
+    """Return a name as part of a file name."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-")
+
+
+def _steps(model: str | Path) -> tuple[str, ...]:
+    """Return the parts of a model's path; a run folder stands for the model in it, and an endpoint for its model."""
+    address, _, name = str(model).partition("#")
+    if "://" in address:
+        return (address, name) if name else (address,)
+    path = Path(model)
+    if not path.name and path.is_dir():
+        path = path.resolve()  # "." has no name
+    inside = path.name in IN_A_RUN and path.is_dir()
+    return (path.parent if inside else path).parts or (str(model),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,17 @@ def model_in(path: Path, source: str) -> Path:
     if any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin")):
         raise UserError(f"{source}: no config.json next to the weights, so the model's shape is unknown")
     raise UserError(f"{source}: no model here; looked for config.json and model/config.json")
+
+
+def check_adapter(adapter: str | None, models: Sequence[str]) -> None:
+    """Refuse an adapter with no model, or with more than one."""
+    if adapter is not None and not models:
+        raise UserError(f"--adapter {adapter} needs its base model; add --model")
+    if adapter is not None and len(models) > 1:
+        raise UserError(
+            f"--adapter {adapter} needs exactly one --model, but {len(models)} are given; name the adapter's run "
+            "folder as a separate --model, which includes its base"
+        )
 
 
 def refuse_unknown_device(name: str | None) -> None:

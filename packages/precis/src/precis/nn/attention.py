@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from precis.nn.attention_rows import AttentionRows, OwnKeys
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.normalizers import Normalizer, Softmax
-from precis.nn.packed import Packing
+from precis.nn.packing import Packing
 from precis.nn.prefix_columns import PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
 from precis.nn.score_bias import BucketedBias, ScoreBias

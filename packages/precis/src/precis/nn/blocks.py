@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from precis.nn.attention import DisentangledSelfAttention, FanInLinear, MultiHeadAttention
 from precis.nn.attention_rows import OwnKeys
 from precis.nn.dropout import Dropout, dropout
-from precis.nn.packed import Packing
+from precis.nn.packing import Packing
 from precis.nn.prefix_columns import LayerPrefix, PrefixColumns
 from precis.nn.relative_positions import HeadTable, PositionTable
 from precis.nn.score_bias import ScoreBias

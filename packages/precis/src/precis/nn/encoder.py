@@ -2,7 +2,7 @@
 
 Fusion-in-encoder: runs of `Local` layers attend within chunks cut by position, `Global` layers to the whole sequence,
 with only relative positions and no extra tokens. A single-chunk input is encoded exactly as in the plain encoder.
-Batches with more than a twentieth of padding are packed (`packed.py`): padding is not computed and becomes zeros.
+Batches with more than a twentieth of padding are packed (`packing.py`): padding is not computed and becomes zeros.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from precis.nn.attention_weights import AttentionWeights
 from precis.nn.blocks import ACTIVATIONS, EncoderLayer, EncoderStack, Observer
 from precis.nn.dropout import Dropout
 from precis.nn.layer_plan import Chunks, LayerPlan, Local, runs
-from precis.nn.packed import Group, Packing
+from precis.nn.packing import Group, Packing
 from precis.nn.padding import host_mask, is_traced
 from precis.nn.prefix_columns import StackPrefix
 from precis.nn.relative_positions import HeadTable, LogBuckets, OffsetRows, PositionTable, TwoWayBuckets

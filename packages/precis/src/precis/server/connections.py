@@ -259,7 +259,7 @@ class GuardedServer(uvicorn.Server):
             raise SystemExit(130) from None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell the supervisor."""
+        """Start, and notify the supervisor."""
         await super().startup(sockets)
         tell_supervisor("READY=1")
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypedDict, Unpack
 
 import torch
 
 from precis.extract.extractor import ExtractOptions, Extractor
 from precis.extract.extractor_opening import extractor_of, is_ranked, open_extractor, passage_choice
-from precis.generation.model_loader import load_model
+from precis.generation.model_loader import load_model, named_device
 from precis.generation.model_location import is_default, locate
 from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summarizer, Summary
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis.messages import OnPartial, OnProgress
 from precis.server.engine import Ask
+from precis.server.model_pool import ModelPool
 from precis.server.token_counter import ByBytes, TokenCounter, counter_of
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
@@ -142,3 +144,24 @@ def mode_of(modes: Sequence[Mode], wanted: Mode | None) -> Mode:
     if wanted not in modes:
         raise UserError(f"mode={wanted}: this model was not trained to {_DOES[wanted]}; omit mode")
     return wanted
+
+
+class ServingOptions(TypedDict):
+    """Options of `ServedModel.load` that all models of a service share."""
+
+    adapter: str | None
+    mode: Mode | None
+    batch: int
+    beams: int | None
+
+
+def pool_of(
+    models: Mapping[str, str], *, memory: int | None, device: str | None, **options: Unpack[ServingOptions]
+) -> ModelPool:
+    """Return the pool of these models, name -> place; nothing is loaded yet."""
+    on = None if device is None else named_device(device)
+    loaders = {
+        name: partial(ServedModel.load, place, name=name, device=on, **options)
+        for name, place in models.items()
+    }
+    return ModelPool(loaders, memory=memory)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,10 +15,6 @@ from precis.cli.framework.console import ProgressLine, leave_unfinished, note
 from precis.cli.framework.options import DocumentColumn, UnitsColumn, begin
 from precis_text.errors import RunError, missing_extra
 from precis_text.row import counted
-
-if TYPE_CHECKING:
-    from precis.batch.summaries_check import Verification
-    from precis.phases.use.summary_job import SummaryJob
 
 
 class Format(StrEnum):
@@ -82,18 +77,15 @@ def batch(
     from precis.phases.use.input_documents import Reading, read_documents, with_first
 
     how = Reading(
-        column=document_column,
-        units=units_column,
-        keep_going=True,
-        whole_tables=whole_tables,
+        column=document_column, units=units_column, keep_going=True, whole_tables=whole_tables,
         about=asked.about is not None,
-    )
+    )  # fmt: skip
     found = files_of(files, recursive=recursive, notify=note)
     with_first(read_documents(found[:1], how, notify=note))  # fails early on a missing column
     begin()  # after the checks: importing the libraries takes seconds
     from precis.batch.batch_run import BatchRun
 
-    job = _on_every_machine(asked.summary_job(device))
+    job = asked.summary_job(device).on_every_machine()
     work = BatchRun(
         files=found, out=out, job=job, how=how, summaries=f"summaries.{format.value}", workers=workers,
         address=address,
@@ -109,38 +101,10 @@ def batch(
     if verify:
         from precis.batch.summaries_check import verify as compare
 
-        _tell(compare(done, found, how), done)
-
-
-def _on_every_machine(job: SummaryJob) -> SummaryJob:
-    """Return the job with absolute paths, and only the options that were given: the same on every worker."""
-    from precis.generation.model_metadata import NO_ADAPTER, PACKAGES
-
-    def absolute(place: str) -> str:
-        is_name = place in (*PACKAGES, NO_ADAPTER) or not Path(place).exists()
-        return place if is_name else str(Path(place).absolute())
-
-    adapter = None if job.adapter is None else absolute(job.adapter)
-    asked = {name: value for name, value in job.writing.items() if value is not None and value is not False}
-    return replace(job, model=absolute(job.model), adapter=adapter, writing=asked)
-
-
-def _tell(verdict: Verification, place: Path) -> None:
-    """Report the verification; raise `RunError` if a document does not have exactly one summary, or the reverse."""
-    if verdict.same:
-        first, other = verdict.same[0]
-        note(f"duplicates of another document: {len(verdict.same):,} (first: {other} of {first})")
-    if not verdict.holds:
-        parts = {
-            "documents without a summary": verdict.missing,
-            "summaries without a document": verdict.strange,
-            "summaries that occur more than once": verdict.twice,
-        }
-        told = "; ".join(
-            f"{what}: {len(names):,} (first: {names[0]})" for what, names in parts.items() if names
-        )
-        raise RunError(f"{place}: {told}")
-    note(
-        f"verified: {counted(verdict.documents, 'document')}, each with exactly one row; with the status error: "
-        f"{verdict.failed:,}"
-    )
+        verdict = compare(done, found, how)
+        if verdict.same:
+            note(verdict.told_same())
+        if problem := verdict.problem():
+            raise RunError(f"{done}: {problem}")
+        documents = counted(verdict.documents, "document")
+        note(f"verified: {documents}, each with exactly one row; with the status error: {verdict.failed:,}")

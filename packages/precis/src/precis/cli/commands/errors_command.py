@@ -12,7 +12,7 @@ from precis.cli.framework.command_class import described, examples
 from precis.cli.framework.console import show
 from precis.phases.output_folders import existing_folder
 from precis.storage.atomic import write_file
-from precis_text.config import nearest
+from precis.table import Table
 from precis_text.errors import UserError
 
 if TYPE_CHECKING:
@@ -56,24 +56,16 @@ def errors(
 ) -> None:
     """Show the worst and the best summaries of an evaluation with their references, by kind of mistake."""
     existing_folder(run)
-    from precis.evaluation.error_view import KINDS, read_error_view
+    from precis.evaluation.error_view import read_error_view
 
-    wanted = None if kind is None else kind.replace("-", " ")
-    if wanted is not None and wanted not in KINDS:
-        known = [name.replace(" ", "-") for name in KINDS]
-        raise UserError(f"--kind {kind}: no such kind{nearest(str(kind), known)}")
     if html is not None and html.exists():
         raise UserError(f"{html}: already exists; remove it, or name another file with --html")
     view = read_error_view(run, system=system, measure=measure)
+    worst = view.worst(rows, kind=kind)
     from precis.evaluation.offline_pages import counted_kinds, error_page
 
     print(f"{view.system}: {counted_kinds(view)}")
-    if wanted == "unsupported" and not view.is_checked:
-        raise UserError(
-            f"{run}: unsupported parts were not looked for; score again with precis evaluate --faithful"
-        )
-    worst = view.worst(rows, kind=wanted)
-    _show("worst" if kind is None else f"worst of: {wanted}", worst, view)
+    _show("worst" if kind is None else f"worst of: {kind.replace('-', ' ')}", worst, view)
     if kind is None:
         _show("best", view.best(rows), view)
     if html is not None:
@@ -83,24 +75,17 @@ def errors(
 
 def _show(heading: str, rows: Sequence[JudgedRow], view: ErrorView) -> None:
     """Print rows as a table: summary and references side by side."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
     if not rows:
         print(f"{heading}: none")
         return
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title=heading, title_justify="left")
-    table.add_column("row", overflow="fold")
-    table.add_column("summary", ratio=1, overflow="fold")
-    table.add_column("reference", ratio=1, overflow="fold")
-    table.add_column("document", ratio=1, overflow="fold")
+    cells = []
     for row in rows:
         head = "\n".join([str(row.row), f"{row.score:.1f}", *row.kinds])
         unsupported = [f"[unsupported: {', '.join(row.marks)}]"] if row.marks else []
-        texts = ["\n".join([row.summary, *unsupported]), "\n".join(row.references), _beginning(row.document)]
-        table.add_row(head, *map(escape, texts), end_section=True)
-    show(table)
+        summary = "\n".join([row.summary, *unsupported])
+        cells.append([head, summary, "\n".join(row.references), _beginning(row.document)])
+    header = ("row", "summary", "reference", "document")
+    show(Table(header=header, rows=cells, title=heading, texts=header, lines_above=range(1, len(cells))))
 
 
 def _beginning(document: str) -> str:

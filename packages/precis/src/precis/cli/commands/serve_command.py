@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +22,6 @@ from precis_text.errors import UserError, install_line
 if TYPE_CHECKING:
     from precis.server.connections import ConnectionLimits
     from precis.server.limits import Limits
-    from precis.server.model_pool import ModelPool
 
 Models = Annotated[list[str] | None, typer.Option("--model", help=(
     "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, a .gguf file, "
@@ -160,13 +158,16 @@ def serve(
     Documents stay on this machine. Logs do not contain their text.
     """
     _check_packages()
-    names = _names(model or ["default"], name or [])
-    _refuse_missing(model or [])
-    from precis.generation.model_names import refuse_unknown_device
+    from precis.generation.model_location import named_models
+    from precis.generation.model_names import check_adapter, refuse_missing, refuse_unknown_device
     from precis.server.client_keys import Keys
     from precis.server.listener import Address, check_access, listen
 
     # All that can be refused comes before the libraries, which take seconds
+    named = named_models(model or ["default"], name or [])
+    for place in model or ():
+        refuse_missing(place)
+    check_adapter(adapter, model or [])
     refuse_unknown_device(device)
     found = None if keys is None else Keys.read(keys)
     address = Address(host=host, port=port, grace=bounds.grace, prefix=root_path)
@@ -174,79 +175,23 @@ def serve(
     if keys is None and bounds.requests_per_minute:
         raise UserError("--requests-per-minute limits each API key; name a file of keys with --keys")
     connections, limits = bounds.connections(), bounds.limits(batch=batch_size, beams=max_beams)
-    if adapter is not None and len(model or ()) > 1:
-        raise UserError(
-            f"--adapter {adapter} needs exactly one --model, but {len(model or ())} are given; name the adapter's run "
-            "folder as a separate --model, which includes its base"
-        )
-    if adapter is not None and not model:
-        model_to_use(None, adapter)  # refuses it
     with listen(address.host, address.port) as opened:
-        models = model or [model_to_use(None, adapter)]
+        if not model:
+            model_to_use(None, adapter)  # says which model serves
         from precis.server.server_run import access_to
         from precis.server.server_run import serve as run
 
         access = access_to(address, found, origins=allow_origin or ())
         begin(threads)
+        from precis.server.served_model import pool_of
+
         memory = None if model_memory is None else model_memory * 1_000_000
-        named = dict(zip(names, models, strict=True))
-        pool = _pool(
-            named, adapter=adapter, device=device, mode=mode, batch=batch_size, memory=memory, beams=beams
-        )
+        pool = pool_of(
+            named, memory=memory, adapter=adapter, device=device, batch=batch_size, beams=beams,
+            mode=None if mode is None else ModeName(mode).value,
+        )  # fmt: skip
         with suppress(EndedBySignal):  # the end that was asked for, once its requests have ended
             run(
                 pool, opened=opened, address=address, access=access, limits=limits, connections=connections,
                 notify=note,
             )  # fmt: skip
-
-
-def _pool(
-    models: dict[str, str],
-    *,
-    adapter: str | None,
-    device: str | None,
-    mode: ModeName | None,
-    batch: int,
-    memory: int | None,
-    beams: int | None,
-) -> ModelPool:
-    """Return the pool of these models, name -> place; nothing is loaded yet."""
-    from precis.generation.model_loader import named_device
-    from precis.server.model_pool import ModelPool
-    from precis.server.served_model import ServedModel
-
-    load = partial(
-        ServedModel.load,
-        device=None if device is None else named_device(device),
-        mode=None if mode is None else ModeName(mode).value,
-        batch=batch,
-        beams=beams,
-    )
-    loaders = {name: partial(load, place, adapter=adapter, name=name) for name, place in models.items()}
-    return ModelPool(loaders, memory=memory)
-
-
-def _refuse_missing(models: list[str]) -> None:
-    """Raise `UserError` if one of the models does not exist."""
-    from precis.generation.model_names import refuse_missing
-
-    for model in models:
-        refuse_missing(model)
-
-
-def _names(models: list[str], given: list[str]) -> list[str]:
-    """Return the models' names in requests; raise `UserError` if too few or too many, or one occurs twice."""
-    if not given and len(models) == 1:
-        return ["default"]
-    if not given:
-        from precis.phases.measure.model_scores import names_apart
-
-        return names_apart(models)
-    if len(given) != len(models):
-        raise UserError(
-            f"--name is given {len(given)} times, but there are {len(models)} models; give one name for each, or none"
-        )
-    for name in given:
-        if given.count(name) > 1:
-            raise UserError(f"--name {name} is given twice; give each model its own name")
-    return given

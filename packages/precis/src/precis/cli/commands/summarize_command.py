@@ -275,7 +275,7 @@ def summarize(
     if "-" in sources:
         refuse_terminal("name files to summarize, or pipe a document in: precis summarize FILE --model M")
     from precis.phases.use.input_documents import Reading, holds_many, read_documents, with_first
-    from precis.phases.use.summaries_file import SummariesFile, refuse_existing
+    from precis.phases.use.summaries_file import refuse_existing
 
     how = Reading(
         column=document_column, units=units_column, recursive=recursive, skip_bad=skip_bad,
@@ -299,11 +299,11 @@ def summarize(
     if job.options.model == DEFAULT:
         documents = warn_of_other_languages(documents, job.model.use.languages, note)
     alone = len(sources) == 1 and not holds_many(sources[0], how)
+    as_rows = json_lines or (out is not None and out.suffix == ".jsonl")
     file = None
     if out is not None:
-        made_by = {**job.made_by(), "keep_going": keep_going, **({"support": True} if support else {})}
-        render = renderer(json_lines=json_lines or out.suffix == ".jsonl", alone=alone)
-        file = SummariesFile(out, made_by=made_by, render=render)
+        render = renderer(json_lines=as_rows, alone=alone)
+        file = job.summaries_file(out, render=render, keep_going=keep_going, support=support)
     loaded = job.load(keep_going=keep_going, batch_size=batch_size)
     if loaded.limit_is_assumed:
         limit = f"{loaded.max_source:,} tokens at once"
@@ -321,7 +321,7 @@ def summarize(
         for result in with_support(results) if support else results:
             progress.pause()
             sink.append(result)
-            if out is not None and not (json_lines or out.suffix == ".jsonl"):  # which state it themselves
+            if out is not None and not as_rows:  # rows state it themselves
                 note(told(result, max_source=loaded.max_source))
         sink.finish()
     if out is not None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from precis.cli.framework.config_file import with_config
+from precis.cli.framework.config_file import typed_options, with_config
 from precis.cli.framework.error_messages import shortened
 from precis.cli.framework.panels import HelpPage, arranged, expanded
 from precis.cli.framework.signals import EndedBySignal
@@ -163,20 +163,10 @@ def _refuse_repeated(option: TyperOption, count: int, typed: list[str]) -> None:
         if opposites and any(word in typed for word in option.opts):
             raise UserError(f"{name} and {opposites[0]} are opposites; give one of them")
         return  # repeating a flag is harmless
-    values = list(_values(option, typed))
+    values = [value for name, value in typed_options(typed) if name in option.opts]
     times = "twice" if count == 2 else f"{count} times"
     what = f": {' and '.join(map(shortened, values))}" if len(values) == count else ""
     raise UserError(f"{name} is given {times}{what}; this command takes one")
-
-
-def _values(option: TyperOption, typed: list[str]) -> Iterator[str]:
-    """Yield the values of an option, as typed."""
-    for word, following in zip(typed, [*typed[1:], ""], strict=False):
-        if word == "--":
-            return
-        name, equals, value = word.partition("=")
-        if name in option.opts:
-            yield value if equals else following
 
 
 def _refuse_empty(parameter: Any, text: Any) -> None:

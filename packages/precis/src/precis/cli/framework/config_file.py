@@ -13,7 +13,7 @@ from precis_text.bounded_io import meant, read_bounded, stat_or_none
 from precis_text.config import nearest
 from precis_text.errors import UserError
 
-__all__ = ["Config", "with_config"]
+__all__ = ["Config", "typed_options", "with_config"]
 
 Config = Annotated[Path | None, typer.Option("--config", help=(
     "Read options from this TOML file, such as a run's run.toml. The command line overrides it."
@@ -36,12 +36,12 @@ def with_config(
     Raises:
         UserError: the file is missing, not TOML, or for another command, or contains an unknown option.
     """
-    places = [value for name, value in _options(words) if name == "--config"]
+    places = [value for name, value in typed_options(words) if name == "--config"]
     if len(places) != 1:
         return words  # none, or several, which another check refuses
     file = Path(places[0])
     content = _read(file, command)
-    typed = {name for name, _ in _options(words)}
+    typed = {name for name, _ in typed_options(words)}
     mine: list[str] = []
     for name, value in content["options"].items():
         option = options.get(f"--{name}")
@@ -52,7 +52,7 @@ def with_config(
             )
         if not typed & {*option.opts, *option.secondary_opts}:
             mine += _words(f"--{name}", value, option, file)
-    own = {value.partition("=")[0].strip() for name, value in _options(words) if name == "--set"}
+    own = {value.partition("=")[0].strip() for name, value in typed_options(words) if name == "--set"}
     for path, value in _flat(content["set"]):
         if path not in own and not typed & excluded_by.get(path, set()):
             mine += ["--set", f"{path}={value}"]
@@ -81,7 +81,7 @@ def _read(file: Path, command: str) -> dict[str, Any]:
     return tables
 
 
-def _options(words: list[str]) -> Iterator[tuple[str, str]]:
+def typed_options(words: list[str]) -> Iterator[tuple[str, str]]:
     """Yield each option as typed, with its value, or with the word after it."""
     for word, following in zip(words, [*words[1:], ""], strict=False):
         if word == "--":

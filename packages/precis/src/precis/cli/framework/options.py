@@ -274,10 +274,11 @@ def model_to_use(model: str | None, adapter: str | None) -> str:
     """
     if model is not None:
         return model
-    if adapter is not None:
-        raise UserError(f"--adapter {adapter} needs its base model; add --model")
     from precis.generation.model_location import default_model
     from precis.generation.model_metadata import DEFAULT
+    from precis.generation.model_names import check_adapter
+
+    check_adapter(adapter, [])
 
     default_model()  # fails early if it is not installed
     note(

@@ -219,7 +219,7 @@ class PartWriter:
             os.fsync(array.file.fileno())
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
-        """Write `pack.json`: these facts, and the contents of the part."""
+        """Write `pack.json`: these entries, and the contents of the part."""
         arrays = {name: file.facts() for name, file in self._files.items()}
         record = {
             **facts, "documents": self.documents, "tokens": self.tokens,

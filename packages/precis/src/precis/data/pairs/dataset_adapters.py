@@ -72,7 +72,7 @@ def _of_categories(split: str, rows: Iterable[Row], *, unseen: bool) -> Iterator
         category = row.values.get("category")
         if row.problem or not isinstance(category, str):
             kept += 1
-            yield Row(row.place, problem=row.problem or "lacks 'category', which tells seen from unseen")
+            yield Row(row.place, problem=row.problem or "lacks 'category', which separates seen from unseen")
         elif (category in UNSEEN) == wanted:
             kept += 1
             yield row

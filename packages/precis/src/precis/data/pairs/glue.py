@@ -7,7 +7,7 @@ Rows may be those of the official files, of the hub, or of this project's layout
 
 The words for labels are T5's (Raffel et al., 2020, appendix D). A similarity of STS-B is rounded to the nearest fifth
 ("3.8"), as in T5. The reference keeps the number as given, so that correlations are those of the data. The document
-names its texts ("premise: ... hypothesis: ..."), so that one model can tell the tasks apart. A unit mark, which is not
+names its texts ("premise: ... hypothesis: ..."), so that one model can distinguish the tasks. A unit mark, which is not
 a token, separates the two texts, so that a classifier finds the second one whatever the first one says.
 
 The official files are separated by tabs without quoting; CoLA's lack a header.

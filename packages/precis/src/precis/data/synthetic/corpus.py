@@ -1,11 +1,11 @@
 """The project's own small corpus: short reports and dialogues in plain English, each with a faithful summary.
 
-A *scenario* (a road accident, a postponed dinner) draws its facts and tells them in varying order and wording. It mixes
-in side remarks with similar names and numbers. The summary is written only from the facts, often in other words than
-the document. Its wording depends on the opening of the text. So a model has to find the facts, copy unseen names and
-numbers, rephrase, and omit the rest. When plans change, it has to keep the final one. Scenarios are data: the files of
-``scenarios/`` define the stories in the language of ``grammar``, and ``words`` makes the names. To add a story, write a
-section next to similar ones.
+A *scenario* (a road accident, a postponed dinner) draws its facts and states them in varying order and wording. It
+mixes in side remarks with similar names and numbers. The summary is written only from the facts, often in other words
+than the document. Its wording depends on the opening of the text. So a model has to find the facts, copy unseen names
+and numbers, rephrase, and omit the rest. When plans change, it has to keep the final one. Scenarios are data: the files
+in ``scenarios/`` define the stories in the language of ``grammar``, and ``words`` makes the names. To add a story,
+write a section next to similar ones.
 
 The corpus is fiction: people, places, companies and events are invented. It is far simpler than human text. A score on
 it shows that a model learns, not that it summarizes well.

@@ -15,11 +15,11 @@ the frames. Comments precede the first section. A function of `words` draws the 
 The sections ``common`` and ``passing`` hold slots that several scenarios share; ``remarks`` holds side remarks. Slots
 in ``passing`` are for side remarks, and each frame draws them again. The frames, one per line::
 
-    lead(what, where): {who} has [opened|started] a bakery in {town}.   it tells the facts in brackets
+    lead(what, where): {who} has [opened|started] a bakery in {town}.   it states the facts in brackets
     when: The doors [open|will open] at {time} on {day}.                a frame of the fact "when"
     never!when: It will never open, {who} said.                         a fact that may replace "when"
     price?: A loaf costs {price} {price:euro/euros}.                    a fact that half the texts leave out
-    cake?price: A cake costs twice as much.                             the same, told only if "price" is
+    cake?price: A cake costs twice as much.                             the same, only in texts with "price"
     hook: {other.first} was up early.                                   an opening side remark
     aside: {other} remembers the bakery of {far_town}.                  a side remark: never in the summary
     close: Do drop in.                                                  a closing side remark
@@ -28,7 +28,7 @@ in ``passing`` are for side remarks, and each frame draws them again. The frames
 Indented lines continue the frame above; one that starts with ``a)`` is a turn of the speaker in slot ``a``.
 In a text, ``{slot}`` and ``{slot.form}`` insert a drawn value, ``{slot:one/many}`` the word that agrees with a drawn
 number, and ``[a|b]`` a random choice (which may be nested). ``<fact: text>`` and ``<!fact: text>`` insert text only if
-the story tells the fact, or does not. Extra spaces are removed at the end. Anything more needs a slot, by design.
+the story states the fact, or does not. Extra spaces are removed at the end. Anything more needs a slot, by design.
 Unknown slots and facts and unclosed brackets are errors when the file is read.
 """
 
@@ -58,7 +58,7 @@ SHARED = frozenset({"=", ""})  # a form with a leading "=", such as a pronoun, m
 class Story:
     """The values and facts of one text during writing; values are drawn at their first use.
 
-    ``facts`` are the told ones. After ``complete`` a new value is an error, so that a summary contains
+    ``facts`` are the stated ones. After ``complete`` a new value is an error, so that a summary contains
     nothing that its document does not.
     """
 
@@ -77,7 +77,7 @@ class Story:
             return known
         if self._complete:
             raise ValueError(
-                f"{self._scenario.name}: the summary uses {slot!r}, which the document does not tell"
+                f"{self._scenario.name}: the summary uses {slot!r}, which the document does not state"
             )
         for _ in range(REDRAWS):
             drawn = self._scenario.slots[slot](self.rng)
@@ -179,7 +179,7 @@ class Frame:
     """A parsed frame.
 
     Attributes:
-        tells: the facts that it tells.
+        tells: the facts that it states.
         slots, facts: the slots and facts in its text.
 
     Raises:
@@ -228,7 +228,7 @@ class Scenario:
     """One kind of story: slots, and the frames by label in the order of the block.
 
     Each frame draws the slots in ``passing`` again. Facts in ``optional`` may be left out, and are if the
-    fact named there ("" for none) is not told; ``instead`` maps a fact to the one that it may replace.
+    fact named there ("" for none) is not stated; ``instead`` maps a fact to the one that it may replace.
     """
 
     name: str

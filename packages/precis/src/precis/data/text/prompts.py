@@ -1,4 +1,4 @@
-"""Prompts of causal language models: what they are asked, by language and form (`prompts.toml`).
+"""Prompts of causal language models, by language and form (`prompts.toml`).
 
 Two marks enclose the document. Marks and control tokens inside it are broken by a space, so that no
 text can end the fence or open a turn of the chat.
@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Literal
 
 from precis_text.length import ANY_LENGTH, Length, Sentences, Words
-from precis_text.support.addressed import CHAT_MARKS
+from precis_text.support.injections import CHAT_MARKS
 
 DEFAULT_LANGUAGE = "en"
 _FILE = "prompts.toml"
@@ -68,7 +68,7 @@ class Prompt:
 
     @property
     def is_short(self) -> bool:
-        """True if the model's adapter for short summaries is meant (docs/guide/writers.md has the rule for users).
+        """True if the model's adapter for short summaries writes it (docs/guide/writers.md has the rule for users).
 
         The text is at most 40 words or one sentence; a headline, or a tldr of two sentences; in English, or in no
         known language; without a question or an instruction. The adapter was trained on such summaries only.

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -167,13 +167,13 @@ def _check_files(folder: Path) -> dict[str, None]:
                 f"{file}: contains more than {MAX_VALUES:,} values, the limit for a tokenizer file"
             )
         if file.name == _FILES[0]:
-            check_growth(_tokenizer_json(file), file)
+            _check_growth_of(file)
     return check_tokenizer_settings(folder)
 
 
-def _tokenizer_json(file: Path) -> dict[str, Any]:
+def _check_growth_of(file: Path) -> None:
     try:
-        return read_json(file)
+        check_growth(read_json(file))
     except UserError as error:
         raise UserError(f"{file.parent}: the tokenizer cannot be loaded: {error}") from None
 

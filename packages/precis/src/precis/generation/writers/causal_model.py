@@ -138,7 +138,7 @@ class CausalModel:
 
 
 class _CountReporter(StoppingCriteria):
-    """Tells the tokens written so far after each one."""
+    """Reports the tokens written so far after each one."""
 
     def __init__(self, prompt: int, on_tokens: OnTokens) -> None:
         self._prompt, self._on_tokens = prompt, on_tokens

@@ -213,7 +213,7 @@ class _Stream:
     Attributes:
         texts: the parts of the text; tokens: their number.
         end: why the reply ended; None before it did.
-        read, written: the tokens of prompt and reply, if the server tells them.
+        read, written: the tokens of prompt and reply, if the server reports them.
     """
 
     def __init__(self, base: str) -> None:

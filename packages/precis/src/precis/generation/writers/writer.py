@@ -1,6 +1,6 @@
 """A writer: summaries by a chat model, each sentence supported by the document or quoted from it.
 
-document -> what fits the context, told -> prompt -> reply -> write or quote -> length -> Summary
+document -> the part that fits the context, reported -> prompt -> reply -> write or quote -> length -> Summary
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from precis.data.text.prompts import Message, Prompt
 from precis.generation.summarizer import StreamOptions
 from precis.generation.summary import NOTHING, How, Long, Summary, kept, several
 from precis.generation.writers.chat import ChatModel, plain_reply
-from precis.generation.writers.reading import Choose, Readable, by_centrality, longest_start
+from precis.generation.writers.writer_input import Choose, Readable, by_centrality, longest_start
 from precis.generation.written_forms import written_forms
 from precis.messages import OnProgress
 from precis_text.control_characters import main_part, unmarked
@@ -39,7 +39,7 @@ from precis_text.length import (
     trim,
 )
 from precis_text.sentences import split_sentences
-from precis_text.support.addressed import for_readers
+from precis_text.support.injections import for_readers
 from precis_text.support.marks import SourceText
 from precis_text.support.write_or_quote import SummarySentence, as_written, quotations, write_or_quote
 from precis_text.units import extraction_units

@@ -22,14 +22,13 @@ from precis.data.text.segments import UnitSegmenter
 from precis.evaluation.probes import AttentionMap, MeanAttention, MeanSpectrum, Spectrum
 from precis.generation.input_plan import input_limit, output_limit, units_of_prefix
 from precis.generation.model_loader import LoadedModel, load_model
-from precis.generation.model_location import locate
+from precis.generation.model_location import locate, names_apart
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify, silent
 from precis.models.family import FamilyConfig
 from precis.objectives.sequence_to_sequence import segments_of
 from precis.phases.data.run_pairs import percent
 from precis.phases.measure.evaluation_inputs import Progress
-from precis.phases.measure.model_scores import names_apart
 from precis.tuning.attach import Attachment, attach, load_adapter
 from precis.tuning.discourse import Tuning, most_segments
 from precis.tuning.prefix import NoPrefix, Site

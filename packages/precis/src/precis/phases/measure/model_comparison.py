@@ -19,11 +19,10 @@ from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.evaluation.comparison import ComparedSummary, Comparison
 from precis.evaluation.offline_pages import comparison_page
 from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
-from precis.generation.model_location import locate
+from precis.generation.model_location import locate, names_apart, slug
 from precis.messages import Notify, silent
 from precis.phases.measure.evaluation_inputs import Progress
 from precis.phases.measure.model_process import ModelTask, summarize_in_process
-from precis.phases.measure.model_scores import names_apart, slug
 from precis.phases.output_folders import writing_to
 from precis.phases.use.input_documents import Document, Reading, read_documents
 from precis.phases.use.summary_job import SummaryJob
@@ -42,7 +41,7 @@ class ComparisonOptions:
 
     Attributes:
         length: the requested length of all summaries.
-        free, allow_remote: see `precis.generation.writers.opening.open_writer`; for writers only.
+        free, allow_remote: see `precis.generation.writers.writer_opening.open_writer`; for writers only.
         reading: how to read the documents.
         summary_column: the column with the reference; if None, "summary" if there is one.
         limit: the number of documents, from the start; if None, all.

@@ -7,7 +7,6 @@ scores go to OUT/scores.json, OUT/table.md and OUT/examples.jsonl.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,12 +26,20 @@ from precis.evaluation.score_report import Report
 from precis.evaluation.scoring import score
 from precis.extract.extractor_opening import open_extractor, passage_choice
 from precis.generation.classifier import Classifier
-from precis.generation.model_location import ModelLocation, default_model, locate, runs_with_seeds
-from precis.generation.model_metadata import DEFAULT, Mode
+from precis.generation.model_location import (
+    IN_A_RUN,
+    ModelLocation,
+    locate,
+    names_apart,
+    runs_with_seeds,
+    slug,
+)
+from precis.generation.model_metadata import Mode
+from precis.generation.model_names import check_adapter
 from precis.generation.summarizer import Summarizer, Summary
 from precis.generation.summary import Long
-from precis.generation.writers.opening import open_writer
 from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 from precis.messages import Notify, silent
 from precis.phases.data.run_pairs import count_trained_on, named_pairs, percent
 from precis.phases.folder_check import SETTINGS_FILE
@@ -49,14 +56,13 @@ from precis.phases.measure.task_metrics import Scores, scores_for
 from precis.phases.output_folders import writing_to
 from precis.recipes.prophetnet_recipes import prophetnet_decoding
 from precis.recipes.run_options import refuse_unknown
-from precis.storage.model_files import ADAPTER_FOLDER, SEEDS_FILE
+from precis.storage.model_files import SEEDS_FILE
 from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 from precis_text.row import counted
 
 _WRITTEN = {"scores.json", "examples.jsonl", "table.md", "predictions"}
-_IN_A_RUN = ("model", ADAPTER_FOLDER)  # a run folder contains one of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +158,7 @@ def _tell_trained_on(models: Sequence[str], pairs: Sequence[Pair], notify: Notif
     """Warn of documents that are also in the training pairs which a run records."""
     for model in models:
         place = Path(model)
-        run = place.parent if place.name in _IN_A_RUN else place
+        run = place.parent if place.name in IN_A_RUN else place
         try:
             settings = json.loads((run / SETTINGS_FILE).read_bytes())
         except (OSError, ValueError):
@@ -379,65 +385,10 @@ def _pools(rows: Mapping[str, Mapping[str, str]], systems: Sequence[str]) -> dic
     return pools
 
 
-def _steps(model: str | Path) -> tuple[str, ...]:
-    """Return the parts of a model's path; a run folder stands for the model in it, and an endpoint for its model."""
-    address, _, name = str(model).partition("#")
-    if "://" in address:
-        return (address, name) if name else (address,)
-    path = Path(model)
-    if not path.name and path.is_dir():
-        path = path.resolve()  # "." has no name
-    inside = path.name in _IN_A_RUN and path.is_dir()
-    return (path.parent if inside else path).parts or (str(model),)
-
-
-def names_apart(models: Sequence[str | Path], *, option: str = "--model") -> list[str]:
-    """Return a name for each model or adapter: the shortest end of its path that no other has.
-
-    Raises:
-        UserError: two paths are the same place.
-    """
-    seen: dict[Path, str | Path] = {}
-    for model in models:
-        place = _place(model)
-        if place in seen:
-            raise UserError(f"{option} {model} is given twice, also as {seen[place]}; name each once")
-        seen[place] = model
-    names, ways, counts = [_steps(model)[-1] for model in models], [*map(_steps, seen)], [1] * len(models)
-    while len(set(slugs := [*map(slug, names)])) < len(names):
-        longer = [at for at, way in enumerate(ways) if slugs.count(slugs[at]) > 1 and counts[at] < len(way)]
-        if not longer:
-            return list(map(str, models))
-        for at in longer:
-            counts[at] += 1
-            names[at] = "/".join(ways[at][-counts[at] :])
-    return names
-
-
-def _place(model: str | Path) -> Path:
-    """Return the canonical path of a model."""
-    if str(model) == DEFAULT:
-        return default_model()
-    path = Path(model).expanduser().resolve()
-    inside = next((path / name for name in _IN_A_RUN if (path / name).is_dir()), path)
-    return path if (path / "config.json").is_file() else inside
-
-
-def slug(name: str) -> str:
-    """Return a name as part of a file name."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-")
-
-
 def _check_together(models: list[str], adapter: str | None, predictions: list[Path]) -> None:
     if not models and not predictions:
         raise UserError("give something to score: --model M, or --predictions FILE, or both")
-    if adapter is not None and not models:
-        raise UserError(f"--adapter {adapter} needs its base model; add --model")
-    if adapter is not None and len(models) > 1:
-        raise UserError(
-            f"--adapter {adapter} needs exactly one --model, but {len(models)} are given; name the adapter's run "
-            "folder as a separate --model, which includes its base"
-        )
+    check_adapter(adapter, models)
 
 
 def _decodings(options: EvaluationOptions) -> list[Decoding]:

@@ -1,7 +1,7 @@
 """One grid of values and the result of each point, kept in a database by Optuna so that it survives a kill.
 
-It uses Optuna's ask and tell, not `Study.optimize`, which counts an interrupted trial as failed. Here the trial stays
-open, and the next `take` returns it first.
+It uses Optuna's `ask` and `tell`, not `Study.optimize`, which counts an interrupted trial as failed. Here the trial
+stays open, and the next `take` returns it first.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from precis.data.rows.hub import PREFIX
 from precis.generation.model_location import default_model, has_default_model, locate
 from precis.generation.model_metadata import DEFAULT, PACKAGES, load_use
 from precis.phases.run_folder import assignments
+from precis.table import Table
 from precis.training.validation import high_of, is_bound, low_of
 from precis.version import __version__
 
@@ -131,9 +132,9 @@ def _scores(facts: CardFacts) -> str:
     shown = {name: value for name, value in facts.scores.items() if not is_bound(name)}
     if not shown:
         return "Not measured."
-    rows = [f"| {name} | {value:.3f} | {_interval(name, facts.scores)} |" for name, value in shown.items()]
-    head = f"On the validation data, at step {facts.step:,}, which was kept:"
-    return "\n".join([head, "", "| measure | value | 95% interval |", "|---|---|---|", *rows])
+    rows = [(name, f"{value:.3f}", _interval(name, facts.scores)) for name, value in shown.items()]
+    table = Table(header=("measure", "value", "95% interval"), rows=rows, texts=("measure",))
+    return f"On the validation data, at step {facts.step:,}, which was kept:\n\n{table.markdown()}"
 
 
 def _interval(name: str, scores: Mapping[str, float]) -> str:

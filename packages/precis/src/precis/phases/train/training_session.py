@@ -131,8 +131,8 @@ class Session:
 
         Args:
             record: contents of settings.json; "identity" is what the loss curve depends on besides `settings`.
-            export: writes the export with the card that it is given, the text of a README.md; called in the main
-                process, with the kept weights in `model`.
+            export: writes the export with the given card, the text of a README.md; called in the main process,
+                with the kept weights in `model`.
             keep: which weights to export.
             makes: the folder that the result names.
             watchers: further callbacks of this kind of training.

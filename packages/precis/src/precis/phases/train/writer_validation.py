@@ -21,8 +21,8 @@ from precis.evaluation.rouge import Rouge
 from precis.generation.summary import Summary
 from precis.generation.writers.causal_model import CausalModel
 from precis.generation.writers.chat import OnTokens, Reply
-from precis.generation.writers.reading import Choose
 from precis.generation.writers.writer import Check, Writer
+from precis.generation.writers.writer_input import Choose
 from precis.objectives.causal import CausalSummary
 from precis.phases.train.validation_scores import SCORES, Sample, rouge_with_bounds, samples_of
 from precis.training import mean_loss

@@ -60,7 +60,7 @@ class Reading:
         skip_bad: skip and count unusable rows.
         keep_going: yield a `Document` with a problem for unreadable input, and continue; in a folder always so.
         whole_tables: read each .csv and .tsv file as one document.
-        about: a question is asked, which one table answers as a whole.
+        about: whether the user asks a question, which one table answers as a whole.
     """
 
     column: str | None = None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from precis.data.text.prompts import prompts_digest
 from precis.extract.extractor_opening import is_ranked, open_extractor, passage_choice
 from precis.generation.model_location import ModelLocation, locate
-from precis.generation.model_metadata import DEFAULT, Mode
+from precis.generation.model_metadata import DEFAULT, NO_ADAPTER, PACKAGES, Mode
 from precis.generation.model_names import refuse_writing_options
 from precis.generation.writers.endpoint import checked_address
+from precis.phases.use.summaries_file import SummariesFile
 from precis.phases.use.summarization import Result, extract_documents, summarize_documents
 from precis_text.errors import UserError
 from precis_text.forms.form import Form
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from precis.generation.summarizer import Summarizer
     from precis.generation.writers.writer import Writer
+    from precis.phases.use.summary_format import Render
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,19 @@ class SummaryJob:
     length: Length = ANY_LENGTH
     form: Form = PARAGRAPH
     writing: Mapping[str, Any] = field(default_factory=dict)
+
+    def on_every_machine(self) -> SummaryJob:
+        """Return the job with absolute paths, and only the options that were given: the same on every worker."""
+
+        def absolute(place: str) -> str:
+            is_name = place in (*PACKAGES, NO_ADAPTER) or not Path(place).exists()
+            return place if is_name else str(Path(place).absolute())
+
+        adapter = None if self.adapter is None else absolute(self.adapter)
+        asked = {
+            name: value for name, value in self.writing.items() if value is not None and value is not False
+        }
+        return replace(self, model=absolute(self.model), adapter=adapter, writing=asked)
 
     def located(self) -> LocatedJob:
         """Find the model on this machine, and choose the mode: the requested one, or the model's first.
@@ -111,6 +127,11 @@ class LocatedJob:
         prompts = {"prompts": prompts_digest()} if self.mode == "abstract" and self.model.is_writer else {}
         return {**made, **prompts, **self.model.fingerprint}
 
+    def summaries_file(self, path: Path, *, render: Render, keep_going: bool, support: bool) -> SummariesFile:
+        """Return the file of the summaries; it resumes only with the same model, options and flags."""
+        made_by = {**self.made_by(), "keep_going": keep_going, **({"support": True} if support else {})}
+        return SummariesFile(path, made_by=made_by, render=render)
+
     def load(self, *, keep_going: bool, batch_size: int = 8) -> LoadedJob:
         """Load the model.
 
@@ -153,7 +174,7 @@ class LocatedJob:
 
     def _writer(self, asked: dict[str, Any], device: torch.device | None) -> Writer:
         """Open a writer, and take its options out of `asked`."""
-        from precis.generation.writers.opening import open_writer
+        from precis.generation.writers.writer_opening import open_writer
 
         asked.pop("draft", None)
         return open_writer(

@@ -1,4 +1,4 @@
-"""Finds sentences that speak to a language model instead of a reader, by words of sixteen languages (`addressed.toml`).
+"""Find sentences that speak to a language model instead of a reader, by words of sixteen languages (`injections.toml`).
 
 The rule is a heuristic: it misses instructions in other words, and finds some sentences about models. What it finds is
 not given to a writer, is not quoted in its summaries, and supports nothing that it writes.
@@ -82,7 +82,7 @@ def speaks_to_a_model(sentence: str) -> bool:
 
 @cache
 def _wordings() -> list[tuple[frozenset[str], frozenset[str], tuple[str, ...]]]:
-    tables = tomllib.loads(files(__package__).joinpath("addressed.toml").read_text("utf-8"))
+    tables = tomllib.loads(files(__package__).joinpath("injections.toml").read_text("utf-8"))
     return [
         (
             frozenset(table["commands"].split()),

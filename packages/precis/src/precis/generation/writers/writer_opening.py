@@ -11,8 +11,8 @@ from precis.generation.model_metadata import PACKAGES
 from precis.generation.writers.causal_model import CausalModel
 from precis.generation.writers.chat import ChatModel
 from precis.generation.writers.endpoint import Endpoint
-from precis.generation.writers.reading import Choose, by_centrality
 from precis.generation.writers.writer import Check, Writer
+from precis.generation.writers.writer_input import Choose, by_centrality
 from precis_text.errors import UserError
 from precis_text.language import languages
 from precis_text.support.write_or_quote import SMALL_CLOSENESS

@@ -1,7 +1,7 @@
 """A study's tables in LaTeX: what a reader of the Markdown sees, and nothing that LaTeX would choke on."""
 
 from precis_experiments.experiment import markdown
-from precis_experiments.latex import latex
+from precis_experiments.latex_tables import latex
 
 
 def test_a_table_has_booktabs_rules_and_its_cells() -> None:

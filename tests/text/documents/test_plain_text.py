@@ -2,8 +2,8 @@
 
 import pytest
 
+from precis_text.documents.plain_text import passages_of
 from precis_text.documents.reader import read_content
-from precis_text.documents.transcript import passages_of
 from precis_text.units import extraction_units
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_encoder
-from precis.nn import packed
+from precis.nn import packing
 from precis.nn.layer_plan import Global, Local
-from precis.nn.packed import Packing
+from precis.nn.packing import Packing
 
 LENGTHS = (3, 70, 41, 69, 12, 0)
 # shares of waste from which on batches are packed
@@ -46,7 +46,7 @@ def embed(valid):
 
 def encode(encoder, states, valid, *, waste, monkeypatch, **options):
     """States at real tokens and gradients; `waste` decides whether the batch is packed."""
-    monkeypatch.setattr(packed, "WASTE", waste)
+    monkeypatch.setattr(packing, "WASTE", waste)
     output = encoder(states, valid, **options)[valid]
     inputs = [states, *encoder.parameters()]
     return output, torch.autograd.grad(output.square().sum(), inputs, allow_unused=True)
@@ -101,7 +101,7 @@ def test_states_after_each_layer_are_seen_as_rows(monkeypatch):
     valid = make_valid()
     seen = {NEVER: [], ALWAYS: []}  # type: ignore[var-annotated]
     for waste, layers in seen.items():
-        monkeypatch.setattr(packed, "WASTE", waste)
+        monkeypatch.setattr(packing, "WASTE", waste)
         encoder(embed(valid), valid, observe=layers.append)
     for ours, theirs in zip(seen[ALWAYS], seen[NEVER], strict=True):
         torch.testing.assert_close(ours[valid], theirs[valid])
@@ -126,7 +126,7 @@ def test_what_is_split_and_joined_gives_every_real_token_back():
 def test_a_batch_without_padding_is_packed_only_if_no_waste_is_too_little(monkeypatch):
     valid = torch.ones(2, 8, dtype=torch.bool)
     for waste, is_packed in ((0.05, False), (0.0, True), (ALWAYS, True)):
-        monkeypatch.setattr(packed, "WASTE", waste)
+        monkeypatch.setattr(packing, "WASTE", waste)
         assert (Packing.of(valid, Local(4), seen=None) is not None) == is_packed
 
 
@@ -136,8 +136,8 @@ def test_a_last_chunk_of_one_token_is_packed_where_no_token_is_padding():
 
 
 def test_a_kernel_for_documents_of_any_lengths_gets_the_bounds_of_each_and_of_its_filler():
-    groups = [[packed._Span(30, 9), packed._Span(0, 9), packed._Span(20, 5)], [packed._Span(40, 3)]]
-    found = packed._documents(groups, torch.device("cpu"))
+    groups = [[packing._Span(30, 9), packing._Span(0, 9), packing._Span(20, 5)], [packing._Span(40, 3)]]
+    found = packing._documents(groups, torch.device("cpu"))
     assert found.bounds.tolist() == [0, 9, 18, 23, 27, 30]
     assert found.longest == 9
 
@@ -151,5 +151,5 @@ def test_a_kernel_for_documents_of_any_lengths_gets_the_bounds_of_each_and_of_it
     ],
 )
 def test_documents_that_are_an_eighth_or_16_tokens_shorter_share_a_group(lengths, groups):
-    found = packed._grouped([packed._Span(0, length) for length in lengths])
+    found = packing._grouped([packing._Span(0, length) for length in lengths])
     assert [[span.length for span in group] for group in found] == groups

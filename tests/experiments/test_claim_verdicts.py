@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from precis.evaluation.significance import Interval
+from precis_experiments.claim_verdicts import Claim, between, verdict_rows
 from precis_experiments.experiment import gain_interval
 from precis_experiments.glue_study import cell as glue_cell
 from precis_experiments.glue_study import glue
@@ -14,7 +15,6 @@ from precis_experiments.ngram_study import prophetnet
 from precis_experiments.prefix_study import discourse_prefix
 from precis_experiments.prefix_tables import cell
 from precis_experiments.structure_study import structure_to_text
-from precis_experiments.verdicts import Claim, between, verdict_rows
 from precis_experiments.zcodepp_studies import ablation, fewshot
 
 STUDIES = (fewshot, ablation, prophetnet, discourse_prefix, structure_to_text, glue)

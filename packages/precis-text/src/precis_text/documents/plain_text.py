@@ -1,0 +1,94 @@
+"""Plain text: words divided at line ends ("Veld-" and "mouth") are joined, chats and transcripts become turns.
+
+Each turn gets a line with its speaker, and its time as the place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from precis_text.documents.passages import Passages, Writer
+from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_stamps
+
+_DIVIDED = re.compile(
+    r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*([^\W\d_]+)([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
+)
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_FEWEST = 2  # divided words, from which on a text counts as one of divided words
+
+
+def with_words_joined(text: str) -> tuple[str, int]:
+    """Join divided words; each line break moves behind the word or before it, so that no line changes its number.
+
+    A word keeps its hyphen where the text has it with one elsewhere, and where its second part starts with a capital
+    letter. A single divided word is joined only if the text has it elsewhere.
+
+    Returns:
+        The text, and the number of words joined.
+    """
+    if "-\n" not in text and "\u2010" not in text and "\u00ad" not in text and "- \n" not in text:
+        return text, 0
+    known = Counter(word.lower() for word in _WORD.findall(text))
+    candidates = [found for found in _DIVIDED.finditer(text) if found.group(4)[0].islower()]
+    joined = 0
+
+    def join(found: re.Match[str]) -> str:
+        nonlocal joined
+        space, first, hyphen, second, end, _ = found.groups()
+        whole, parted = (first + second).lower(), f"{first}-{second}".lower()
+        if not second[0].islower() or (hyphen == "-" and known[parted] > known[whole]):
+            return found.group()
+        if len(candidates) < _FEWEST and not known[whole]:
+            return found.group()
+        joined += 1
+        word = f"{first}{second}{end}"
+        if found.end() < len(text) and text[found.end()] != "\n":
+            return f"{space}{word}\n"
+        return f"\n{word}" if space else word  # a line of its own, or the text would get a blank line
+
+    return _DIVIDED.sub(join, text), joined
+
+
+def passages_of(text: str) -> Passages:
+    """Return a text as passages. The stamps of a chat or transcript become places, and its notices are left out."""
+    if not turns_of(text):
+        return Passages(text)
+    text, notices = PROGRAM_LINES.subn("", text)
+    turns, writer = turns_of(text), Writer()
+    if not any(turn.speaker for turn in turns):
+        return _spoken(text, turns, notices)
+    writer.add(text[: turns[0].start].strip())
+    between = "\n\n"
+    for turn in turns:
+        if turn.is_notice:
+            notices += bool(turn.text)
+            continue
+        writer.at(time=turn.time)
+        writer.add(turn.line, between=between)
+        between = "\n"
+    return _noted(writer, notices)
+
+
+def _noted(writer: Writer, notices: int) -> Passages:
+    if notices:
+        writer.notes.append(f"{notices:,} {'line' if notices == 1 else 'lines'} of the chat program left out")
+    return writer.finished()
+
+
+def _spoken(text: str, turns: Sequence[Turn], notices: int) -> Passages:
+    """Return a transcript without speakers: each piece between two stamps has a time."""
+    blanked, writer, done = without_stamps(text, turns), Writer(), 0
+    writer.add(blanked[: turns[0].start].strip())
+    between = "\n\n"
+    for turn in turns:
+        gap = blanked[done : turn.body]
+        between = gap[: len(gap) - len(gap.lstrip())] if done else between
+        writer.at(time=turn.time)
+        body = blanked[turn.body : turn.stop]
+        lead = len(body) - len(body.lstrip())
+        lines = (between + body[:lead]).count("\n")
+        writer.add(body.strip(), between=" " if not lines else "\n" * min(lines, 2))
+        done = turn.stop
+    return _noted(writer, notices)
