@@ -95,7 +95,7 @@ def test_a_fork_reads_with_a_process_of_its_own() -> None:
         ("a.PDF", b"", "a PDF"),
         ("", b"PK\x03\x04....word/document.xml", "a Word document"),
         ("a.xlsx", b"PK\x03\x04....word/", "a spreadsheet"),
-        ("a.zip", b"PK\x03\x04....word/", None),
+        ("a.zip", b"PK\x03\x04....word/", "a Slack export"),
         ("", b"PK\x03\x04....ppt/presentation.xml", "a presentation"),
         ("", b"PK\x03\x04....mimetypeapplication/vnd.oasis.opendocument.text", "an OpenDocument file"),
         ("a.txt", b"From ann@example.org Mon Mar  2 09:00:00 2026\nSubject: x\n", "a mailbox"),
