@@ -1,6 +1,8 @@
 """Bodies that are too large, too slow or too many, and what is answered when the server stops."""
 
 import asyncio
+import gzip
+import json
 import socket
 import threading
 import time
@@ -215,3 +217,17 @@ def test_a_length_of_more_than_18_digits_is_no_number_of_bytes(service, length: 
     with connect(service) as connection:
         connection.sendall(head(0).replace(b"Content-Length: 0", b"Content-Length: " + length.encode()))
         assert connection.recv(12) == answer
+
+
+def test_a_packed_body_is_refused_in_one_line_instead_of_being_read_as_text(service) -> None:
+    body = gzip.compress(json.dumps({"text": documents(1)[0]}).encode())
+    kind = {"Content-Type": "application/json"}
+    with service.client() as client:
+        for path in ("/v1/summarize", "/v1/chat/completions"):
+            answer = client.post(path, content=body, headers={**kind, "Content-Encoding": "gzip"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (415, "encoded_body")
+            assert "without Content-Encoding" in answer.json()["error"]["message"]
+        plain = client.post(
+            "/v1/summarize", json={"text": documents(1)[0]}, headers={"Content-Encoding": "identity"}
+        )
+        assert plain.status_code == 200
