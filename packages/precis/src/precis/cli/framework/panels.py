@@ -75,11 +75,10 @@ class HelpPage:
 
 def _import_pages() -> None:
     """Import typer's help pages without Markdown and tracebacks, which precis does not show; they take long."""
-    unused = {
-        "rich.markdown": SimpleNamespace(Markdown=object),
-        "rich.traceback": SimpleNamespace(Traceback=object),
+    unused = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
+    added: Any = {
+        name: SimpleNamespace(**{kind: object}) for name, kind in unused.items() if name not in sys.modules
     }
-    added: Any = {name: module for name, module in unused.items() if name not in sys.modules}
     sys.modules.update(added)
     try:
         import typer.rich_utils  # noqa: F401
