@@ -29,9 +29,9 @@ try:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 except ImportError:  # a new environment has pip alone
-    from pip._vendor.packaging.markers import Marker
-    from pip._vendor.packaging.requirements import Requirement
-    from pip._vendor.packaging.utils import canonicalize_name
+    from pip._vendor.packaging.markers import Marker  # type: ignore[assignment]
+    from pip._vendor.packaging.requirements import Requirement  # type: ignore[assignment]
+    from pip._vendor.packaging.utils import canonicalize_name  # type: ignore[assignment]
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ("precis-text", "precis-summarizer", "precis-judge", "precis-onnx", "precis-model-small")
