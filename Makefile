@@ -25,6 +25,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml
 		--upgrade pip==26.3 setuptools
 	@index="$(TORCH_INDEX)"; tools/step '[3/6] torch 2.13.0 (about a minute; with CUDA several)' $(PIP) \
 		--constraint constraints.txt --no-deps $${index:+--index-url $$index} torch==2.13.0
+	$(if $(filter 1,$(HASHES)),@tools/step 'what precis needs, with the hashes of uv.lock' $(MAKE) --no-print-directory hashed)
 	@tools/step '[4/6] precis and what it needs (a minute or two)' $(PIP) \
 		--constraint constraints.txt --no-build-isolation --group dev --group docs \
 		--editable './packages/precis-text[documents]' --editable './packages/precis[$(EXTRAS)]' \
@@ -34,6 +35,13 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml
 	@tools/step '[6/6] the C++ kernels (a minute the first time)' \
 		$(PYTHON) -m precis.nn.disentangled.cpp_loader
 	@touch $@
+
+# `make install HASHES=1` first installs what precis and its tools need with the hashes of uv.lock
+.PHONY: hashed
+hashed:
+	@mkdir -p build
+	@$(PYTHON) tools/supply_chain.py requirements --everything --without-torch > build/requirements-all.txt
+	@$(PIP) --no-deps --require-hashes --requirement build/requirements-all.txt
 
 # `make install WRITER=1` adds it, also to what is installed already
 $(VENV)/.writer: $(VENV)/.installed packages/precis-model-writer/pyproject.toml

@@ -58,6 +58,29 @@ def test_hashed_requirements_have_the_pinned_versions_and_a_hash_each() -> None:
     assert {name: PINNED[name] for name in named} == named
 
 
+def test_hashed_requirements_without_torch_lack_cuda_and_keep_what_every_build_needs() -> None:
+    lock = tomllib.loads((ROOT / "uv.lock").read_text())
+    whole, few = (
+        {line.partition("==")[0] for line in supply_chain.hashed_requirements(lock, with_torch=with_torch)}
+        for with_torch in (True, False)
+    )
+    assert few < whole
+    assert {"torch", "nvidia-cublas", "cuda-bindings"} <= whole - few
+    assert {"transformers", "numpy", "uvicorn", "setuptools", "networkx", "sympy"} <= few
+    assert not {name for name in few if name.startswith(("nvidia", "cuda", "triton"))}
+
+
+def test_hashed_requirements_of_everything_are_all_that_make_install_needs() -> None:
+    lock = tomllib.loads((ROOT / "uv.lock").read_text())
+    lines = supply_chain.hashed_requirements(lock, everything=True, with_torch=False)
+    named = {line.partition("==")[0] for line in lines}
+    assert {"pytest", "ruff", "mypy", "ray", "optuna", "zensical", "onnxruntime", "pypdfium2"} <= named
+    needed = {canonicalize_name(each.name) for each in supply_chain.needed()}
+    alone = {name for name in needed if name.startswith(("nvidia", "cuda", "triton"))} | {"torch"}
+    assert needed - alone - named == set()
+    assert not {name for name in named if name.startswith("precis")}
+
+
 def test_known_vulnerabilities_are_named_by_package() -> None:
     asked = []
 

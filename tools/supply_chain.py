@@ -4,6 +4,8 @@
     licences      their licences; exit 1 if one is not on the list of this file
     requirements  what the service and the readers of documents need here, with versions and hashes of uv.lock, for
                   pip install --no-deps --require-hashes --requirement FILE
+                  --everything: all extras too, and the tools of `make install`; --without-torch: without torch and
+                  CUDA, since torch's builds for the CPU have another index
     advisories    known vulnerabilities of the versions in constraints.txt, asked of osv.dev; exit 1 if there are any,
                   exit 69 (service unavailable) if osv.dev cannot be reached
 
@@ -22,9 +24,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from packaging.markers import Marker
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+try:
+    from packaging.markers import Marker
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+except ImportError:  # a new environment has pip alone
+    from pip._vendor.packaging.markers import Marker  # type: ignore[assignment]
+    from pip._vendor.packaging.requirements import Requirement  # type: ignore[assignment]
+    from pip._vendor.packaging.utils import canonicalize_name  # type: ignore[assignment]
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ("precis-text", "precis-summarizer", "precis-judge", "precis-onnx", "precis-model-small")
@@ -33,6 +40,10 @@ INSTALLED = {
     "precis-summarizer": frozenset({"serve"}),
     "precis-model-small": frozenset[str](),
 }
+WORKSPACE = (*OURS, "precis-experiments")
+GROUPS = ("dev", "docs")  # of pyproject.toml
+_OF_CUDA = ("cuda-", "nvidia-", "triton")
+BUILDS = "setuptools"  # builds our own packages without a network
 OSV = "https://api.osv.dev/v1/querybatch"
 _ALLOWED = re.compile(
     r"\b(MIT|BSD|Apache|ISC|MPL|Mozilla Public License|PSF|Python Software Foundation|HPND|Zlib|Unlicense|CC0|"
@@ -114,10 +125,21 @@ def sbom() -> dict[str, Any]:
     }
 
 
-def hashed_requirements(lock: dict[str, Any]) -> list[str]:
-    """Return a line for each package of `INSTALLED` on this machine: name, version and the hashes of its files."""
+def hashed_requirements(
+    lock: dict[str, Any], *, everything: bool = False, with_torch: bool = True
+) -> list[str]:
+    """Return a line for each package that is needed on this machine: name, version and the hashes of its files.
+
+    Args:
+        everything: what all extras of our packages and the groups of the workspace need, not just `INSTALLED`.
+        with_torch: whether torch, and what only its builds for CUDA need, is among them.
+    """
     packages = {package["name"]: package for package in lock["package"]}
-    waiting: list[tuple[str, frozenset[str]]] = list(INSTALLED.items())
+    waiting = [(BUILDS, frozenset[str]()), *INSTALLED.items()]
+    if everything:
+        waiting += [(name, frozenset(packages[name].get("optional-dependencies", ()))) for name in WORKSPACE]
+        groups = lock["manifest"]["dependency-groups"]
+        waiting += [_wanted(one) for group in GROUPS for one in groups[group] if _applies(one)]
     seen: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         name, extras = each = waiting.pop()
@@ -130,9 +152,16 @@ def hashed_requirements(lock: dict[str, Any]) -> list[str]:
             *package.get("dependencies", ()),
             *(one for extra in extras for one in optional.get(extra, ())),
         ]
-        waiting += [(one["name"], frozenset(one.get("extra", ()))) for one in wanted if _applies(one)]
-    named = sorted({name for name, _ in seen} - {*OURS})
-    return [_hashed(packages[name]) for name in named]
+        if name == "torch" and not with_torch:
+            wanted = [one for one in wanted if not one["name"].startswith(_OF_CUDA)]
+        waiting += [_wanted(one) for one in wanted if _applies(one)]
+    left_out = {*WORKSPACE} | (set() if with_torch else {"torch"})
+    return [_hashed(packages[name]) for name in sorted({name for name, _ in seen} - left_out)]
+
+
+def _wanted(dependency: dict[str, Any]) -> tuple[str, frozenset[str]]:
+    extras = dependency.get("extra", dependency.get("extras", ()))
+    return dependency["name"], frozenset(extras)
 
 
 def _applies(dependency: dict[str, Any]) -> bool:
@@ -174,11 +203,16 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=("sbom", "licences", "requirements", "advisories"))
-    asked = parser.parse_args().what
+    parser.add_argument("--everything", action="store_true", help="of requirements")
+    parser.add_argument("--without-torch", action="store_true", help="of requirements")
+    options = parser.parse_args()
+    asked = options.what
     if asked == "sbom":
         print(json.dumps(sbom(), indent=2))
     elif asked == "requirements":
-        print(*hashed_requirements(tomllib.loads((ROOT / "uv.lock").read_text())), sep="\n")
+        lock = tomllib.loads((ROOT / "uv.lock").read_text())
+        lines = hashed_requirements(lock, everything=options.everything, with_torch=not options.without_torch)
+        print(*lines, sep="\n")
     elif asked == "licences":
         found = {f"{each.name} {each.version}": licence_of(each) for each in needed()}
         print(*(f"{name}: {licence}" for name, licence in found.items()), sep="\n")

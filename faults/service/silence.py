@@ -2,8 +2,8 @@
 
 `precis serve` starts on loopback with a file of keys. A client with a key asks for a summary again and again. First it
 has the server to itself. Then there are 2,000 silent connections, 100 heads that come a byte a second, and 64 bodies
-whose last byte never comes, in turn. Exit code 1 if its median answer takes more than twice the quiet time, an answer
-does not have status 200, or the log grows by 1 MB.
+whose last byte never comes, in turn; before each it has the server to itself again. Exit code 1 if its median answer
+takes more than twice the quiet time just before, an answer does not have status 200, or the log grows by 1 MB.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class Attackers(threading.Thread):
     def _open(self, selector: selectors.BaseSelector) -> None:
         connection = socket.create_connection(("127.0.0.1", self._port), timeout=30)
         connection.setblocking(False)
-        selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, [self._attack.first, 0.0])
+        selector.register(
+            connection, selectors.EVENT_READ | selectors.EVENT_WRITE, [memoryview(self._attack.first), 0.0]
+        )
         self.opened += 1
 
     def _drop_closed(self, selector: selectors.BaseSelector) -> None:
@@ -102,9 +104,9 @@ class Attackers(threading.Thread):
                 connection.close()
         time.sleep(0.1)
 
-    def _send(self, connection: socket.socket, state: list[bytes | float]) -> None:
+    def _send(self, connection: socket.socket, state: list[memoryview | float]) -> None:
         left, last = state
-        assert isinstance(left, bytes)
+        assert isinstance(left, memoryview)
         assert isinstance(last, float)
         if left:
             state[0] = left[connection.send(left) :]
@@ -183,9 +185,9 @@ def main() -> int:
         process, url = start(keys, log)
         try:
             answers(url, ann, count=5)
-            quiet = statistics.median(answers(url, ann, count=options.answers))
-            print(f"{'quiet':20} median {1000 * quiet:6.0f} ms")
             for attack in attacks(eve):
+                quiet = statistics.median(answers(url, ann, count=options.answers))
+                print(f"{'quiet':20} median {1000 * quiet:6.0f} ms")
                 before = log.stat().st_size
                 took, opened = beside(attack, url, lambda: answers(url, ann, count=options.answers))
                 grown, times = log.stat().st_size - before, statistics.median(took) / quiet

@@ -35,13 +35,6 @@ def test_models_of_twenty_steps_write_the_golden_texts(shelf: Path) -> None:
     assert records.moved(records.read("texts"), runs.texts(shelf)) == []
 
 
-def test_the_default_model_chooses_the_golden_sentences() -> None:
-    few = range(0, runs.MADE, 8)  # of one, two and three stories
-    recorded = records.read("extracts")
-    assert records.moved({str(number): recorded[str(number)] for number in few}, runs.extracts(few)) == []
-
-
-@pytest.mark.slow
 def test_the_default_model_chooses_all_golden_sentences() -> None:
     recorded = records.read("extracts")
     assert len(recorded) == runs.MADE

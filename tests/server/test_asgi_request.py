@@ -1,15 +1,20 @@
 """Bodies that are too large, too slow or too many, and what is answered when the server stops."""
 
+import asyncio
+import gzip
+import json
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import httpx
 import pytest
 
-from precis.server.asgi_request import Room
-from precis.server.limits import Limits
+from precis.server import asgi_request
+from precis.server.asgi_request import Exchange, Room
+from precis.server.limits import ApiError, Limits
 from tests.tiny_models import documents
 
 
@@ -94,6 +99,68 @@ def test_unfinished_bodies_give_their_room_to_others_the_greediest_client_first(
     assert [one.gone for one in (*greedy, patient)] == [True, True, False, False]
 
 
+class Sender:
+    """A client that sends bodies without an end, as fast as they are read."""
+
+    def __init__(self, room: Room, key: str, *, part: int, parts: int) -> None:
+        self.read, self._part, self._left = 0, part, parts
+        scope = {"headers": [], "client": (key, 1)}
+        self.exchange = Exchange(scope, self._receive, self._drop, Limits(), room)
+
+    async def _receive(self) -> dict[str, object]:
+        await asyncio.sleep(0)
+        self._left -= 1
+        self.read += self._part
+        return {"type": "http.request", "body": bytes(self._part), "more_body": self._left > 0}
+
+    async def _drop(self, message: object) -> None:
+        pass
+
+    async def send_all(self) -> float:
+        """Send the body; return the seconds until it was read or given up."""
+        began = time.monotonic()
+        with suppress(ApiError):
+            while (await self.exchange.receive())["more_body"]:
+                pass
+        return time.monotonic() - began
+
+
+def test_the_bodies_of_a_client_come_at_a_pace_together_and_others_do_not_wait() -> None:
+    async def sent() -> tuple[float, float, float]:
+        room = Room(1 << 30)
+        many = [Sender(room, "many", part=1 << 20, parts=3) for _ in range(8)]
+        alone, short = (Sender(room, name, part=1 << 10, parts=2) for name in ("alone", "many"))
+        short._left = 1  # whole in its first part
+        began = time.monotonic()
+        took = await asyncio.gather(*(one.send_all() for one in (alone, short, *many)))
+        return took[0], took[1], time.monotonic() - began
+
+    alone, short, all_of_many = asyncio.run(sent())
+    assert all_of_many >= 16 * 2**20 / asgi_request._PACE  # all parts but the last ones
+    assert max(alone, short) < all_of_many / 2
+
+
+def test_a_client_whose_bodies_fill_the_room_cannot_fill_it_again_and_again() -> None:
+    async def read() -> int:
+        room = Room(1 << 20)
+        senders = [Sender(room, "greedy", part=1 << 18, parts=1 << 20) for _ in range(8)]
+
+        async def again(sender: Sender) -> None:
+            while True:
+                await sender.send_all()
+                sender.exchange.end()
+                sender.exchange = Exchange(
+                    sender.exchange.scope, sender._receive, sender._drop, Limits(), room
+                )
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.5):
+                await asyncio.gather(*map(again, senders))
+        return sum(sender.read for sender in senders)
+
+    assert asyncio.run(read()) < asgi_request._PACE / 4
+
+
 def test_bodies_together_have_a_limit(serve, slow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limits, "all_bodies", 300)
     service = serve(slow)
@@ -150,3 +217,17 @@ def test_a_length_of_more_than_18_digits_is_no_number_of_bytes(service, length: 
     with connect(service) as connection:
         connection.sendall(head(0).replace(b"Content-Length: 0", b"Content-Length: " + length.encode()))
         assert connection.recv(12) == answer
+
+
+def test_a_packed_body_is_refused_in_one_line_instead_of_being_read_as_text(service) -> None:
+    body = gzip.compress(json.dumps({"text": documents(1)[0]}).encode())
+    kind = {"Content-Type": "application/json"}
+    with service.client() as client:
+        for path in ("/v1/summarize", "/v1/chat/completions"):
+            answer = client.post(path, content=body, headers={**kind, "Content-Encoding": "gzip"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (415, "encoded_body")
+            assert "without Content-Encoding" in answer.json()["error"]["message"]
+        plain = client.post(
+            "/v1/summarize", json={"text": documents(1)[0]}, headers={"Content-Encoding": "identity"}
+        )
+        assert plain.status_code == 200

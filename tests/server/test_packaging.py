@@ -62,4 +62,15 @@ def test_what_the_image_copies_is_there_and_not_ignored() -> None:
 
 def test_the_image_takes_the_torch_of_the_constraints() -> None:
     (version,) = re.findall("^torch==.*$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    assert f"'{version}'" in DOCKERFILE
+    assert f'"{version}${{TORCH_HASH' in DOCKERFILE
+
+
+def test_the_image_takes_nothing_from_pypi_without_a_hash() -> None:
+    """Our own folders have no hash, and torch's build for the CPU is in no lock."""
+    for line in instructions("RUN"):
+        for command in line.split("&&"):
+            if "pip install" in command:
+                words = command.split()
+                assert "--no-deps" in words, command
+                own = all(word.strip("'").startswith("./packages") for word in words[-3:])
+                assert own or "--require-hashes" in words or "--index-url" in words, command

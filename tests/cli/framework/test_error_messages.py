@@ -68,14 +68,15 @@ def test_standard_output_that_is_full_is_named(words: list[str]) -> None:
     assert done.stderr.startswith("error: standard output: no space left on device")
 
 
-def test_a_reader_that_has_left_is_nothing_to_tell() -> None:
+@pytest.mark.parametrize("words", [["data", "list"], ["--help"], ["data", "synthetic", "--help"]])
+def test_a_reader_that_has_left_ends_a_command_as_sigpipe_does_and_is_nothing_to_tell(
+    words: list[str],
+) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(
-        [*PRECIS, "data", "list"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
-    )
+    done = subprocess.run([*PRECIS, *words], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_the_exit_codes_are_documented(precis: Precis) -> None:

@@ -1,5 +1,7 @@
 """Help pages: what most people need first, in panels that fit on a screen."""
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -83,3 +85,13 @@ def test_a_command_of_another_package_is_in_the_panel_that_it_names() -> None:
 def test_options_outside_the_topic_of_their_usual_panel_are_in_none(command: str, option: str) -> None:
     (found,) = [each for each in _FOUND[command].params if each.name == option]
     assert found.rich_help_panel is None
+
+
+def test_a_help_page_imports_neither_markdown_nor_tracebacks_and_leaves_both_whole() -> None:
+    code = (
+        "import sys; from precis.cli import main; assert main(['data', 'pack', '--help']) == 0; "
+        "assert not {'markdown_it', 'pygments', 'rich.markdown', 'rich.traceback'} & {*sys.modules}; "
+        "from rich.markdown import Markdown; from rich.traceback import Traceback; assert Markdown('a').parsed"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

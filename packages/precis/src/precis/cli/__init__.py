@@ -1,7 +1,7 @@
 """The command line: parses, delegates, and reports an error in one line.
 
-Exit codes: 0 done, 1 the run failed, 2 bad input that the user can fix, 130 interrupted. The commands import
-heavy libraries themselves, so that `precis --help` answers at once.
+Exit codes: 0 done, 1 the run failed, 2 bad input that the user can fix, 130 interrupted, 141 the reader of its
+output has gone. The commands import heavy libraries themselves, so that `precis --help` answers at once.
 """
 
 from __future__ import annotations

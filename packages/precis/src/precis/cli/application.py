@@ -33,11 +33,9 @@ app = Commands(
     name="precis",
     help="Summarize documents on your own machine; train, adapt and evaluate the models that do it.",
     epilog=(
-        "To summarize:  precis summarize report.txt   (with the included small model)"
-        "\n\n"
+        "To summarize:  precis summarize report.txt   (with the included small model)\n\n"
         "To train a model:  precis data synthetic --out pairs   then   "
-        "precis finetune --data pairs --recipe zcodepp-micro --out runs/first"
-        "\n\n"
+        "precis finetune --data pairs --recipe zcodepp-micro --out runs/first\n\n"
         "Exit codes: 0 done; 1 the run failed; 2 bad input (the error line says how to fix it); "
         "130 interrupted (Ctrl-C)."
     ),

@@ -254,40 +254,32 @@ class Report:
         """Return a JSON-ready dictionary: per system the metrics (mean, low, high), statistics and empties;
         differences of the models; signatures; notes. With one example, low, high and p_value are None.
         """
+        differences = {
+            name: {m: self._interval_dict(test.difference, p_value=test.p_value) for m, test in tests.items()}
+            for name, tests in self.differences.items()
+        }
+        faithful = {
+            system: {column: self._interval_dict(i) for column, i in found.items()}
+            for system, found in self.faithful_intervals.items()
+        }
         return {
-            "examples": len(self.pairs),
-            "pairs": self.source,
-            "systems": {
-                system.name: {
-                    "kind": system.kind,
-                    "metrics": {name: self._interval_dict(i) for name, i in system.metrics.items()},
-                    "statistics": _rounded(system.statistics),
-                    "empty": system.empty,
-                    **({"runs": _means_of_runs(system)} if system.runs else {}),
-                }
-                for system in self.systems
-            },
-            "differences_to_first": {
-                name: {
-                    measure: self._interval_dict(test.difference, p_value=test.p_value)
-                    for measure, test in tests.items()
-                }
-                for name, tests in self.differences.items()
-            },
-            "reference_statistics": _rounded(self.reference_statistics),
-            **(
-                {
-                    "faithful": {
-                        system: {column: self._interval_dict(i) for column, i in found.items()}
-                        for system, found in self.faithful_intervals.items()
-                    }
-                }
-                if self.faithful
-                else {}
-            ),
-            "signatures": dict(self.signatures),
-            "intervals": self.intervals.to_dict(),
-            "notes": list(self.notes),
+            "examples": len(self.pairs), "pairs": self.source,
+            "systems": {system.name: self._system_dict(system) for system in self.systems},
+            "differences_to_first": differences, "reference_statistics": _rounded(self.reference_statistics),
+            **({"faithful": faithful} if self.faithful else {}),
+            "signatures": dict(self.signatures), "intervals": self.intervals.to_dict(), "notes": list(self.notes),
+        }  # fmt: skip
+
+    def _system_dict(self, system: SystemScores) -> dict[str, Any]:
+        metrics = {name: self._interval_dict(i) for name, i in system.metrics.items()}
+        runs = {"runs": _means_of_runs(system)} if system.runs else {}
+        statistics = _rounded(system.statistics)
+        return {
+            "kind": system.kind,
+            "metrics": metrics,
+            "statistics": statistics,
+            "empty": system.empty,
+            **runs,
         }
 
     def _interval_dict(self, interval: Interval, **others: float) -> dict[str, float | None]:

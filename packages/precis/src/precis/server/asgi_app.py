@@ -62,17 +62,12 @@ def make_app(
         files.stop()
         await anyio.to_thread.run_sync(lambda: engine.stop(seconds=grace))
 
-    statuses: Any = dict.fromkeys((400, 401, 403, 404, 408, 413, 422, 429, 503), _ERROR)
+    statuses: Any = dict.fromkeys((400, 401, 403, 404, 408, 413, 415, 422, 429, 503), _ERROR)
     app = FastAPI(
-        title="precis",
-        version=__version__,
-        description="Summaries of documents, created on this machine.",
-        lifespan=life,
-        docs_url=None,
-        redoc_url=None,
-        responses=statuses,
+        title="precis", version=__version__, description="Summaries of documents, created on this machine.",
+        lifespan=life, docs_url=None, redoc_url=None, responses=statuses,
         servers=[{"url": prefix}] if prefix else None,
-    )
+    )  # fmt: skip
     app.include_router(summarize_routes.routes(service))
     app.include_router(openai_routes.routes(service))
     _add_facts(app, service)
@@ -91,12 +86,9 @@ def make_app(
 def _open_to(origins: frozenset[str], app: App) -> App:
     """Let pages of other sites send requests and see the answers."""
     shared: Any = CORSMiddleware(
-        app,
-        allow_origins=sorted(origins),
-        allow_methods=["GET", "POST"],
-        allow_headers=["authorization", "content-type"],
-        expose_headers=["retry-after", "x-request-id"],
-    )
+        app, allow_origins=sorted(origins), allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type"], expose_headers=["retry-after", "x-request-id"],
+    )  # fmt: skip
     return shared
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -20,6 +21,10 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _DRAINED_FOR = 2.0  # seconds for reading the rest of a refused body, so that its sender sees the answer
+_PACE = (
+    64 << 20
+)  # bytes a second of all bodies of a client; a gigabyte costs a second of the thread that answers
+_CROWDED = 1.0  # seconds that the bodies of a client wait when one of them had to give way to another
 _HEADERS = [(name.encode(), value.encode()) for name, value in page_headers().items()]
 
 
@@ -59,11 +64,15 @@ class Room:
     def __init__(self, size: int) -> None:
         self._left = size
         self._unfinished: dict[Exchange, None] = {}  # in the order of their beginnings
+        self._free_at: dict[str, float] = {}  # the time at which a client may send more
 
     def take(self, count: int, taker: Exchange) -> bool:
         """Take `count` bytes; return False if fewer are left, or `taker` itself had to give up its room."""
         while count > self._left and (victim := self._victim()) is not None:
             victim.give_up()
+            if victim.client == taker.client:  # else it would fill the room again at once
+                free = time.monotonic() + _CROWDED
+                self._free_at[taker.client] = max(self._free_at.get(taker.client, 0.0), free)
             if victim is taker:
                 return False
         if count > self._left:
@@ -80,6 +89,13 @@ class Room:
         """Give bytes back."""
         self._unfinished.pop(taker, None)
         self._left += count
+
+    async def pace(self, count: int, client: str) -> None:
+        """Wait after `count` bytes of an unfinished body, so that the bodies of a client leave time for others."""
+        now = time.monotonic()
+        self._free_at = {one: free for one, free in self._free_at.items() if free > now}
+        self._free_at[client] = self._free_at.get(client, now) + count / _PACE
+        await asyncio.sleep(self._free_at[client] - now)
 
     def _victim(self) -> Exchange | None:
         held: Counter[str] = Counter()
@@ -136,6 +152,8 @@ class Exchange:
         self.held += count
         if self._complete:
             self._room.whole(self)
+        else:
+            await self._room.pace(count, self.client)
         return message
 
     async def _part(self) -> Message:
@@ -198,9 +216,8 @@ class Exchange:
             headers.append((b"connection", b"close"))
         await self.send({"type": "http.response.start", "status": refused.status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body, "more_body": True})
-        if (
-            unread and not self._complete and b"expect" not in self.headers
-        ):  # a client that expects 100-continue sends nothing yet
+        # a client that expects 100-continue sends nothing yet
+        if unread and not self._complete and b"expect" not in self.headers:
             await self._drain()
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -208,8 +225,8 @@ class Exchange:
         """Read the rest of the body, since closing the connection at once would lose the answer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAINED_FOR):
-                while (await self._receive()).get("more_body", False):  # a disconnect has none
-                    pass
+                while (part := await self._receive()).get("more_body", False):  # a disconnect has none
+                    await self._room.pace(len(part["body"]), self.client)
 
     def end(self) -> None:
         """Give back the room of the body."""

@@ -57,12 +57,9 @@ class FileReader:
         most = self._limits.documents
         try:
             parser = _Parser(
-                request.headers,
-                request.stream(),
-                max_files=most,
-                max_fields=_MOST_FIELDS,
+                request.headers, request.stream(), max_files=most, max_fields=_MOST_FIELDS,
                 max_part_size=_LONGEST_FIELD,
-            )
+            )  # fmt: skip
             form = await parser.parse()
         except (MultiPartException, KeyError, ValueError) as error:
             problem = f"the form cannot be read: {getattr(error, 'message', None) or 'it names no boundary'}"

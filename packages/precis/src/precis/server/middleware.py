@@ -105,6 +105,9 @@ class Gate:
         if counts and (seconds := self._rates.wait(request.key)):
             problem = f"this key is limited to {self._limits.per_minute} requests a minute"
             raise ApiError(429, "rate_limit_exceeded", problem, retry_after=seconds)
+        if request.headers.get(b"content-encoding", b"identity").lower() not in (b"", b"identity"):
+            problem = "this server does not unpack bodies; send the body as it is, without Content-Encoding"
+            raise ApiError(415, "encoded_body", problem)
         length = request.headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 18:
             raise ApiError(400, "bad_length", "Content-Length is not a number of bytes")

@@ -64,24 +64,16 @@ def sentences_of(text: str, source: SourceText | None) -> dict[str, Any]:
 
 def _supported(found: Support) -> dict[str, Any]:
     """Return the sentences with their passages and marks, and the skipped checks."""
-    return {
-        "sentences": [
-            {
-                "start": sentence.start,
-                "end": sentence.end,
-                "text": sentence.text,
-                "support": [
-                    {"start": passage.start, "end": passage.end, "text": passage.text}
-                    for passage in sentence.aligned
-                ],
-                "marks": [
-                    mark.to_dict() for mark in found.marks if sentence.start <= mark.start < sentence.end
-                ],
-            }
-            for sentence in found.sentences
-        ],
-        "unchecked": found.unchecked,
-    }
+
+    def with_support(sentence: Any) -> dict[str, Any]:
+        marks = [mark.to_dict() for mark in found.marks if sentence.start <= mark.start < sentence.end]
+        return {**_placed(sentence), "support": [*map(_placed, sentence.aligned)], "marks": marks}
+
+    return {"sentences": [*map(with_support, found.sentences)], "unchecked": found.unchecked}
+
+
+def _placed(part: Any) -> dict[str, Any]:
+    return {"start": part.start, "end": part.end, "text": part.text}
 
 
 def _origins(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:

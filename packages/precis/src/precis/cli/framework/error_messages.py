@@ -34,6 +34,7 @@ _OS_ERROR_IN_WORDS = re.compile(r"\(os error (\d+)\)")
 _LONGEST_VALUE = 80  # characters of a displayed value
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL)
 _LONG_WORD = re.compile(r"\S{300,}")
+_BROKEN_PIPE = 141  # 128 + SIGPIPE, which ends other programs here
 _LONGEST = 1000  # characters of a line; a value of a million characters would hide the problem
 
 
@@ -41,6 +42,8 @@ def explain(error: BaseException, *, debug_option: str, words: Sequence[str] = (
     """Print one line about an error, with a hint from the `words` of the command line, and return the exit code."""
     import typer
 
+    if isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError):
+        error = error.__context__  # typer has turned it into an exit
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
     if _was_interrupted(error):
@@ -58,7 +61,7 @@ def explain(error: BaseException, *, debug_option: str, words: Sequence[str] = (
         return _say("aborted", 1)
     if isinstance(error, BrokenPipeError):
         drop_output()  # the reader has closed the pipe
-        return 1
+        return _BROKEN_PIPE
     if isinstance(error, MemoryError):
         return _say("not enough memory; use fewer or shorter documents at a time", 1)
     if (from_system := _system_error(error)) is not None:

@@ -6,9 +6,11 @@ Options that several commands share are the fields of a dataclass, an `OptionGro
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from functools import wraps
 from inspect import cleandoc
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from typer.core import TyperArgument, TyperOption
@@ -49,6 +51,11 @@ class HelpPage:
         unwrapped = "\n\n".join(" ".join(each.split()) for each in paragraphs)
         super().__init__(*arguments, **{**options, "help": unwrapped})
 
+    def format_help(self, *arguments: Any) -> None:
+        """Print the page."""
+        _import_pages()
+        super().format_help(*arguments)  # type: ignore[misc]
+
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, among them `--help`, with an empty type on flags."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
@@ -56,6 +63,20 @@ class HelpPage:
             if isinstance(each, TyperOption) and each.is_flag:
                 each.metavar = ""
         return parameters
+
+
+def _import_pages() -> None:
+    """Import typer's help pages without Markdown and tracebacks, which precis does not show; they take long."""
+    unused = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
+    added: Any = {
+        name: SimpleNamespace(**{kind: object}) for name, kind in unused.items() if name not in sys.modules
+    }
+    sys.modules.update(added)
+    try:
+        import typer.rich_utils  # noqa: F401
+    finally:
+        for name in added:
+            del sys.modules[name]
 
 
 def arranged(command: str, parameters: list[Parameter]) -> list[Parameter]:

@@ -27,6 +27,11 @@ TRANSFORMERS_TYPES = ("prophetnet", "xlm-prophetnet")
 _FIELDS = {**FamilyConfig.__annotations__, **ProphetNetConfig.__annotations__}
 Names = tuple[tuple[str, str], ...]
 
+_FEED_FORWARD = (
+    ("feed_forward.up", "feed_forward.intermediate", "fc1"),
+    ("feed_forward.down", "feed_forward.output", "fc2"),
+    ("feed_forward_norm", "feed_forward_layer_norm", "final_layer_norm"),
+)
 _PARTS = {  # ours, transformers', fairseq's; N is the number of a layer
     ("model.encoder", "prophetnet", "encoder"): (("tokens", "word_embeddings", "embed_tokens"),),
     ("model.encoder.stack", "prophetnet.encoder", "encoder"): (
@@ -36,9 +41,7 @@ _PARTS = {  # ours, transformers', fairseq's; N is the number of a layer
     ("model.encoder.stack.layers.N", "prophetnet.encoder.layers.N", "encoder.layers.N"): (
         ("attention", "self_attn", "self_attn"),
         ("attention_norm", "self_attn_layer_norm", "self_attn_layer_norm"),
-        ("feed_forward.up", "feed_forward.intermediate", "fc1"),
-        ("feed_forward.down", "feed_forward.output", "fc2"),
-        ("feed_forward_norm", "feed_forward_layer_norm", "final_layer_norm"),
+        *_FEED_FORWARD,
     ),
     ("model.decoder", "prophetnet.decoder", "decoder"): (
         ("positions.rows", "position_embeddings", "embed_positions"),
@@ -51,9 +54,7 @@ _PARTS = {  # ours, transformers', fairseq's; N is the number of a layer
         ("self_norm", "self_attn_layer_norm", "self_attn_layer_norm"),
         ("cross_attention", "cross_attn", "encoder_attn"),
         ("cross_norm", "cross_attn_layer_norm", "encoder_attn_layer_norm"),
-        ("feed_forward.up", "feed_forward.intermediate", "fc1"),
-        ("feed_forward.down", "feed_forward.output", "fc2"),
-        ("feed_forward_norm", "feed_forward_layer_norm", "final_layer_norm"),
+        *_FEED_FORWARD,
     ),
 }
 _NAMES = [

@@ -64,22 +64,14 @@ def train_classifier(
     use = ModelUse(
         max_source=plan.max_source, instruction=instruction, task=name, licence=trainable.use.licence
     )
+    identity = {
+        "answer": "head", "data": [reader.digest for reader in pairs.readers], "instruction": instruction,
+        "examples": request.examples, "sampling_seed": request.sampling_seed,
+    }  # fmt: skip
     ready = PreparedPairs(
-        plan=plan,
-        train=train,
-        validate=validate,
-        use=use,
-        record={"sources": request.sources.to_dict()},
-        identity={
-            "answer": "head",
-            "data": [reader.digest for reader in pairs.readers],
-            "instruction": instruction,
-            "examples": request.examples,
-            "sampling_seed": request.sampling_seed,
-        },
-        shared=shared,
-        labels=labels,
-    )
+        plan=plan, train=train, validate=validate, use=use, shared=shared, labels=labels,
+        record={"sources": request.sources.to_dict()}, identity=identity,
+    )  # fmt: skip
 
     def export(card: str) -> None:
         folder = session.folder / MODEL_FOLDER

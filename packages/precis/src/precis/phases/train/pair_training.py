@@ -147,25 +147,16 @@ def prepare_pairs(
     tell_cut(train, plan, "", notify)
     tell_cut(dev, plan, "dev ", notify)
     shown = evenly_spaced(pairs.dev, plan.generated_rows)
+    drawn = draw_identity(request.examples, request.sampling_seed, seed=plan.train.seed)
     return PreparedPairs(
-        plan=plan,
-        train=train,
+        plan=plan, train=train, shared=shared, record={"sources": request.sources.to_dict()},
         validate=Validation(plan, dev, shown, trainable.tokenizer, instruction=instruction, task_name=task),
         use=ModelUse(
-            max_source=plan.max_source,
-            instruction=instruction,
-            task=task,
-            grounded_on=before.grounded_on,
+            max_source=plan.max_source, instruction=instruction, task=task, grounded_on=before.grounded_on,
             licence=before.licence,
         ),
-        record={"sources": request.sources.to_dict()},
-        identity={
-            "data": [reader.digest for reader in pairs.readers],
-            "instruction": instruction,
-            **draw_identity(request.examples, request.sampling_seed, seed=plan.train.seed),
-        },
-        shared=shared,
-    )
+        identity={"data": [reader.digest for reader in pairs.readers], "instruction": instruction, **drawn},
+    )  # fmt: skip
 
 
 def train_on_pairs(
