@@ -108,7 +108,9 @@ def test_seeds_are_set_wherever_a_scale_has_some() -> None:
         with_seeds(scale, 0)
 
 
-def test_a_folder_from_before_a_scale_could_name_a_model_goes_on_and_with_one_does_not(tmp_path: Path) -> None:
+def test_a_folder_from_before_a_scale_could_name_a_model_goes_on_and_with_one_does_not(
+    tmp_path: Path,
+) -> None:
     scale = SCALES["smoke"]
     Study(tmp_path / "out", scale, name="x", data=tmp_path)
     record = tmp_path / "out" / "study.json"

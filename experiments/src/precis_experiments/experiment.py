@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -324,8 +325,9 @@ def drop_checkpoints(place: Path) -> None:
 
 
 def drop_model(place: Path) -> None:
-    """Remove checkpoints and weights of a model that has been scored."""
+    """Remove checkpoints and weights of a model that has been scored, and the new weights that it began with."""
     drop_checkpoints(place)
+    shutil.rmtree(place / "start", ignore_errors=True)
     shutil.rmtree(place / "run" / "model", ignore_errors=True)
 
 
@@ -409,6 +411,11 @@ class Experiment(Generic[S]):
         if not rows:
             return ""
         return "\n".join(["", *markdown("claim | the paper | here | scale | verdict", rows), NOTE])
+
+
+def in_a_name(start: str) -> str:
+    """Return a starting point as a part of a step's name; another model may be a path."""
+    return re.sub(r"[^\w.+-]+", "-", start)
 
 
 def markdown(header: str, rows: Sequence[Sequence[str]]) -> list[str]:

@@ -38,6 +38,7 @@ from precis_experiments.experiment import (
     Runs,
     drop_checkpoints,
     drop_model,
+    in_a_name,
     markdown,
     pretraining_of,
     runs_of,
@@ -102,7 +103,7 @@ def _steps(scale: LanguagesScale, runner: Runner) -> Iterator[Step]:
 
 def cell(name: str, start: str, seed: int) -> str:
     """Return the name of a step that trains on a task."""
-    return f"{name}-{start.strip('/').replace('/', '-')}-{seed}"
+    return f"{name}-{in_a_name(start)}-{seed}"
 
 
 def _packs(scale: LanguagesScale, runner: Runner, place: Path) -> Result:
@@ -245,7 +246,7 @@ def _table(scale: LanguagesScale, results: Results) -> str:
     lines = [
         f"Scale {scale.name}: {scale.steps:,} steps of {scale.batch_tokens:,} tokens on each task, documents up to "
         f"{scale.max_source:,} tokens, summaries up to {scale.max_target:,}, at most {scale.test_rows:,} test rows, "
-        f"{'greedy' if scale.beams == 1 else f'beam {scale.beams}'}.",
+        f"{'greedy' if scale.beams == 1 else f'beam {scale.beams}'}{scale.told_start}.",
         "",
         *_texts_table(scale, results),
     ]
@@ -298,36 +299,23 @@ def _task_table(scale: LanguagesScale, results: Results, name: str) -> list[str]
 
 def _claims(scale: LanguagesScale, results: Results) -> list[Claim]:
     """Return the claims: pre-training helps, in all languages more than in English; Z-Code++ beats mT5 (Table 6)."""
+    best = GIVEN if scale.start else ALL
+    mt5 = next((each for each in scale.beside if "mt5" in each.lower()), "mt5")
+    compared = [(SCRATCH, "phase 1 in several languages helps"), (ENGLISH, "several languages beat English")]
     claims = []
     for name in scale.tasks:
-        where = f"on {name}, {title_of(decisive(name))}"
-        pairs = [
-            (ALL, SCRATCH, "phase 1 in several languages helps"),
-            (ALL, ENGLISH, "several languages beat English"),
+        rows = [
+            (below, words, "Z-Code++ 3.1", "")
+            for below, words in ([(NOTHING, "pre-training helps")] if scale.start else compared)
         ]
-        for above, below, words in [(GIVEN, NOTHING, "pre-training helps")] if scale.start else pairs:
-            ours, runs = corpus_gain(
-                *(_runs(scale, results, name, each) for each in (above, below)), decisive(name)
-            )
-            claims.append(
-                Claim(words=f"{words} {where}", source="Z-Code++ 3.1", theirs="", ours=ours, runs=runs)
-            )
         if name in TABLE_6:
-            _, _, mt5, zcodepp = TABLE_6[name]
-            best = GIVEN if scale.start else ALL
-            other = next((each for each in scale.beside if "mt5" in each.lower()), "mt5")
-            ours, runs = corpus_gain(
-                *(_runs(scale, results, name, each) for each in (best, other)), decisive(name)
-            )
-            claims.append(
-                Claim(
-                    words=f"Z-Code++ beats mT5 of its size {where}",
-                    source="Z-Code++ Table 6",
-                    theirs=between(zcodepp, mt5),
-                    ours=ours,
-                    runs=runs,
-                )
-            )
+            *_, theirs, ours = TABLE_6[name]
+            rows.append((mt5, "Z-Code++ beats mT5 of its size", "Z-Code++ Table 6", between(ours, theirs)))
+        for below, words, source, printed in rows:
+            above, others = (_runs(scale, results, name, start) for start in (best, below))
+            gain, runs = corpus_gain(above, others, decisive(name))
+            words = f"{words} on {name}, {title_of(decisive(name))}"
+            claims.append(Claim(words=words, source=source, theirs=printed, ours=gain, runs=runs))
     return claims
 
 

@@ -36,8 +36,8 @@ class PaperTable(StrEnum):
 
 
 _WITH_MODEL = (PaperTable.default_model, PaperTable.facts, PaperTable.glue)
-_MAY_HAVE_MODEL = (PaperTable.multilingual,)
-_MAY_HAVE_BESIDE = (PaperTable.fewshot, PaperTable.multilingual)
+_MAY_HAVE_MODEL = (PaperTable.fewshot, PaperTable.prefix, PaperTable.multilingual)
+_MAY_HAVE_BESIDE = (PaperTable.fewshot, PaperTable.multilingual, PaperTable.glue)
 
 
 class ScaleName(StrEnum):
@@ -80,7 +80,7 @@ def reproduce(
             "--model",
             help=(
                 "The pre-trained model to start from: default-model, structure-to-text and glue need one; "
-                "multilingual pre-trains its own without it."
+                "zcodepp-fewshot, discourse-prefix and multilingual pre-train their own without it."
             ),
         ),
     ] = None,
@@ -113,7 +113,7 @@ def reproduce(
         typer.Option(
             "--beside",
             help=(
-                "For zcodepp-fewshot and multilingual: add rows for another model, such as "
+                "For zcodepp-fewshot, multilingual and glue: add rows for another model, such as "
                 "google/pegasus-large or a folder. Repeatable."
             ),
         ),

@@ -46,6 +46,7 @@ _OPTIONS = {
     "settings.weights": "--model of the weights",
     "settings.beside": "--beside",
 }
+_OF_MODELS = ("start", "weights", "beside")
 #: The options of the command that a step's work follows; whatever else a message names, the study decides.
 _OF_STEPS = ("--data", "--precision", "--threads")
 _ADVICE = re.compile(r"(?<![\w-])--[a-z][\w-]*|`precis ")
@@ -277,10 +278,10 @@ def _words(record: Mapping[str, Any], name: str, option: str) -> str:
 
 
 def _compared(record: Any) -> Any:
-    """Return a record without its seeds, and without a model where none is given: older records name none."""
+    """Return a record without its seeds, and without models where none is given: older records name none."""
     if not isinstance(record, dict):
         return record
-    kept = {key: value for key, value in record.items() if value or key not in ("start", "weights")}
+    kept = {key: value for key, value in record.items() if value or key not in _OF_MODELS}
     return {key: _compared(value) for key, value in kept.items() if not key.endswith("seeds")}
 
 

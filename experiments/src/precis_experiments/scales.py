@@ -5,9 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
+from precis.generation.model_location import locate
 from precis.recipes.adapter_recipes import LOW_RESOURCE, Layers, TunePlan, settings_for
 from precis.recipes.catalogue import recipe
 from precis.recipes.planning import Answer
@@ -50,6 +52,11 @@ class InitialModelScale(Settings):
     name: str
     start: str = ""
     weights: str = ""
+
+    @property
+    def told_start(self) -> str:
+        """Words for a table about the given model; "" without one."""
+        return f"; the given model's weights have the digest {self.weights}" if self.start else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,11 +190,11 @@ class FactsScale(InitialModelScale):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrefixScale(Settings):
+class PrefixScale(InitialModelScale):
     """The size of the prefix comparisons.
 
     Attributes:
-        base: pre-training settings of the base; its fine-tuning settings are ignored.
+        base: pre-training settings of the base, unless a model is given; its fine-tuning settings are ignored.
         facts_steps, dialogues_steps: optimizer steps on all pairs of E2E and of SAMSum.
         facts_seeds, dialogues_seeds: seeds of training.
         other_facts: further structure-to-text tasks, with the steps and seeds of E2E; missing ones are skipped.
@@ -203,7 +210,6 @@ class PrefixScale(Settings):
         cost_rounds: processes per system that measure a step; the systems alternate.
     """
 
-    name: str
     base: Scale
     facts_steps: int
     dialogues_steps: int
@@ -244,7 +250,7 @@ class PrefixScale(Settings):
 
     @property
     def _layers(self) -> int:
-        return recipe(self.base.recipe).shape.encoder_layers
+        return _layers_of(self.start) if self.start else recipe(self.base.recipe).shape.encoder_layers
 
     def seeds_on(self, task_name: str) -> tuple[int, ...]:
         """Return the seeds of training on all pairs of a task."""
@@ -277,6 +283,13 @@ class PrefixScale(Settings):
         return self.dialogues_steps if task_name == DIALOGUES else self.facts_steps
 
 
+@cache
+def _layers_of(model: str) -> int:
+    """Return the number of a model's encoder layers."""
+    config = locate(model).configuration
+    return int(getattr(config, "encoder_layers", None) or config.num_layers)  # T5 says num_layers
+
+
 def with_seeds(scale: S, count: int) -> S:
     """Return the scale with seeds 0 to `count` - 1 in every setting with seeds.
 
@@ -302,6 +315,7 @@ class GlueScale(InitialModelScale):
         validations: number of validations in each run.
         dev_rows: held-out rows to write for at each validation, if the answers are text.
         test_rows: maximum number of scored rows.
+        beside: other Z-Code++ models, such as a converted DeBERTaV3, as folders; each has a head alone.
     """
 
     recipe: str = "zcodepp-mini"
@@ -315,6 +329,7 @@ class GlueScale(InitialModelScale):
     validations: int = 4
     dev_rows: int
     test_rows: int
+    beside: tuple[str, ...] = ()
 
     def steps_of(self, name: str, way: Answer) -> int:
         """Return the number of steps of a training run."""
