@@ -193,7 +193,7 @@ class SourceText:
     def said_by_other(self, sentence: str) -> str:
         """Return the speaker whose words a sentence gives to another one, or to an "I" without a name; "" if none.
 
-        A clause begins with speakers. Its words are those of the unit that has most of them, half or more. The unit is
+        A clause starts with speakers. Its words are those of the unit that has most of them, half or more. The unit is
         theirs if they say it, it names them, or they answer it.
         """
         if self._speakers is None:
