@@ -6,7 +6,7 @@ Every document is summarized alone, then in batches sorted by length, then in ba
 without sorting, so that short documents carry much padding). For each that differs, the two best scores at the first
 differing token are printed: a difference is explained when they are closer than rounding.
 
-A writer (a causal language model, or an endpoint) gets the documents one by one, together, and together in another order.
+A writer (a causal language model, or an endpoint) gets the documents alone, together, and in another order.
 """
 
 import argparse

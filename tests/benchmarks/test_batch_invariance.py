@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.batch_invariance import main, told_of_writer
+from precis.generation.summary import Summary
 from precis.generation.writers.opening import open_writer
 from tests.tiny_models import save_llama
 
@@ -32,9 +33,10 @@ def test_a_writer_whose_texts_depend_on_their_company_is_counted(tmp_path: Path)
     class Forgetful:
         """Gives every document of a company the first one's summary."""
 
-        def summarize(self, documents: list[str]) -> list[object]:
+        def summarize(self, documents: list[str]) -> list[Summary]:
             return writer.summarize(documents) if len(documents) == 1 else [first] * len(documents)
 
     together, _ = told_of_writer(Forgetful(), DOCUMENTS, seed=0)  # type: ignore[arg-type]
     alone = [writer.summarize([text])[0].text for text in DOCUMENTS]
+    assert alone.count(first.text) < len(DOCUMENTS)
     assert together == f"together: {alone.count(first.text)} of 3 equal to the summary made alone"

@@ -254,9 +254,9 @@ def test_few_shot_starts_from_a_given_model_its_second_phase_and_its_shape_from_
     text = fewshot(scale, data=tmp_path, out=tmp_path / "out", notify=lambda _: None, only=("*-0", "*-10-0"))
     done = sorted(place.parent.name for place in (tmp_path / "out" / "steps").glob("*/result.json"))
     assert done == ["given+2", "given+2-0", "given+2-10-0", "given-0", "given-10-0", "nothing-10-0"]
-    lines = [line for line in text.splitlines() if line.startswith("| 10 |")]
-    assert [line.split(" | ")[1] for line in lines] == ["nothing", "given", "given+2"]
-    assert lines[-1].endswith("| 40.27/17.4/33.7 |")
+    table = [line for line in text.splitlines() if line.startswith("| 10 |")]
+    assert [line.split(" | ")[1] for line in table] == ["nothing", "given", "given+2"]
+    assert table[-1].endswith("| 40.27/17.4/33.7 |")
     assert f"the given model's weights have the digest {scale.weights}." in text
     assert "phase 2 helps on samsum with 10 examples" in text
     assert not [*(tmp_path / "out").glob("steps/nothing-10-0/start/*.safetensors")]
