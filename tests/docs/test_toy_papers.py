@@ -1,7 +1,7 @@
 """The rows of PAPERS.md that no page of the guide runs: a user's own commands, at toy size.
 
-Seconds of a processor (AMD EPYC, Zen 4, busy with other work), each without the eight of the start: ablation 24, prophetnet
-29, multilingual 17, prefixes 35, the three tasks 5 together; 110 in all.
+Seconds of a processor (AMD EPYC, Zen 4, busy with other work), each without the eight of the start: ablation 24,
+prophetnet 29, multilingual 17, prefixes 35, the three tasks 5 together; 110 in all.
 """
 
 import json
