@@ -5,6 +5,8 @@
 Every document is summarized alone, then in batches sorted by length, then in batches of strangers (random order
 without sorting, so that short documents carry much padding). For each that differs, the two best scores at the first
 differing token are printed: a difference is explained when they are closer than rounding.
+
+A writer (a causal language model, or an endpoint) gets the documents alone, together, and in another order.
 """
 
 import argparse
@@ -15,8 +17,12 @@ from pathlib import Path
 import torch
 
 from precis.data.pairs.pair_reader import read_pairs
+from precis.extract.extractor_opening import passage_choice
 from precis.generation.generation_settings import generation_config
+from precis.generation.model_location import locate
 from precis.generation.summarizer import Summarizer
+from precis.generation.writers.writer import Writer
+from precis.generation.writers.writer_opening import open_writer
 
 
 def alone(summarizer: Summarizer, documents: list[str]) -> list[str]:
@@ -48,6 +54,22 @@ def with_strangers(summarizer: Summarizer, documents: list[str], *, batch_size: 
     return texts
 
 
+def told_of_writer(writer: Writer, documents: list[str], *, seed: int) -> list[str]:
+    """Return a line for each company: how many of a writer's summaries equal those made alone."""
+    single = [writer.summarize([document])[0].text for document in documents]
+    order = list(range(len(documents)))
+    random.Random(seed).shuffle(order)
+    shuffled = dict(zip(order, writer.summarize([documents[row] for row in order]), strict=True))
+    companies = {
+        "together": [summary.text for summary in writer.summarize(documents)],
+        "together in another order": [shuffled[row].text for row in range(len(documents))],
+    }
+    return [
+        f"{name}: {sum(map(str.__eq__, single, texts))} of {len(documents)} equal to the summary made alone"
+        for name, texts in companies.items()
+    ]
+
+
 @torch.no_grad()
 def margin(summarizer: Summarizer, document: str, first: str, second: str) -> float:
     """Difference of the two best log-probabilities where two summaries of a document part."""
@@ -72,12 +94,16 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    pairs = read_pairs(arguments.documents, need_summary=False, skip_bad=True, limit=arguments.limit)
+    documents = [pair.document for pair in pairs]
+    if locate(arguments.model).is_writer:
+        writer = open_writer(arguments.model, choose=passage_choice())
+        print("\n".join(told_of_writer(writer, documents, seed=arguments.seed)))
+        return
     summarizer = Summarizer.from_pretrained(arguments.model, dtype=torch.float32)
     summarizer.settings = replace(
         summarizer.settings, beams=1, no_repeat_ngram=0, min_tokens=0, length_penalty=1.0
     )
-    pairs = read_pairs(arguments.documents, need_summary=False, skip_bad=True, limit=arguments.limit)
-    documents = [pair.document for pair in pairs]
     single = alone(summarizer, documents)
     groups = {
         f"batches of {arguments.batch_size}, sorted by length": [

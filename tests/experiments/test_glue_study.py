@@ -1,15 +1,21 @@
 """GLUE two ways: the steps, what a cell keeps, and the table of what is there."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from precis.data.pairs.pair import Pair
 from precis.evaluation.significance import Bootstrap
 from precis.evaluation.task_scores import task_scorers
+from precis.recipes.run_plan import PRECISION
 from precis_experiments.experiment import Runner
 from precis_experiments.glue_study import _scored, cell, glue
+from precis_experiments.initial_model import begin_with
 from precis_experiments.resumable_steps import Study
 from precis_experiments.scales import GLUE_SCALES
+from tests.tiny_models import save
 
 SCALE = replace(GLUE_SCALES["micro"], tasks=("rte", "stsb"), seeds=(0, 1))
 PAIRS = [
@@ -71,3 +77,31 @@ def test_text_may_have_more_steps_than_a_head_and_the_table_says_so() -> None:
         600,
     ]
     assert "600 steps (rte as text: 1,500) of 1,024 tokens" in glue.table(scale, {})
+
+
+def test_a_model_beside_has_a_head_alone_and_a_row_of_its_own(tmp_path: Path) -> None:
+    scale = replace(SCALE, tasks=("rte",), seeds=(0,), beside=("models/deberta",))
+    study = Study(tmp_path / "out", scale, name="glue", data=tmp_path)
+    names = [step.name for step in glue.steps(scale, Runner(study, tmp_path, print))]
+    assert names[4:] == ["models-deberta-rte-head-0"]
+    results = {names[4]: result("rte", [pair.summary for pair in PAIRS], PAIRS)}
+    (line,) = (line for line in glue.table(scale, results).splitlines() if line.startswith("| rte"))
+    start, head, above, text = (each.strip() for each in line.split("|")[5:9])
+    assert (start, head, text) == ("models/deberta", "100.0 [100.0, 100.0]", "-")
+    assert above.startswith("25.0 [")
+
+
+def test_a_model_beside_is_trained_and_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PRECISION, "fp32")
+    rows = [{"sentence": f"scene {n} is {'fine' if n % 2 else 'dull'}", "label": n % 2} for n in range(24)]
+    (tmp_path / "glue").mkdir()
+    for split in ("train", "dev"):
+        file = tmp_path / "glue" / f"SST-2.{split}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given, other = save("zcodepp", tmp_path / "given"), save("zcodepp", tmp_path / "other", seed=1)
+    scale = replace(GLUE_SCALES["smoke"], tasks=("sst2",), batch_tokens=200, beside=(str(other),))
+    (name,) = (cell(str(other), "sst2", "head", 0),)
+    text = glue(
+        begin_with(scale, str(given)), data=tmp_path, out=tmp_path / "out", notify=print, only=(name,)
+    )
+    assert f"| {other} |" in text

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from precis.generation.model_loader import load_model
 from precis.recipes.run_plan import PRECISION
 from precis.tuning import Prefix, method
 from precis.tuning.prefix import LowLayers, NoPrefix, SingleLayer, TopLayers
 from precis_experiments.experiment import Runner
+from precis_experiments.initial_model import begin_with
 from precis_experiments.prefix_study import Trials, discourse_prefix
 from precis_experiments.prefix_tables import (
     LOW_SYSTEMS,
@@ -324,3 +326,24 @@ def test_a_mean_over_tasks_weighs_tasks_and_not_texts() -> None:
     one, many = found(50.0), found(0.0)
     many["examples"]["rougeL"] = [10.0] * 50
     assert mean_over_tasks([{0: one}, {0: many}], [0]).startswith("30.5 [30.0, 31.0]")
+
+
+def test_a_given_base_takes_the_place_of_the_pre_trained_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PRECISION, "fp32")
+    given = save("zcodepp", tmp_path / "given")
+    for name in (FACTS, DIALOGUES):
+        (tmp_path / name).mkdir()
+        for split in ("train", "dev", "test"):
+            rows = [{"document": f"name[Oak {n}]", "summary": f"Oak {n}."} for n in range(8)]
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            (tmp_path / name / f"{split}.jsonl").write_text(text)
+    scale = begin_with(replace(SMOKE, rate_steps=1, test_rows=2, dev_rows=2), str(given))
+    layers = load_model(str(given)).model.config.encoder_layers
+    assert scale.single_layers == tuple(f"prefix, layer {n}" for n in range(1, layers + 1))
+    names = [cell(FACTS, UNTUNED, 0), rate_step("prefix", 0.001)]
+    text = discourse_prefix(scale, data=tmp_path, out=tmp_path / "out", notify=lambda _: None, only=names)
+    assert {place.parent.name for place in (tmp_path / "out").glob("steps/*/result.json")} == set(names)
+    assert f"| {UNTUNED} |" in text
+    assert f"the given model's weights have the digest {scale.weights}." in text

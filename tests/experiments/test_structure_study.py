@@ -106,3 +106,17 @@ def test_seeds_are_set_wherever_a_scale_has_some() -> None:
     assert replace(scale, sampling_seeds=(0, 1, 2), ablation_seeds=(0, 1, 2, 3)) == SCALES["micro"]
     with pytest.raises(UserError, match="--seeds 0: use 1 or more"):
         with_seeds(scale, 0)
+
+
+def test_a_folder_from_before_a_scale_could_name_a_model_goes_on_and_with_one_does_not(
+    tmp_path: Path,
+) -> None:
+    scale = SCALES["smoke"]
+    Study(tmp_path / "out", scale, name="x", data=tmp_path)
+    record = tmp_path / "out" / "study.json"
+    old = json.loads(record.read_text())
+    del old["settings"]["start"], old["settings"]["weights"]
+    record.write_text(json.dumps(old))
+    Study(tmp_path / "out", scale, name="x", data=tmp_path)
+    with pytest.raises(UserError, match="was started with no --model, now --model M;"):
+        Study(tmp_path / "out", replace(scale, start="M", weights="1"), name="x", data=tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from precis.objectives.pretraining_objectives import SpansAlone
 from precis.recipes.run_plan import PRECISION
 from precis_experiments.experiment import Runner
+from precis_experiments.initial_model import begin_with
 from precis_experiments.resumable_steps import Study
 from precis_experiments.scales import SCALES
 from precis_experiments.zcodepp_steps import head_on, is_by_head, tune_on
@@ -236,3 +237,26 @@ def test_a_variant_is_judged_by_heads_on_answers_and_on_labels_which_have_no_dev
     assert not is_by_head("samsum")
     config = json.loads((tmp_path / "mnli" / "run" / "model" / "config.json").read_text())
     assert config["architectures"] == ["ZCodePPForSequenceClassification"]
+
+
+def test_few_shot_starts_from_a_given_model_its_second_phase_and_its_shape_from_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PRECISION, "fp32")
+    given = save("zcodepp", tmp_path / "given")
+    rows = [{"document": f"Ann sings song {n}.", "summary": f"Song {n}."} for n in range(40)]
+    for name in ("samsum", "dialogsum", "aeslc"):
+        for split in ("train", "dev", "test"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            (tmp_path / name / f"{split}.jsonl").write_text(lines)
+    scale = begin_with(replace(SCALES["smoke"], grounding_steps=1, dev_rows=2, test_rows=2), str(given))
+    text = fewshot(scale, data=tmp_path, out=tmp_path / "out", notify=lambda _: None, only=("*-0", "*-10-0"))
+    done = sorted(place.parent.name for place in (tmp_path / "out" / "steps").glob("*/result.json"))
+    assert done == ["given+2", "given+2-0", "given+2-10-0", "given-0", "given-10-0", "nothing-10-0"]
+    table = [line for line in text.splitlines() if line.startswith("| 10 |")]
+    assert [line.split(" | ")[1] for line in table] == ["nothing", "given", "given+2"]
+    assert table[-1].endswith("| 40.27/17.4/33.7 |")
+    assert f"the given model's weights have the digest {scale.weights}." in text
+    assert "phase 2 helps on samsum with 10 examples" in text
+    assert not [*(tmp_path / "out").glob("steps/nothing-10-0/start/*.safetensors")]

@@ -13,6 +13,7 @@ from precis_experiments.scales import (
     DIALOGUES,
     FACTS,
     FACTS_SCALES,
+    LANGUAGES_SCALES,
     PREFIX_SCALES,
     PROPHET_SCALES,
     SCALES,
@@ -67,6 +68,13 @@ def test_of_prefixes(name: str) -> None:
 @pytest.mark.parametrize("name", FACTS_SCALES)
 def test_of_structure_to_text(name: str) -> None:
     assert rows()["structure-to-text", "all"] == ["", "", folders(FACTS_SCALES[name].tasks)]
+
+
+@pytest.mark.parametrize("name", LANGUAGES_SCALES)
+def test_of_several_languages(name: str) -> None:
+    scale = LANGUAGES_SCALES[name]
+    sets = ", ".join(dict.fromkeys(folders((task,)) for task in scale.tasks))
+    assert rows()["multilingual", name] == [told(scale.corpora), "", sets]
 
 
 def test_the_four_texts_are_named() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precis.data.pairs.pair import Pair
-from precis.data.tasks.tasks import folder_of, task
+from precis.data.tasks.tasks import Part, folder_of, task
 from precis.evaluation.significance import OVER_RUNS, Interval
 from precis.generation.model_loader import LoadedModel
 from precis.generation.summarizer import Summarizer
 from precis.messages import Notify, silent
 from precis.phases.data.corpus_packing import make_pack
-from precis.phases.data.run_pairs import NamedPairs, PairSources
+from precis.phases.data.run_pairs import NamedPairs, PairSources, splits_of
 from precis.phases.measure.evaluation_inputs import read_test_pairs
 from precis.phases.train.finetuning import finetune
 from precis.phases.train.pair_training import PairRequest
@@ -75,11 +76,13 @@ class Runner:
         study: the folder with one folder per step.
         data: the folder with the data sets.
         tell: receives progress messages.
+        dev_as_test: whether a set without test rows is scored on its dev rows; others leave it out.
     """
 
     study: Study
     data: Path
     notify: Notify
+    dev_as_test: bool = False
 
     def model_of(self, step: str) -> Path:
         """Return the run folder of a step."""
@@ -117,10 +120,16 @@ class Runner:
 
     def _has_test_rows(self, task_name: str) -> bool:
         try:
-            part = NamedPairs(task=task_name, data=str(self.data)).part()
+            part = self._test_part(task_name)
             return next(part.read(skip_bad=True, limit=1), None) is not None
         except UserError:
             return False
+
+    def _test_part(self, task_name: str) -> Part:
+        """Return the rows to score on: the test rows, or dev rows if the set has no others and the study wants them."""
+        part = NamedPairs(task=task_name, data=str(self.data)).part()
+        splits = splits_of(part.source) if self.dev_as_test else None
+        return replace(part, split="dev") if splits and "test" not in splits and "dev" in splits else part
 
     def pack(self, corpora: Sequence[str], vocab_size: int) -> Step:
         """Pack the corpora that are in the data folder, with a tokenizer trained on them.
@@ -220,18 +229,20 @@ class Runner:
         whole = NamedPairs(task=task_name, data=str(self.data), skip_bad=True).sources()
         if whole.dev is None:
             return whole
+        if self._test_part(task_name).split == "dev":
+            return replace(whole, dev=None)
         chosen = evenly_spaced(list(whole.dev.read(skip_bad=True)), dev_rows)
         _write_rows(place / "dev.jsonl", chosen, summary=[pair.summary for pair in chosen])
         return replace(whole, dev=NamedPairs(data=str(place / "dev.jsonl")).sources().train)
 
     def first_test_pairs(self, task_name: str, count: int) -> list[Pair]:
         """Return the first `count` test pairs of a task."""
-        part = NamedPairs(task=task_name, data=str(self.data)).part()
+        part = self._test_part(task_name)
         return read_test_pairs(part, limit=count, skip_bad=True, notify=self.notify)
 
     def spaced_test_pairs(self, task_name: str, count: int) -> list[Pair]:
         """Return at most `count` test pairs of a task, evenly spaced: the first rows are not typical."""
-        part = NamedPairs(task=task_name, data=str(self.data)).part()
+        part = self._test_part(task_name)
         pairs = read_test_pairs(part, skip_bad=True, notify=self.notify)
         if len(pairs) <= count:
             return pairs
@@ -246,19 +257,21 @@ def write_texts(
     *,
     settings: GenerationSettings,
     keep: Path | None = None,
+    max_source: int | None = None,
     batch_size: int = 8,
 ) -> list[str]:
     """Generate a model's texts for the documents of `pairs`, under the task's limits.
 
     Args:
         keep: a file for documents, texts and references, for reading; if None, none is written.
+        max_source: most tokens of a document; if None, the task's.
         batch_size: documents at a time.
     """
     summarizer = Summarizer(
         loaded.model,
         loaded.tokenizer,
         settings=settings,
-        max_source=task(task_name).max_source,
+        max_source=max_source or task(task_name).max_source,
         instruction=loaded.use.instruction_for(task_name),
     )
     documents = [pair.document for pair in pairs]
@@ -312,8 +325,9 @@ def drop_checkpoints(place: Path) -> None:
 
 
 def drop_model(place: Path) -> None:
-    """Remove checkpoints and weights of a model that has been scored."""
+    """Remove checkpoints and weights of a model that has been scored, and the new weights that it began with."""
     drop_checkpoints(place)
+    shutil.rmtree(place / "start", ignore_errors=True)
     shutil.rmtree(place / "run" / "model", ignore_errors=True)
 
 
@@ -397,6 +411,11 @@ class Experiment(Generic[S]):
         if not rows:
             return ""
         return "\n".join(["", *markdown("claim | the paper | here | scale | verdict", rows), NOTE])
+
+
+def in_a_name(start: str) -> str:
+    """Return a starting point as a part of a step's name; another model may be a path."""
+    return re.sub(r"[^\w.+-]+", "-", start)
 
 
 def markdown(header: str, rows: Sequence[Sequence[str]]) -> list[str]:

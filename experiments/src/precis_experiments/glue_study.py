@@ -2,6 +2,7 @@
 
     start (the model, nothing) x task x way (head, text) x seed -> trained on the task -> answers for its test rows
 
+Other models beside them, such as a converted DeBERTaV3, have a head alone, as encoders have in the paper's Table 13.
 The model from nothing has the shape and the vocabulary of the given one. The baseline is the majority class.
 """
 
@@ -32,6 +33,7 @@ from precis_experiments.experiment import (
     Results,
     Runner,
     drop_model,
+    in_a_name,
     markdown,
     runs_of,
     training_of,
@@ -66,17 +68,22 @@ metric on rows held out from the training set. "Nothing" has the shape and the v
 def _steps(scale: GlueScale, runner: Runner) -> Iterator[Step]:
     """Yield the steps, those of the given model first: they are the most informative."""
     for seed in scale.seeds:
-        for start in STARTS:
-            for way in WAYS:
+        for start, ways in ways_of(scale).items():
+            for way in ways:
                 for name in scale.tasks:
                     work = partial(_cell, scale, runner, name, way, start=start, seed=seed)
                     updates = scale.steps_of(name, way)
                     yield Step(cell(start, name, way, seed), work, drop_model, updates=updates)
 
 
+def ways_of(scale: GlueScale) -> dict[str, tuple[Answer, ...]]:
+    """Return the ways by start; another model is an encoder, whose decoder was never trained."""
+    return {**dict.fromkeys(STARTS, WAYS), **dict.fromkeys(scale.beside, ("head",))}
+
+
 def cell(start: str, name: str, way: str, seed: int) -> str:
     """Return the name of a training step."""
-    return f"{start}-{name}-{way}-{seed}"
+    return f"{in_a_name(start)}-{name}-{way}-{seed}"
 
 
 def _cell(
@@ -87,7 +94,7 @@ def _cell(
     changes = training_of(steps=steps, rate=scale.rate(way), tokens=scale.batch_tokens, seed=seed)
     changes |= {"train.validate_every": max(1, steps // scale.validations)}
     changes |= {} if way == "head" else {"generated_rows": scale.dev_rows}
-    base = starting_model(scale, start, place / "start", seed=seed)
+    base = start if start in scale.beside else starting_model(scale, start, place / "start", seed=seed)
     done = finetune(
         resolve_run(scale.recipe, pretrained=True, task_name=name, changes=changes, answer=way),
         PairRequest(
@@ -140,7 +147,7 @@ def _table(scale: GlueScale, results: Results) -> str:
         for name in scale.tasks
         for test in (name, *FURTHER_TESTS.get(name, ()))
         for measure in task_scorers(task(test).metrics)
-        for start in STARTS
+        for start in ways_of(scale)
         if (row := _row(scale, results, (name, test, measure), start))
     ]
     header = (

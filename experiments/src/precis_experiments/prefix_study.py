@@ -10,9 +10,9 @@ attention (Table 4), low resources (Figures 4, 8).
          -> E2E and SAMSum with 5, 10, 25, 50 and 100% of a pool of training pairs     (Figures 4, 8)
          -> the cost of a step of each system, after everything else
 
-The base has read neither E2E nor SAMSum. All systems train for the same number of steps, in batches of the same size,
-from the same base. They train without the instruction that the base was grounded with: blocks would cut it like text.
-With few pairs all train for as many steps as with many, and the best checkpoint counts.
+The base, unless it is given, has read neither E2E nor SAMSum. All systems train for the same number of steps, in
+batches of the same size, from the same base. They train without the instruction that the base was grounded with:
+blocks would cut it like text. With few pairs all train for as many steps as with many, and the best checkpoint counts.
 """
 
 from __future__ import annotations
@@ -66,15 +66,17 @@ from precis_experiments.zcodepp_steps import phase1, phase1_run, phase2
 
 def _steps(scale: PrefixScale, runner: Runner) -> Iterator[Step]:
     """Yield the base, the rates, every seed of all systems, so that each table fills from the left; then the cost."""
-    yield runner.pack(scale.base.corpora, scale.base.vocab_size)
-    yield phase1(runner, "phase1", phase1_run(scale.base, scale.base.phase1_steps))
-    yield phase2(scale.base, runner, "base")
+    if not scale.start:
+        yield runner.pack(scale.base.corpora, scale.base.vocab_size)
+        yield phase1(runner, "phase1", phase1_run(scale.base, scale.base.phase1_steps))
+        yield phase2(scale.base, runner, "base")
+    base = () if scale.start else ("base",)
     trials = Trials(scale, runner)
     rates = []
     for family, tried in _families(scale).items():
         for rate in tried:
             work = partial(trials.choose, family, rate=rate)
-            step = Step(rate_step(family, rate), work, drop_model, needs=("base",), updates=scale.rate_steps)
+            step = Step(rate_step(family, rate), work, drop_model, needs=base, updates=scale.rate_steps)
             rates.append(step)
     yield from rates
     for temperature in scale.temperatures:
@@ -82,7 +84,7 @@ def _steps(scale: PrefixScale, runner: Runner) -> Iterator[Step]:
         name, needs = temperature_step(temperature), tuple(step.name for step in rates)
         yield Step(name, work, drop_model, needs=needs, updates=scale.rate_steps)
     for task_name in (FACTS, DIALOGUES):
-        yield Step(cell(task_name, UNTUNED, 0), partial(trials.untuned, task_name), needs=("base",))
+        yield Step(cell(task_name, UNTUNED, 0), partial(trials.untuned, task_name), needs=base)
     chosen = tuple(map(temperature_step, scale.temperatures))
     trainings = []
     for system, task_name, seed, pairs in _grid(scale, runner):
@@ -98,8 +100,8 @@ def _reads(scale: PrefixScale) -> Reads:
     needed = (FACTS, DIALOGUES)
     base = scale.base
     return Reads(
-        texts=base.corpora,
-        grounding=base.grounding_tasks,
+        texts=() if scale.start else base.corpora,
+        grounding=() if scale.start else base.grounding_tasks,
         tasks=(*needed, *scale.other_facts),
         needed=needed,
     )
@@ -136,6 +138,11 @@ class Trials:
     scale: PrefixScale
     runner: Runner
 
+    @property
+    def base(self) -> Path:
+        """The base: the given model, or the one that the study pre-trains."""
+        return Path(self.scale.start) if self.scale.start else self.runner.model_of("base")
+
     def choose(
         self, system: str, place: Path, *, rate: float | None = None, temperature: float | None = None
     ) -> Result:
@@ -160,7 +167,7 @@ class Trials:
     def untuned(self, task_name: str, place: Path) -> Result:
         """Score the untuned base with the task's instruction."""
         place.mkdir(parents=True, exist_ok=True)
-        return {"pairs": None, **self._scores(self.runner.model_of("base"), task_name, keep=place)}
+        return {"pairs": None, **self._scores(self.base, task_name, keep=place)}
 
     def system(
         self, system: str, task_name: str, place: Path, *, seed: int, pairs: int | None = None
@@ -181,7 +188,7 @@ class Trials:
 
     def costs(self, _place: Path) -> Result:
         """Measure a step of each system on E2E's lengths, one system after another; take medians over the rounds."""
-        base, threads = str(self.runner.model_of("base")), torch.get_num_threads()
+        base, threads = str(self.base), torch.get_num_threads()
         asked = {
             system: StepAsked(base=base, tuning=self._tuning(system), source_tokens=64, target_tokens=48)
             for system in SYSTEMS
@@ -235,7 +242,7 @@ class Trials:
             task_name,
             place,
             dev_rows=scale.dev_rows,
-            start=self.runner.model_of("base"),
+            start=self.base,
             plan=plan,
             instruction="",
             examples=pairs,

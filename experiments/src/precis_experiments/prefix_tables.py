@@ -86,6 +86,7 @@ def tables(scale: PrefixScale, results: Results) -> str:
     """Return the available results as Markdown."""
     read = results.get("phase1")
     before = f"; {read['tokens']:,} tokens of text read before grounding" if read else ""
+    before += scale.told_start
     blocks = f"{scale.settings.encoder_segments} and {scale.settings.decoder_segments}"
     search = "greedy" if scale.beams == 1 else f"beam {scale.beams}"
     lines = [

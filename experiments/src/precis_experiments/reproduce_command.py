@@ -31,10 +31,13 @@ class PaperTable(StrEnum):
     prefix = "discourse-prefix"
     facts = "structure-to-text"
     glue = "glue"
+    multilingual = "multilingual"
     default_model = "default-model"
 
 
 _WITH_MODEL = (PaperTable.default_model, PaperTable.facts, PaperTable.glue)
+_MAY_HAVE_MODEL = (PaperTable.fewshot, PaperTable.prefix, PaperTable.multilingual)
+_MAY_HAVE_BESIDE = (PaperTable.fewshot, PaperTable.multilingual, PaperTable.glue)
 
 
 class ScaleName(StrEnum):
@@ -75,7 +78,10 @@ def reproduce(
         str | None,
         typer.Option(
             "--model",
-            help="For default-model, structure-to-text and glue: the pre-trained model to start from.",
+            help=(
+                "The pre-trained model to start from: default-model, structure-to-text and glue need one; "
+                "zcodepp-fewshot, discourse-prefix and multilingual pre-train their own without it."
+            ),
         ),
     ] = None,
     mode: Annotated[
@@ -107,8 +113,8 @@ def reproduce(
         typer.Option(
             "--beside",
             help=(
-                "For zcodepp-fewshot: add rows for another model, such as google/pegasus-large or a folder. "
-                "Repeatable."
+                "For zcodepp-fewshot, multilingual and glue: add rows for another model, such as "
+                "google/pegasus-large or a folder. Repeatable."
             ),
         ),
     ] = None,
@@ -139,7 +145,9 @@ def reproduce(
     """
     existing_folder(data)
     is_default = table is PaperTable.default_model
-    _check_together(table, model=model, mode=mode, steps=steps, is_table=bool(seeds or latex or only))
+    _check_together(
+        table, model=model, mode=mode, steps=steps, beside=beside, is_table=bool(seeds or latex or only)
+    )
     if precision is not None:
         from precis.recipes.run_plan import PRECISION
 
@@ -168,8 +176,6 @@ def reproduce(
     if seeds is not None:
         size = with_seeds(size, seeds)
     if beside:
-        if table is not PaperTable.fewshot:
-            raise UserError("--beside is only for zcodepp-fewshot; omit it")
         size = replace(size, beside=tuple(beside))
     if plan:
         _print_plan(study.plan(size, data=data, out=out, notify=note, only=only or ()), data)
@@ -192,14 +198,23 @@ def _print_plan(plan: StudyPlan, data: Path) -> None:
 
 
 def _check_together(
-    table: PaperTable, *, model: str | None, mode: ModeName, steps: int | None, is_table: bool
+    table: PaperTable,
+    *,
+    model: str | None,
+    mode: ModeName,
+    steps: int | None,
+    beside: list[str] | None,
+    is_table: bool,
 ) -> None:
     """Refuse options that belong to another table."""
     if table is PaperTable.default_model and is_table:
         raise UserError("default-model is a model, not a table; omit --seeds, --only and --latex")
-    if (table in _WITH_MODEL) != (model is not None):
-        names = f"{', '.join(_WITH_MODEL[:-1])} and {_WITH_MODEL[-1]}"
-        raise UserError(f"{names} need a pre-trained --model; the other tables do not take one")
+    if table in _WITH_MODEL and model is None:
+        raise UserError(f"{table} needs a pre-trained model; name one with --model")
+    if model is not None and table not in (*_WITH_MODEL, *_MAY_HAVE_MODEL):
+        raise UserError(f"{table} pre-trains its own models; omit --model")
+    if beside and table not in _MAY_HAVE_BESIDE:
+        raise UserError(f"--beside is only for {', '.join(_MAY_HAVE_BESIDE)}; omit it")
     if table is not PaperTable.default_model and mode is not ModeName.extract:
         raise UserError(f"--mode {mode} is only for default-model; omit it")
     if steps is not None and mode is not ModeName.abstract:
@@ -209,6 +224,7 @@ def _check_together(
 def _experiment(table: PaperTable) -> Experiment[Any]:
     """Return the experiments of a table."""
     from precis_experiments.glue_study import glue
+    from precis_experiments.languages_study import multilingual
     from precis_experiments.ngram_study import prophetnet
     from precis_experiments.prefix_study import discourse_prefix
     from precis_experiments.structure_study import structure_to_text
@@ -221,6 +237,7 @@ def _experiment(table: PaperTable) -> Experiment[Any]:
         discourse_prefix,
         structure_to_text,
         glue,
+        multilingual,
     )
     return {study.name: study for study in known}[table.value]
 

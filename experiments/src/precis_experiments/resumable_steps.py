@@ -46,6 +46,7 @@ _OPTIONS = {
     "settings.weights": "--model of the weights",
     "settings.beside": "--beside",
 }
+_OF_MODELS = ("start", "weights", "beside")
 #: The options of the command that a step's work follows; whatever else a message names, the study decides.
 _OF_STEPS = ("--data", "--precision", "--threads")
 _ADVICE = re.compile(r"(?<![\w-])--[a-z][\w-]*|`precis ")
@@ -108,7 +109,7 @@ class Study:
         if path.exists():
             before = _read_study(path)
             before = {key: before.get(key) for key in record}
-            _refuse_change(folder, _without_seeds(before), _without_seeds(record))
+            _refuse_change(folder, _compared(before), _compared(record))
         elif not only_look:
             folder.mkdir(parents=True, exist_ok=True)
             write_file(path, json.dumps({**record, "versions": versions()}, indent=2) + "\n")
@@ -276,11 +277,12 @@ def _words(record: Mapping[str, Any], name: str, option: str) -> str:
     return " ".join(f"{option} {value}".strip() for value in values) or f"no {option}"
 
 
-def _without_seeds(record: Any) -> Any:
-    """Return a record without its seeds."""
+def _compared(record: Any) -> Any:
+    """Return a record without its seeds, and without models where none is given: older records name none."""
     if not isinstance(record, dict):
         return record
-    return {key: _without_seeds(value) for key, value in record.items() if not key.endswith("seeds")}
+    kept = {key: value for key, value in record.items() if value or key not in _OF_MODELS}
+    return {key: _compared(value) for key, value in kept.items() if not key.endswith("seeds")}
 
 
 def _read_study(path: Path) -> dict[str, Any]:

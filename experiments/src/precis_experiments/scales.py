@@ -5,9 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
+from precis.generation.model_location import locate
 from precis.recipes.adapter_recipes import LOW_RESOURCE, Layers, TunePlan, settings_for
 from precis.recipes.catalogue import recipe
 from precis.recipes.planning import Answer
@@ -18,6 +20,14 @@ from precis_text.config import Settings
 from precis_text.errors import UserError
 
 CORPORA = ("pretrain_gutenberg", "pretrain_scotus_oral", "pretrain_wikitext2", "pretrain_wikinews")
+#: Text of other languages, and parallel text: language, files, column. Of pairs only the training part.
+TEXTS = (
+    ("es", "pretrain_multilingual/es_*", "text"),
+    ("ru", "pretrain_multilingual/ru_*", "text"),
+    ("de", "klexikon_de/train.*", "document"),
+    ("de-en", "multi30k/train.*", "de+en"),
+    ("fr-en", "multi30k/train.*", "fr+en"),
+)
 FACTS, DIALOGUES = "e2e", "samsum"
 FINE_TUNING = "fine-tuning"
 #: The plain prefix in a part of the layers (Table 3; the paper's 12 layers are split into 1-7 and 8-12).
@@ -28,6 +38,25 @@ WHOLE: Mapping[str, str] = {f"{FINE_TUNING}, {name}": name for name in ("truncsa
 _TASK_TOKENS = 3_000_000  # of SAMSum's training pairs
 SEEDS = "seeds"  # the suffix of settings that contain seeds
 S = TypeVar("S", bound=Settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitialModelScale(Settings):
+    """The settings of every study that starts from a given model.
+
+    Attributes:
+        start, weights: the model, as a folder or a hub name, and the digest of its weights; see
+            `precis_experiments.initial_model.begin_with`.
+    """
+
+    name: str
+    start: str = ""
+    weights: str = ""
+
+    @property
+    def told_start(self) -> str:
+        """Words for a table about the given model; "" without one."""
+        return f"; the given model's weights have the digest {self.weights}" if self.start else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +82,28 @@ class PreTrainedScale(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale(PreTrainedScale):
-    """The size of a reproduction of Z-Code++'s studies.
+class ShapedScale(PreTrainedScale, InitialModelScale):
+    """The settings of every study with a Z-Code++, pre-trained by the study or given.
 
     Attributes:
         shape: further changes to the recipe's model, by name: on a CPU, fewer random numbers and position keys.
+        beside: other models of the study, as folders or hub names; each has its rows, without a phase of ours.
+    """
+
+    shape: tuple[tuple[str, int | float], ...] = ()
+    beside: tuple[str, ...] = ()
+
+    @property
+    def model_changes(self) -> dict[str, int | float]:
+        """`shape` by dotted name."""
+        return {f"model.{name}": value for name, value in self.shape}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale(ShapedScale):
+    """The size of a reproduction of Z-Code++'s studies.
+
+    Attributes:
         phase1_steps: pre-training steps of the tuned model; each model of the ablation has `ablation_steps`.
         tasks: the fine-tuning tasks of the few-shot study; phase 2 leaves these and SAMSum out.
         judged_on: the fine-tuning tasks of the ablation; labels and SQuAD's answers come from a head on the encoder.
@@ -65,13 +111,11 @@ class Scale(PreTrainedScale):
         grounding_tasks, grounding_cap, grounding_steps, grounding_batch_tokens: phase 2.
         invented_pairs: number of pairs of the project's own synthetic corpus in phase 2.
         examples: sizes of the few-shot sets; each is drawn with every one of `sampling_seeds`.
-        beside: other models of the few-shot study, as folders or hub names; each has its rows, without a phase of ours.
         few_shot_steps, validate_every: maximum number of steps of few-shot fine-tuning, and its validation interval
             in steps.
         full_epochs: passes over all pairs of a task.
     """
 
-    shape: tuple[tuple[str, int | float], ...] = ()
     phase1_steps: int
     ablation_steps: int
     tasks: tuple[str, ...] = ("samsum",)
@@ -86,7 +130,6 @@ class Scale(PreTrainedScale):
     ablation_seeds: tuple[int, ...] = (0, 1)
     head_steps: int = 3000
     head_rate: float = 1e-4
-    beside: tuple[str, ...] = ()
     few_shot_steps: int = 2000
     validate_every: int = 100
     full_epochs: float
@@ -98,11 +141,6 @@ class Scale(PreTrainedScale):
     def full_steps(self) -> int:
         """The updates of a fine-tuning on all pairs, roughly."""
         return max(1, round(self.full_epochs * _TASK_TOKENS / self.batch_tokens))
-
-    @property
-    def model_changes(self) -> dict[str, int | float]:
-        """`shape` by dotted name."""
-        return {f"model.{name}": value for name, value in self.shape}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,20 +168,6 @@ class ProphetScale(PreTrainedScale):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitialModelScale(Settings):
-    """The settings of every study that starts from a given model.
-
-    Attributes:
-        start, weights: the model, as a folder or a hub name, and the digest of its weights; see
-            `precis_experiments.initial_model.begin_with`.
-    """
-
-    name: str
-    start: str = ""
-    weights: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class FactsScale(InitialModelScale):
     """The size of the structure-to-text comparison.
 
@@ -166,11 +190,11 @@ class FactsScale(InitialModelScale):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrefixScale(Settings):
+class PrefixScale(InitialModelScale):
     """The size of the prefix comparisons.
 
     Attributes:
-        base: pre-training settings of the base; its fine-tuning settings are ignored.
+        base: pre-training settings of the base, unless a model is given; its fine-tuning settings are ignored.
         facts_steps, dialogues_steps: optimizer steps on all pairs of E2E and of SAMSum.
         facts_seeds, dialogues_seeds: seeds of training.
         other_facts: further structure-to-text tasks, with the steps and seeds of E2E; missing ones are skipped.
@@ -186,7 +210,6 @@ class PrefixScale(Settings):
         cost_rounds: processes per system that measure a step; the systems alternate.
     """
 
-    name: str
     base: Scale
     facts_steps: int
     dialogues_steps: int
@@ -227,7 +250,7 @@ class PrefixScale(Settings):
 
     @property
     def _layers(self) -> int:
-        return recipe(self.base.recipe).shape.encoder_layers
+        return _layers_of(self.start) if self.start else recipe(self.base.recipe).shape.encoder_layers
 
     def seeds_on(self, task_name: str) -> tuple[int, ...]:
         """Return the seeds of training on all pairs of a task."""
@@ -260,6 +283,13 @@ class PrefixScale(Settings):
         return self.dialogues_steps if task_name == DIALOGUES else self.facts_steps
 
 
+@cache
+def _layers_of(model: str) -> int:
+    """Return the number of a model's encoder layers."""
+    config = locate(model).configuration
+    return int(getattr(config, "encoder_layers", None) or config.num_layers)  # T5 says num_layers
+
+
 def with_seeds(scale: S, count: int) -> S:
     """Return the scale with seeds 0 to `count` - 1 in every setting with seeds.
 
@@ -285,6 +315,7 @@ class GlueScale(InitialModelScale):
         validations: number of validations in each run.
         dev_rows: held-out rows to write for at each validation, if the answers are text.
         test_rows: maximum number of scored rows.
+        beside: other Z-Code++ models, such as a converted DeBERTaV3, as folders; each has a head alone.
     """
 
     recipe: str = "zcodepp-mini"
@@ -298,6 +329,7 @@ class GlueScale(InitialModelScale):
     validations: int = 4
     dev_rows: int
     test_rows: int
+    beside: tuple[str, ...] = ()
 
     def steps_of(self, name: str, way: Answer) -> int:
         """Return the number of steps of a training run."""
@@ -306,6 +338,37 @@ class GlueScale(InitialModelScale):
     def rate(self, way: Answer) -> float:
         """Return the peak learning rate of a way."""
         return self.head_rate if way == "head" else self.text_rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguagesScale(ShapedScale):
+    """The size of the study of several languages.
+
+    Attributes:
+        texts: text of each language besides the English corpora: its name, its files under the data folder, the column.
+        temperature: flattens the shares of the texts, in the vocabulary and in pre-training.
+        phase1_steps: pre-training steps on all languages, and on English alone.
+        tasks: tasks of fine-tuning, each from every start; missing ones are skipped.
+        steps, batch_tokens, seeds: of each fine-tuning.
+        max_source, max_target: limits in tokens, if they are below the task's own.
+        beams: width of the search for test texts; 1 is greedy.
+    """
+
+    texts: tuple[tuple[str, str, str], ...] = TEXTS
+    temperature: float = 3.33
+    phase1_steps: int
+    tasks: tuple[str, ...] = ("klexikon_de", "multi30k_de_en", "multi30k_en_de", "multi30k_fr_en")
+    steps: int
+    batch_tokens: int = 4096
+    seeds: tuple[int, ...] = (0, 1, 2)
+    max_source: int
+    max_target: int
+    beams: int = 1
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All files and folders of text, under the data folder."""
+        return (*self.corpora, *(files for _, files, _ in self.texts))
 
 
 _RECORDS = tomllib.loads(files(__package__).joinpath("scales.toml").read_text("utf-8"))
@@ -326,3 +389,4 @@ PROPHET_SCALES = _scales(ProphetScale, "prophetnet")
 PREFIX_SCALES = _scales(PrefixScale, "prefix", base="zcodepp")
 FACTS_SCALES = _scales(FactsScale, "facts")
 GLUE_SCALES = _scales(GlueScale, "glue")
+LANGUAGES_SCALES = _scales(LanguagesScale, "languages")

@@ -66,8 +66,8 @@ def phase1_run(scale: Scale, steps: int, changes: Mapping[str, Any] = MappingPro
 
 
 def phase2(scale: Scale, runner: Runner, name: str) -> Step:
-    """Ground the model of phase 1 on invented pairs and on real sets, except the tested ones."""
-    start = str(runner.model_of("phase1"))
+    """Ground the model of phase 1, or the given one, on invented pairs and on real sets, except the tested ones."""
+    start = scale.start or str(runner.model_of("phase1"))
 
     def work(place: Path) -> Result:
         changes = {
@@ -90,7 +90,8 @@ def phase2(scale: Scale, runner: Runner, name: str) -> Step:
             raise Interrupted
         return {"metrics": dict(done.result.metrics)}
 
-    return Step(name, work, drop_checkpoints, needs=("phase1",), updates=scale.grounding_steps)
+    needs = () if scale.start else ("phase1",)
+    return Step(name, work, drop_checkpoints, needs=needs, updates=scale.grounding_steps)
 
 
 def _invented(scale: Scale, place: Path) -> Path:

@@ -1,6 +1,7 @@
 """Z-Code++'s two studies: few examples (Table 11), and the effect of each part of pre-training (A.4, Table 12).
 
-`fewshot` compares the pre-training phases with 0, 10, 100, 1000 and all examples of SAMSum, CNN/DailyMail and XSum.
+`fewshot` compares the pre-training phases with 0, 10, 100, 1000 and all examples of SAMSum, CNN/DailyMail and XSum. A
+given model takes the place of the first phase, and one of its shape from nothing that of new weights.
 `ablation` compares replaced-token detection, disentangled attention and spans at equal steps: on summaries, and by
 heads on the encoder for MNLI's labels and SQuAD's spans. A scale chooses among these; tasks that the data lack are left
 out.
@@ -8,7 +9,6 @@ out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -34,10 +34,12 @@ from precis_experiments.experiment import (
     each_run,
     gain,
     gain_interval,
+    in_a_name,
     markdown,
     rouge_cells,
     runs_of,
 )
+from precis_experiments.initial_model import GIVEN, NOTHING, starting_model
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import SCALES, Scale
 from precis_experiments.study_plan import Reads
@@ -58,6 +60,9 @@ ROUGE-L, paired by draw and document. Losses are per token in nats, a figure for
 once: another run might differ, and no interval covers that.
 """
 STARTS = ("scratch", "phase1", "phase1+2")
+GROUNDED = "given+2"
+#: The same of a given model.
+FROM_GIVEN = (NOTHING, GIVEN, GROUNDED)
 #: Table 11, ROUGE-1/2/L by task, start and number of examples.
 TABLE_11 = {
     (task_name, start): dict(zip((0, 10, 100, 1000), figures.split(), strict=True))
@@ -80,18 +85,16 @@ TABLE_11 = {
 
 def _fewshot_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
     """Yield the steps: each phase against the one before with few examples, then pre-training against none."""
-    yield runner.pack(scale.corpora, scale.vocab_size)
-    yield phase1(runner, "phase1", phase1_run(scale, scale.phase1_steps))
-    yield phase2(scale, runner, "phase1+2")
+    if not scale.start:
+        yield runner.pack(scale.corpora, scale.vocab_size)
+        yield phase1(runner, "phase1", phase1_run(scale, scale.phase1_steps))
+    yield phase2(scale, runner, starts_of(scale)[2])
     for name in runner.tasks(scale.tasks):
         for start in starts_of(scale)[1:]:
             score = partial(_zero_shot, scale, runner, name, start)
             yield Step(_fewshot_cell(name, start, 0), score, needs=_needs(scale, start))
         for start, examples, seed in ordered_cells(scale):
-            model = _model_of(scale, runner, start)
-            tune = partial(
-                tune_on, scale, runner, name, start=model, examples=examples, sampling_seed=seed or 0
-            )
+            tune = partial(_tuned, scale, runner, start, name, examples=examples, sampling_seed=seed or 0)
             cell = _fewshot_cell(name, start, examples, seed)
             updates = scale.full_steps if examples is None else scale.few_shot_steps
             yield Step(cell, tune, drop_model, needs=_needs(scale, start), updates=updates)
@@ -99,25 +102,43 @@ def _fewshot_steps(scale: Scale, runner: Runner) -> Iterator[Step]:
 
 def starts_of(scale: Scale) -> tuple[str, ...]:
     """Return the starting points of fine-tuning: ours, then the other models."""
-    return (*STARTS, *scale.beside)
+    return (*(FROM_GIVEN if scale.start else STARTS), *scale.beside)
 
 
 def _needs(scale: Scale, start: str) -> tuple[str, ...]:
-    """Return the steps that make a starting point; another model needs none."""
-    return () if start in scale.beside else ("pack" if start == "scratch" else start,)
+    """Return the steps that make a starting point; another or a given model needs none."""
+    if start in (*scale.beside, NOTHING, GIVEN):
+        return ()
+    return ("pack" if start == "scratch" else start,)
 
 
-def _model_of(scale: Scale, runner: Runner, start: str) -> Path | str | None:
-    """Return the model of a starting point; None for a new one."""
+def _model_of(scale: Scale, runner: Runner, start: str, place: Path, *, seed: int = 0) -> Path | str | None:
+    """Return the model of a starting point, written to `place` if it has new weights; None for our own new one."""
     if start in scale.beside:
         return start
+    if start in (NOTHING, GIVEN):
+        return starting_model(scale, start, place / "start", seed=seed)
     return None if start == "scratch" else runner.model_of(start)
 
 
-def _zero_shot(scale: Scale, runner: Runner, name: str, start: str, _: object) -> Result:
-    model = _model_of(scale, runner, start)
+def _zero_shot(scale: Scale, runner: Runner, name: str, start: str, place: Path) -> Result:
+    model = _model_of(scale, runner, start, place)
     assert model is not None
     return score_on(scale, runner, name, model)
+
+
+def _tuned(
+    scale: Scale,
+    runner: Runner,
+    start: str,
+    name: str,
+    place: Path,
+    *,
+    examples: int | None,
+    sampling_seed: int,
+) -> Result:
+    begin = _model_of(scale, runner, start, place, seed=sampling_seed)
+    return tune_on(scale, runner, name, place, start=begin, examples=examples, sampling_seed=sampling_seed)
 
 
 def ordered_cells(scale: Scale) -> list[tuple[str, int | None, int | None]]:
@@ -130,15 +151,14 @@ def ordered_cells(scale: Scale) -> list[tuple[str, int | None, int | None]]:
 
 
 def _rank(start: str, examples: int | None) -> int:
-    if examples in (10, 100) and start != "scratch":
+    if examples in (10, 100) and start not in ("scratch", NOTHING):
         return 0
     return {100: 1, 1000: 2, None: 3}.get(examples, 4)
 
 
 def _fewshot_cell(name: str, start: str, examples: int | None, seed: int | None = None) -> str:
     size = "all" if examples is None else str(examples)
-    place = re.sub(r"[^\w.+-]+", "-", start)  # another model may be a path
-    return _of_task(name, f"{place}-{size}" + ("" if seed is None else f"-{seed}"))
+    return _of_task(name, f"{in_a_name(start)}-{size}" + ("" if seed is None else f"-{seed}"))
 
 
 def _of_task(name: str, step: str) -> str:
@@ -153,7 +173,8 @@ def _fewshot_table(scale: Scale, results: Results) -> str:
     """
     first = (
         f"Test sets, at most {scale.test_rows} documents each, "
-        f"{'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, scale {scale.name}{_tokens(results)}. "
+        f"{'greedy' if scale.beams == 1 else f'beam {scale.beams}'}, scale {scale.name}"
+        f"{_tokens(results)}{scale.told_start}. "
         f"Phase 2 reads {', '.join(scale.grounding_tasks)} (at most {scale.grounding_cap:,} pairs of each, without the "
         f"tasks tested here) and {scale.invented_pairs:,} pairs of the project's synthetic corpus, for "
         f"{scale.grounding_steps:,} steps; so its effect is not due to the paper's method only. Fine-tuning on a few "
@@ -178,7 +199,7 @@ def _fewshot_claims(scale: Scale, results: Results) -> list[Claim]:
             seeds: tuple[int | None, ...] = scale.sampling_seeds if size else (None,)
             above, below = (
                 runs_of(results, {seed: _fewshot_cell(name, start, size, seed) for seed in seeds})
-                for start in ("phase1+2", "phase1")
+                for start in starts_of(scale)[2:0:-1]
             )
             ours, runs = gain_interval(above, below)
             printed = [
@@ -201,12 +222,19 @@ def _fewshot_rows(scale: Scale, name: str, results: Results) -> list[list[str]]:
             if not runs:
                 continue
             losses = ", ".join(f"{run['loss']:.2f}" for run in runs.values())
-            printed = next((known for known in ("t5", "pegasus") if known in start.lower()), start)
+            printed = _printed(start)
             paper = TABLE_11.get((name, printed), {}).get(-1 if size is None else size, "")
             shown = "all" if size is None else str(size)
             rows.append([shown, start, *rouge_cells(runs), each_run(runs), gain(runs, above), losses, paper])
             above = runs
     return rows
+
+
+def _printed(start: str) -> str:
+    """Return the row of Table 11 that a starting point stands beside."""
+    if start in FROM_GIVEN:
+        return STARTS[FROM_GIVEN.index(start)]
+    return next((known for known in ("t5", "pegasus") if known in start.lower()), start)
 
 
 def _tokens(results: Results) -> str:
@@ -220,7 +248,9 @@ fewshot = Experiment(
     name="zcodepp-fewshot",
     scales=SCALES,
     steps=_fewshot_steps,
-    reads=lambda scale: Reads(texts=scale.corpora, grounding=scale.grounding_tasks, tasks=scale.tasks),
+    reads=lambda scale: Reads(
+        texts=() if scale.start else scale.corpora, grounding=scale.grounding_tasks, tasks=scale.tasks
+    ),
     table=_fewshot_table,
     claims=_fewshot_claims,
 )

@@ -29,7 +29,7 @@ def test_prompts_and_check_are_among_what_determines_the_summaries(tmp_path):
     strict, free = (
         SummaryJob(model=model, writing={"free": free}).located().made_by() for free in (False, True)
     )
-    assert len(strict["prompts"]) == 16
+    assert len(strict["prompts"]) == len(strict["rules"]) == 16
     assert strict != free
 
 

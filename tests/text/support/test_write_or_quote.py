@@ -1,8 +1,17 @@
+from pathlib import Path
+
 import pytest
 
+import precis_text.support.write_or_quote as write_or_quote_module
 from precis_text.support.injections import for_readers, speaks_to_a_model
 from precis_text.support.marks import SourceText
-from precis_text.support.write_or_quote import SMALL_CLOSENESS, as_written, is_loop, write_or_quote
+from precis_text.support.write_or_quote import (
+    SMALL_CLOSENESS,
+    as_written,
+    is_loop,
+    rules_digest,
+    write_or_quote,
+)
 from precis_text.units import extraction_units
 
 TEXT = (
@@ -138,3 +147,81 @@ def test_a_sentence_of_two_sources_stays_only_if_the_model_may_read_both():
         (sentence,) = write_or_quote(SourceText(TEXT), written, readable=[units[number]])
         assert (sentence.origin, sentence.text) == ("quoted", units[number].text)
         assert sentence.reason == "its source is an instruction to a model"
+
+
+TALK = """Ann: We decided to repair the boat in June.
+Bob: I will order the paint by Friday.
+Ann: Who pays for the varnish?
+Carl: My brother pays for the brushes, he owes me 300 euros.
+Ann: Can you clean the harbour shed, Bob?
+Carl: Will somebody phone the carpenter?
+Bob: Yes."""
+
+
+@pytest.mark.parametrize(
+    ("written", "speaker"),
+    [
+        ("Ann will order the paint by Friday.", "Bob"),
+        ("On Friday it is settled, and Ann will order the paint.", "Bob"),
+        ("Ann said that Carl will order the paint by Friday.", "Bob"),
+        ("Ann decided to repair the boat in June, and Carl will order the paint by Friday.", "Bob"),
+        ("Ann's brother pays for the brushes.", "Carl"),
+        ("Ann and Carl will order the paint by Friday.", "Bob"),
+        ("I will order paint by Friday.", "Bob"),
+    ],
+)
+def test_the_words_of_one_speaker_are_not_given_to_another(written: str, speaker: str) -> None:
+    found = write_or_quote(SourceText(TALK), written)
+    if written.startswith("Ann and"):  # Bob is not among those who are said to do it
+        assert {each.origin for each in found} == {"quoted"}
+    (sentence,) = found
+    assert (sentence.origin, sentence.reason) == ("quoted", f"these are words of {speaker}")
+    assert sentence.text in TALK
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Bob will order the paint by Friday.",
+        "Ann said that Bob will order the paint by Friday.",
+        "Ann decided to repair the boat in June, and Bob will order the paint by Friday.",
+        "Carl's brother pays for the brushes.",
+        "Ann and Bob decided to repair the boat in June.",
+        "Bob will clean the harbour shed.",  # he is asked by name
+        "Bob will phone the carpenter.",  # he answers
+        "The paint is ordered by Friday.",
+    ],
+)
+def test_what_is_given_to_who_said_it_stays(written: str) -> None:
+    (sentence,) = write_or_quote(SourceText(TALK), written)
+    assert (sentence.text, sentence.origin) == (written, "written")
+
+
+def test_roles_with_an_article_are_speakers_and_a_monologue_has_an_i() -> None:
+    source = SourceText("Doctor: I prescribe 5 mg of aspirin.\nPatient: I sleep badly since Monday.")
+    (swapped,) = write_or_quote(source, "The patient prescribes 5 mg of aspirin.")
+    assert (swapped.text, swapped.origin) == ("Doctor: I prescribe 5 mg of aspirin.", "quoted")
+    (right,) = write_or_quote(source, "The patient sleeps badly since Monday.")
+    assert right.origin == "written"
+    (alone,) = write_or_quote(SourceText("I sleep badly since Monday. It rains."), "I sleep badly.")
+    assert not alone.reason
+
+
+def test_german_speakers_keep_their_words() -> None:
+    source = SourceText(
+        "Anna: Wir haben beschlossen, das Boot im Juni zu reparieren.\n"
+        "Bernd: Ich bestelle die Farbe bis Freitag.\nAnna: Wer bezahlt den Lack?"
+    )
+    (swapped,) = write_or_quote(source, "Anna bestellt die Farbe bis Freitag.")
+    assert swapped.text == "Bernd: Ich bestelle die Farbe bis Freitag."
+    (right,) = write_or_quote(source, "Bernd bestellt die Farbe bis Freitag.")
+    assert right.origin == "written"
+
+
+def test_the_digest_of_the_rules_changes_with_a_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "marks.py").write_text("LEAST = 1")
+    monkeypatch.setattr(write_or_quote_module, "files", lambda _: tmp_path)
+    before = rules_digest.__wrapped__()
+    (tmp_path / "marks.py").write_text("LEAST = 2")
+    assert before != rules_digest.__wrapped__()
+    assert len(rules_digest()) == 16

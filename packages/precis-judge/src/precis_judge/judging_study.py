@@ -143,17 +143,15 @@ def open_study(folder: Path) -> JudgingStudy:
     for record in _lines(folder / "pages.jsonl"):
         pages[record.pop("judge")].append(Showing(**record))
     return JudgingStudy(
-        folder=folder,
-        protocol=protocol_of(head["protocol"], f"{folder}/study.json"),
-        design=design,
-        systems=tuple(head["systems"]),
+        folder=folder, protocol=protocol_of(head["protocol"], f"{folder}/study.json"),
+        design=design, systems=tuple(head["systems"]),
         documents={record["id"]: JudgedDocument(**record) for record in _lines(folder / "documents.jsonl")},
         layout=StudyLayout(
             items=tuple(Comparison(**record) for record in _lines(folder / "items.jsonl")),
             pages={judge: tuple(mine) for judge, mine in pages.items()},
             equal=tuple(map(tuple, head["equal"])),
         ),
-    )
+    )  # fmt: skip
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:

@@ -20,17 +20,14 @@ def pair_table(report: JudgingReport) -> Table:
         texts=("criterion", "systems"),
         rows=tuple(
             (
-                one.name,
-                f"{each.first} against {each.second}",
+                one.name, f"{each.first} against {each.second}",
                 *(f"{count:,}" for count in (each.wins, each.losses, each.ties)),
-                percent(each.rate),
-                percent(each.share_of_wins),
-                p_text(each.p_documents),
+                percent(each.rate), percent(each.share_of_wins), p_text(each.p_documents),
             )
             for one in report.criteria
             for each in one.pairs
         ),
-    )
+    )  # fmt: skip
 
 
 def system_table(report: JudgingReport) -> Table:
@@ -72,14 +69,13 @@ def judge_table(report: JudgingReport) -> Table:
         texts=("judge",),
         rows=tuple(
             (
-                one.judge,
-                f"{one.done:,} of {one.pages:,}",
+                one.judge, f"{one.done:,} of {one.pages:,}",
                 *(percent(each) for each in (one.again, one.gold, one.left)),
                 "-" if one.seconds is None else f"{one.seconds:.0f}",
             )
             for one in report.judges
         ),
-    )
+    )  # fmt: skip
 
 
 def tables(report: JudgingReport) -> list[Table]:

@@ -291,14 +291,10 @@ def _reasons(study: JudgingStudy, verdicts: Sequence[Verdict]) -> list[Reason]:
             better, other = (item.first, item.second) if won >= 0.5 else (item.second, item.first)
             found.append(
                 Reason(
-                    criterion=key,
-                    judge=one.judge,
-                    document=item.document,
-                    better=better if won != 0.5 else f"{better} = {other}",
-                    other=other if won != 0.5 else "",
-                    text=text,
+                    criterion=key, judge=one.judge, document=item.document, text=text,
+                    better=better if won != 0.5 else f"{better} = {other}", other=other if won != 0.5 else "",
                 )
-            )
+            )  # fmt: skip
     return found
 
 

@@ -7,7 +7,8 @@ sentence copied verbatim from the source gets none.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
@@ -33,6 +34,11 @@ _GAIN = 0.1  # least share of a sentence's weight that each further one adds
 _NGRAMS = (1, 2, 3)
 _PARTICLE = 2  # letters of a word that tells nothing by itself
 _STATEMENT = 4  # fewest content words of a statement
+_OPENS = re.compile(
+    r"(?:^|[,;:]|\b(?:and|but|while|that|because|und|aber|dass|weil|et|mais|que|y|pero|и|но|что))\s*$"
+)
+_JOINS = re.compile(r"[,\s]*\w{0,3}\s*")  # between the names of two speakers: "Ann and Bob"
+_FIRST = re.compile(r"(?<!\w)(?:I|[Mm]y|[Ii]ch|[Mm]eine?|[Jj]e|[Yy]o|[Яя])(?!\w)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,12 +106,16 @@ class Support:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dictionary."""
+        shares = [
+            [None if n is None else round(n, 4) for n in sentence.ngrams] for sentence in self.sentences
+        ]
+        sentences = [
+            {**asdict(each), "ngrams": ngrams} for each, ngrams in zip(self.sentences, shares, strict=True)
+        ]
+        marks = [mark.to_dict() for mark in self.marks]
         return {
-            "sentences": [
-                {**asdict(sentence), "ngrams": [None if n is None else round(n, 4) for n in sentence.ngrams]}
-                for sentence in self.sentences
-            ],
-            "marks": [mark.to_dict() for mark in self.marks],
+            "sentences": sentences,
+            "marks": marks,
             "language": self.language,
             "unchecked": self.unchecked,
         }
@@ -148,25 +158,17 @@ class SourceText:
             copied = self._has_whole(unit.text)
             sentences.append(
                 SentenceSupport(
-                    start=unit.start,
-                    end=unit.stop,
-                    text=unit.text,
-                    aligned=tuple(
-                        Passage(found.start, found.stop, found.text, self._line(found.start))
-                        for found in map(self.units.__getitem__, aligned)
-                    ),
-                    copied=copied,
+                    start=unit.start, end=unit.stop, text=unit.text, copied=copied,
+                    aligned=tuple(map(self._passage, aligned)),
                     ngrams=tuple(self._share(unicode_words(unit.text), n) for n in _NGRAMS),
                 )
-            )
+            )  # fmt: skip
             if not copied:
                 found += checks.marks(unit, aligned)
         return Support(
-            sentences=tuple(sentences),
-            marks=tuple(sorted(found, key=lambda mark: (mark.start, mark.kind))),
-            language=code,
-            unchecked=_unchecked(summary, language),
-        )
+            sentences=tuple(sentences), marks=tuple(sorted(found, key=lambda mark: (mark.start, mark.kind))),
+            language=code, unchecked=_unchecked(summary, language),
+        )  # fmt: skip
 
     def content_share(self, sentence: SentenceSupport) -> float:
         """Return the share, 0 to 1, of a sentence's content words that its source sentences have.
@@ -189,8 +191,47 @@ class SourceText:
         lacking = sum(word not in (near if any(map(str.isdigit, word)) else self._index) for word in words)
         return (sum(block.size for block in blocks) - lacking) / max(len(words), _STATEMENT)
 
-    def _line(self, start: int) -> int:
-        return self.text.count("\n", 0, start) + 1
+    def said_by_other(self, sentence: str) -> str:
+        """Return the speaker whose words a sentence gives to another one, or to an "I" without a name; "" if none.
+
+        A clause starts with speakers. Its words are those of the unit that has most of them, half or more. The unit is
+        theirs if they say it, it names them, or they answer it.
+        """
+        if self._speakers is None:
+            return ""
+        opened = [
+            name for name in self._speakers.finditer(sentence) if _OPENS.search(sentence[: name.start()])
+        ]
+        names, clauses = [], [] if opened or not _FIRST.search(sentence) else [(list[str](), sentence)]
+        for name, end in zip(opened, [*(after.start() for after in opened[1:]), len(sentence)], strict=False):
+            names.append(name[0].lower().removeprefix("the "))
+            if not _JOINS.fullmatch(sentence[name.end() : end]):
+                clauses.append((names, sentence[name.end() : end]))
+                names = []
+        for names, clause in clauses:
+            words = set(self._content(clause))
+            counts = Counter(at for word in words for at in self._index.get(word, ()))
+            best = [at for at, count in counts.items() if count == max(counts.values()) >= len(words) / 2]
+            if best and not any(self._is_of(at, names) for at in best):
+                return self.units[best[0]].speaker
+        return ""
+
+    def _is_of(self, at: int, names: Sequence[str]) -> bool:
+        unit, after = self.units[at], self.units[at + 1 : at + 2]
+        answers = after[0].speaker.lower() if after and unit.text.endswith("?") else ""
+        return not unit.speaker or any(name in f"{named_text(unit)} {answers}".lower() for name in names)
+
+    @cached_property
+    def _speakers(self) -> re.Pattern[str] | None:
+        """The names of speakers and their parts, "the doctor" included; None if fewer than two speak."""
+        speakers = {unit.speaker for unit in self.units} - {""}
+        parts = {part for name in speakers for part in name.split() if part.isalpha() and part[0].isupper()}
+        names = "|".join(map(re.escape, sorted(speakers | parts, key=len, reverse=True)))
+        return re.compile(rf"(?<!\w)(?:[Tt]he (?i:{names})|{names})(?!\w)") if len(speakers) > 1 else None
+
+    def _passage(self, at: int) -> Passage:
+        unit = self.units[at]
+        return Passage(unit.start, unit.stop, unit.text, self.text.count("\n", 0, unit.start) + 1)
 
     @cached_property
     def names(self) -> Names:

@@ -7,8 +7,11 @@ A sentence that stays may still be wrong: nothing here understands it. A quotati
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -110,6 +113,15 @@ def as_written(source: SourceText, written: str) -> list[SummarySentence]:
     return [_kept(sentence) for sentence in source.support(written).sentences]
 
 
+@cache
+def rules_digest() -> str:
+    """Return a digest of the rules of this package, for the settings of work that is resumed."""
+    rules = sorted(file.name for file in files(__package__).iterdir() if file.name.endswith((".py", ".toml")))
+    return hashlib.sha256(
+        b"".join(files(__package__).joinpath(name).read_bytes() for name in rules)
+    ).hexdigest()[:16]
+
+
 def is_loop(text: str) -> bool:
     """Return whether a text repeats a few words again and again."""
     words = unicode_words(text)
@@ -158,6 +170,8 @@ def _problem(
     """Return why a written sentence cannot stay, or ""."""
     if marks:
         return f"{marks[0].kind} {marks[0].text!r}: {marks[0].reason}"
+    if not sentence.copied and (speaker := source.said_by_other(sentence.text)):
+        return f"these are words of {speaker}"
     if is_loop(sentence.text):
         return "it repeats itself"
     if not all(passage.start in support_by for passage in sentence.aligned):

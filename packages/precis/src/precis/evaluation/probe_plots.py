@@ -282,16 +282,10 @@ def _spectrum(axes: Any, adapter: str, found: Spectrum, number: int) -> None:
         return
     index = np.arange(1, len(found.cumulative) + 1)
     axes.plot(
-        index,
-        found.cumulative,
-        color=f"C{number % 10}",
-        marker=_MARKERS[number % len(_MARKERS)],
-        markersize=max(3, 10 - 3 * number),
-        markerfacecolor="none",
-        markevery=max(1, len(index) // 12),
-        linewidth=max(1.0, 2.6 - 0.8 * number),
-        label=_plain(f"{adapter} ({MOST:.0%} at {found.rank})"),
-    )
+        index, found.cumulative, color=f"C{number % 10}", marker=_MARKERS[number % len(_MARKERS)],
+        markersize=max(3, 10 - 3 * number), markerfacecolor="none", markevery=max(1, len(index) // 12),
+        linewidth=max(1.0, 2.6 - 0.8 * number), label=_plain(f"{adapter} ({MOST:.0%} at {found.rank})"),
+    )  # fmt: skip
 
 
 def draw_curves(

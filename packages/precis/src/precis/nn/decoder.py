@@ -188,16 +188,9 @@ class Decoder(DecoderStack):
             return watched(output, length, observe) if index + 1 < len(self.layers) else output
 
         states = self.run_over(
-            states,
-            (source_states, source_mask),
-            bias,
-            allowed,
-            predicting=predicting,
-            cache=cache,
-            prefix=prefix,
-            weights=weights,
-            after=after,
-        )
+            states, (source_states, source_mask), bias, allowed, predicting=predicting, cache=cache, prefix=prefix,
+            weights=weights, after=after,
+        )  # fmt: skip
         return watched(self.dropout(self.final_norm(states)), length, observe)
 
     @staticmethod

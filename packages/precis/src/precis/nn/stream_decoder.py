@@ -116,15 +116,9 @@ class StreamDecoder(DecoderStack):
         past, keys = cached_length(cache, length)
         self._check(past + length)
         seen = sight(
-            layout,
-            first=past,
-            length=length,
-            keys=keys,
-            buckets=self.buckets,
-            gap=GAP,
-            positions=positions,
+            layout, first=past, length=length, keys=keys, buckets=self.buckets, gap=GAP, positions=positions,
             valid=mask,
-        )
+        )  # fmt: skip
         states = self._start(embedded, layout, past, positions)
         source_mask = mask_if_padded(source_valid, source_padded)
         states = watched(states, length, observe)
@@ -132,15 +126,9 @@ class StreamDecoder(DecoderStack):
             prefix = beside(prefix, layout, past=past, length=length)
         self.expect_other_sizes(states, source_states, source_mask, seen.mask, seen.buckets)
         states = self.run_over(
-            states,
-            (source_states, source_mask),
-            seen,
-            predicting=layout.places.shape[0],
-            cache=cache,
-            prefix=prefix,
-            weights=weights,
-            after=lambda _, before, output: watched(output, length, observe),
-        )
+            states, (source_states, source_mask), seen, predicting=layout.places.shape[0], cache=cache, prefix=prefix,
+            weights=weights, after=lambda _, before, output: watched(output, length, observe),
+        )  # fmt: skip
         return states[:, :length], states[:, length:]
 
     def _start(

@@ -136,15 +136,10 @@ def build_stream_decoder(config: ProphetNetConfig) -> StreamDecoder:
         for _ in range(config.decoder_layers)
     ]
     return StreamDecoder(
-        layers,
-        streams=config.ngram,
-        positions=AbsolutePositions(
-            config.decoder_positions or config.max_position_embeddings, config.hidden_size
-        ),
+        layers, streams=config.ngram, width=config.hidden_size, dropout=config.dropout,
+        positions=AbsolutePositions(config.decoder_positions or config.max_position_embeddings, config.hidden_size),
         buckets=CausalBuckets(config.decoder_buckets, config.decoder_max_distance),
-        width=config.hidden_size,
-        dropout=config.dropout,
-    )
+    )  # fmt: skip
 
 
 def _feed_forward(config: ProphetNetConfig, inner: int) -> FeedForward:

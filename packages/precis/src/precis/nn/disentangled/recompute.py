@@ -140,16 +140,9 @@ class Gradients:
             for table in (operands.position_keys, operands.position_queries)
         ]
         return cls(
-            operands,
-            tables,
-            queries=torch.empty_like(operands.queries),
-            keys=torch.empty_like(operands.queries),
-            values=torch.empty_like(operands.queries),
-            c2p=like(tables.c2p),
-            p2c=like(tables.p2c),
-            c2p_ends=ends[0],
-            p2c_ends=ends[1],
-        )
+            operands, tables, c2p=like(tables.c2p), p2c=like(tables.p2c), c2p_ends=ends[0], p2c_ends=ends[1],
+            **{name: torch.empty_like(operands.queries) for name in ("queries", "keys", "values")},
+        )  # fmt: skip
 
     def of_documents(
         self, group: slice, asking: Float[Tensor, "h b n e"], asked: Float[Tensor, "h b n e"]

@@ -61,6 +61,7 @@ from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 from precis_text.row import counted
+from precis_text.support.write_or_quote import rules_digest
 
 _WRITTEN = {"scores.json", "examples.jsonl", "table.md", "predictions"}
 
@@ -265,7 +266,7 @@ def _ways_to_write(
         )  # fmt: skip
         made_by = {"max_source": summarizer.max_source, **asked, "settings": settings.to_dict()}
         if isinstance(summarizer, Writer):
-            made_by |= {"prompts": prompts_digest(), "check": summarizer.check}
+            made_by |= {"prompts": prompts_digest(), "rules": rules_digest(), "check": summarizer.check}
         yield _Way(system, made_by, summarize)
 
 
@@ -398,13 +399,11 @@ def _decodings(options: EvaluationOptions) -> list[Decoding]:
     widths: Sequence[int | None] = options.get("beams") or (None,)
     return [
         Decoding(
-            base=base,
-            beams=width,
-            length_penalty=options.get("length_penalty"),
+            base=base, beams=width, length_penalty=options.get("length_penalty"),
             no_repeat_ngram=options.get("no_repeat_ngram"),
         )
         for width in widths
-    ]
+    ]  # fmt: skip
 
 
 def _preset(decoding: Preset, task_name: str | None) -> GenerationSettings:
@@ -428,13 +427,7 @@ def _scores(
 ) -> Scores:
     jar = options.get("meteor_jar")
     return scores_for(
-        task,
-        pairs,
-        tokenizer=options.get("rouge_tokenizer"),
-        stemmer=options.get("stemmer"),
-        with_bleu=options.get("bleu", False),
-        meteor=None if jar is None else MeteorTool(jar=Path(jar)),
-        with_meteor=options.get("meteor", False),
-        bertscore=bertscore,
-        baselines=options.get("baselines"),
-    )
+        task, pairs, tokenizer=options.get("rouge_tokenizer"), stemmer=options.get("stemmer"),
+        with_bleu=options.get("bleu", False), meteor=None if jar is None else MeteorTool(jar=Path(jar)),
+        with_meteor=options.get("meteor", False), bertscore=bertscore, baselines=options.get("baselines"),
+    )  # fmt: skip

@@ -20,6 +20,7 @@ from precis_text.errors import UserError
 from precis_text.forms.form import Form
 from precis_text.forms.form_choice import PARAGRAPH
 from precis_text.length import ANY_LENGTH, Length
+from precis_text.support.write_or_quote import rules_digest
 
 if TYPE_CHECKING:
     import torch
@@ -124,8 +125,9 @@ class LocatedJob:
         options = self.options
         form = {} if options.form.is_plain else {"type": options.form.name, "about": options.form.about}
         made = {**options.length.options(), **form, **options.writing, "mode": self.mode}
-        prompts = {"prompts": prompts_digest()} if self.mode == "abstract" and self.model.is_writer else {}
-        return {**made, **prompts, **self.model.fingerprint}
+        rules = {"prompts": prompts_digest(), "rules": rules_digest()}
+        is_written = self.mode == "abstract" and self.model.is_writer
+        return {**made, **(rules if is_written else {}), **self.model.fingerprint}
 
     def summaries_file(self, path: Path, *, render: Render, keep_going: bool, support: bool) -> SummariesFile:
         """Return the file of the summaries; it resumes only with the same model, options and flags."""
@@ -166,11 +168,9 @@ class LocatedJob:
         for name in ("language", "free", "allow_remote"):
             asked.pop(name, None)
         return Summarizer.from_pretrained(
-            self.model,
-            device=device,
-            max_source=asked.pop("max_source", None),
+            self.model, device=device, max_source=asked.pop("max_source", None),
             loop=Drafting() if asked.pop("draft", False) else AUTOMATIC,
-        )
+        )  # fmt: skip
 
     def _writer(self, asked: dict[str, Any], device: torch.device | None) -> Writer:
         """Open a writer, and take its options out of `asked`."""
@@ -178,14 +178,10 @@ class LocatedJob:
 
         asked.pop("draft", None)
         return open_writer(
-            self.model,
-            choose=passage_choice(),
-            check="free" if asked.pop("free", False) else "strict",
-            language=asked.pop("language", None),
-            allow_remote=asked.pop("allow_remote", False),
-            context=asked.pop("max_source", None),
-            device=device,
-        )
+            self.model, choose=passage_choice(), check="free" if asked.pop("free", False) else "strict",
+            language=asked.pop("language", None), allow_remote=asked.pop("allow_remote", False),
+            context=asked.pop("max_source", None), device=device,
+        )  # fmt: skip
 
 
 def _device(name: str) -> torch.device:

@@ -1,0 +1,42 @@
+"""Claims about the count of summaries that depend on their company."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.batch_invariance import main, told_of_writer
+from precis.generation.summary import Summary
+from precis.generation.writers.writer_opening import open_writer
+from tests.tiny_models import save_llama
+
+DOCUMENTS = [f"Ann sold Bob {n} boats on Monday. It rained until {n} o'clock." for n in range(2, 5)]
+
+
+def test_a_writer_is_asked_alone_and_in_company(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(save_llama(tmp_path / "llama"))
+    rows = tmp_path / "documents.jsonl"
+    rows.write_text("".join(f'{{"document": "{text}"}}\n' for text in DOCUMENTS))
+    monkeypatch.setattr("sys.argv", ["x", "--model", model, "--documents", str(rows), "--limit", "2"])
+    main()
+    assert capsys.readouterr().out.splitlines() == [
+        "together: 2 of 2 equal to the summary made alone",
+        "together in another order: 2 of 2 equal to the summary made alone",
+    ]
+
+
+def test_a_writer_whose_texts_depend_on_their_company_is_counted(tmp_path: Path) -> None:
+    writer = open_writer(str(save_llama(tmp_path / "llama")), check="free")
+    first = writer.summarize([DOCUMENTS[0]])[0]
+
+    class Forgetful:
+        """Gives every document of a company the first one's summary."""
+
+        def summarize(self, documents: list[str]) -> list[Summary]:
+            return writer.summarize(documents) if len(documents) == 1 else [first] * len(documents)
+
+    together, _ = told_of_writer(Forgetful(), DOCUMENTS, seed=0)  # type: ignore[arg-type]
+    alone = [writer.summarize([text])[0].text for text in DOCUMENTS]
+    assert alone.count(first.text) < len(DOCUMENTS)
+    assert together == f"together: {alone.count(first.text)} of 3 equal to the summary made alone"
