@@ -25,7 +25,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt $(PACKAGES:%=%/pyproject.toml
 		--upgrade pip==26.3 setuptools
 	@index="$(TORCH_INDEX)"; tools/step '[3/6] torch 2.13.0 (about a minute; with CUDA several)' $(PIP) \
 		--constraint constraints.txt --no-deps $${index:+--index-url $$index} torch==2.13.0
-	$(if $(filter 1,$(HASHES)),@tools/step 'what precis needs, with the hashes of uv.lock' $(MAKE) --no-print-directory hashed)
+	$(if $(filter 1,$(HASHES)),@tools/step 'what precis needs by the hashes of uv.lock' $(MAKE) --no-print-directory hashed)
 	@tools/step '[4/6] precis and what it needs (a minute or two)' $(PIP) \
 		--constraint constraints.txt --no-build-isolation --group dev --group docs \
 		--editable './packages/precis-text[documents]' --editable './packages/precis[$(EXTRAS)]' \
