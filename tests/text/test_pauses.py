@@ -9,7 +9,6 @@ from precis_text.selection import shown_texts
 from precis_text.support.marks import marks
 from precis_text.units import extraction_units
 
-
 KEPT = {
     "a new clause behind a dash": """
 We did not sell the car — the car was stolen in May.
@@ -132,7 +131,9 @@ def test_words_that_matter_stay_in_other_languages(language: str, said: str) -> 
     assert Pauses(language).told(said) == said
 
 
-@pytest.mark.parametrize("said", ["ha", "ha ", "the ", "the - ", "I – ", "um, ", "it is ", ". haha", "{disfmarker} a"])
+@pytest.mark.parametrize(
+    "said", ["ha", "ha ", "the ", "the - ", "I – ", "um, ", "it is ", ". haha", "{disfmarker} a"]
+)
 def test_long_repetitions_take_no_long_time(said: str) -> None:
     began = time.process_time()
     Pauses("en").left_out(said * (100_000 // len(said)))

@@ -30,23 +30,26 @@ _SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, BREAKS_OFF, UNHEARD = (
 _CUT = re.compile(r"(?:\s-|\s?[–—])+$")
 _WORD = r"[^\W\d_][\w'’]*+"
 _AGAIN = re.compile(rf"\b({_WORD}(?: {_WORD}){{0,4}})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
+_ADDED = rf"((?: (?:{_TABLE['emphases']}))?)"
 _ANEW = re.compile(  # a sentence that begins anew: "I saw—I really saw"
-    rf"(?:^|(?<=[.!?…] ))({_WORD}(?: {_WORD}){{0,4}})((?: {_WORD}){{1,5}})(?: [-–—] |—)"
-    rf"\1((?: (?:{_TABLE['emphases']}))?)\2(?![\w'’-])",
-    re.IGNORECASE,
+    rf"(?:^|(?<=[.!?…] ))({_WORD}(?: {_WORD}){{0,4}})((?: {_WORD}){{1,5}})(?: [-–—] |—)\1{_ADDED}\2(?![\w'’-])",
+    re.I,
+)
+_TWICE = re.compile(
+    rf"(?<![\w'’-])({_WORD}(?: {_WORD}){{1,5}}?)(?:(?:\s?,| [-–])? \1(?![\w'’-]))+", re.IGNORECASE
 )
 _SPELLED = re.compile(r"\b(?:[A-Z]_)+(?=s?\b|\W|$)")  # letters said one by one: "L_C_D_", "C_D_s"
-_BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
+_BETWEEN_TWO = re.compile("[-–—,]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a mark, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
-_PHRASE = range(2, 7)  # words that a speaker says twice
 _STATEMENT = 4  # fewest words that something can open, or a broken end follow, which has no more of them
+_PAIR = 2  # words that may be a clause
+_NEAR = 40  # characters before a phrase that have a word
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
 _STATES = re.compile(r"later\W*|.*\bis\b.*", re.IGNORECASE)  # courtesies that state something: "All is well."
 _UNITS = ("hm", "em")  # pauses that are no pauses behind a number
 _ANSWERS = frozenset(EXCHANGES["answers"].split())
-_PRONOUNS = ("i", "we")  # "I, I think", and not "you and I, I think" or "what I, I alone, know"
 
 
 def blank_sounds(text: str) -> str:
@@ -81,7 +84,8 @@ class Pauses:
         """
         words = _table("words", self.language)
         spelled = _SPELLED.sub(lambda said: said.group().replace("_", ""), text) if self.spells else text
-        shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", _LAUGHS.sub(_without_laugh, _SOUNDS.sub(" ", spelled)))).split()
+        serious = _LAUGHS.sub(_without_laugh, _SOUNDS.sub(" ", spelled))
+        shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", serious)).split()
         kept: list[str] = []
         is_after, capital = False, False  # whether the last word was a pause, and whether it had a capital
         for word in shown:
@@ -96,20 +100,21 @@ class Pauses:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
         begun = _UNFOLLOWED.sub("", _ANEW.sub(r"\1\3\2", " ".join(kept)))
-        told = self._told(self._once(begun.split()), answers=answers)
+        once = _TWICE.sub(self._said_twice, " ".join(self._once(begun.split())))
+        told = self._told(once.split(), answers=answers)
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
 
     def told(self, text: str) -> str:
         """Return what a summary shows of a text on one line: no "Okay, so", "Good morning." or "And the" at its end."""
-        told: list[str] = []
+        sentences, told = split_sentences(text), list[str]()
+        if sentences and _is_rest(sentences[-1]) and len(" ".join(sentences[:-1]).split()) >= _STATEMENT:
+            sentences.pop()
         is_followed = False  # whether the next sentence, perhaps an answer, is shown
-        for before, sentence in reversed([*pairwise(["", *split_sentences(text)])]):
+        for before, sentence in reversed([*pairwise(["", *sentences])]):
             answers = before.endswith("?") and not _says_nothing(before)
             is_asked = is_followed and sentence.endswith("?")
             is_followed = answers or is_asked or not _says_nothing(sentence)
             told = [sentence, *told] if is_followed else told
-        if told and _is_rest(told[-1]) and len(" ".join(told[:-1]).split()) >= _STATEMENT:
-            told.pop()
         shown = " ".join(told) if len(" ".join(told).split()) >= _STATEMENT else text
         opening = self._opening_words(shown)
         rest = shown.removeprefix(opening).lstrip()
@@ -138,18 +143,15 @@ class Pauses:
         for start, end in pairwise([0, *ends, len(words)]):
             asks = end > start and words[end - 1].endswith("?")
             cores = [word.lower().replace("’", "'").strip(_MARKS) for word in words[start:end]]
-            is_answered = words[end : end + 1] and words[end].lower().strip(_MARKS) in _ANSWERS
-            is_tag = asks and told and not is_answered and "_".join(filter(None, cores)) in tags
+            following = {word.lower().strip(_MARKS) for word in words[end : end + 3]}
+            is_tag = told and "_".join(filter(None, cores)) in tags and _ANSWERS.isdisjoint(following)
             says = not is_tag if asks else {*cores} - idle
             told += words[start:end] if says or answers else []
             answers = asks
         return told or list(words)
 
     def _once(self, words: Sequence[str]) -> list[str]:
-        """Leave out what a speaker began or said twice: "th the the boat", "on – on deck", "it was it was late".
-
-        A word that people double on purpose ("very very") stays.
-        """
+        """Leave out words that a speaker began or said twice, but not on purpose: "th the the very very big"."""
         kept: list[str] = []
         for word in words:
             if self._is_said(word, kept):
@@ -157,28 +159,19 @@ class Pauses:
             if kept and self._is_begun(kept, word):
                 kept.pop()
             kept.append(word)
-            for size in _PHRASE:
-                if start := self._twice(kept, size):
-                    kept[start:] = [kept[start], *kept[1 - size :]]
         return kept
 
     def _is_said(self, word: str, kept: list[str]) -> bool:
         """Check whether a word repeats the last one, and remove what is between the two."""
         last, before, third = (kept[-back] if len(kept) >= back else "" for back in (1, 2, 3))
-        core = word.lower()
-        doubled, stammered = _table("doubled", self.language), _table("stammered", self.language)
-        if last.lower() == core and core in doubled:
-            return True
-        is_free = core in doubled or last.isalpha() or self._begins(third)
-        if before.lower() == core and core in _table("repeated", self.language) and is_free and _BETWEEN_TWO.fullmatch(last):
-            kept.pop()
-            return True
-        core = core.rstrip(",")
-        if core not in stammered:
-            return False
-        between, said, earlier = (1, before, third) if last == "," else (0, last, before)
-        is_free = core not in _PRONOUNS or not earlier or earlier.endswith(_ENDS)
-        if said.lower() != (core if between else f"{core},") or not is_free:
+        core, between = word.lower().rstrip(","), _BETWEEN_TWO.fullmatch(last) is not None
+        said, earlier = (before, third) if between else (last, before)
+        is_free = core in _table("doubled", self.language)
+        if between or said.endswith(","):
+            begins = last.isalpha() or self._begins(earlier)
+            repeats = begins and core in _table("repeated", self.language)
+            is_free = repeats or core in _table("stammered", self.language)
+        if said.lower().rstrip(",") != core or not is_free:
             return False
         del kept[len(kept) - between :]
         kept[-1] = kept[-1].rstrip(",")
@@ -196,30 +189,14 @@ class Pauses:
         is_free = not before.strip(_MARKS) or before.lower() in _table("repeated", self.language)
         return (_PART if is_free else _BEGINNING).fullmatch(last) is not None
 
-    def _twice(self, kept: Sequence[str], size: int) -> int:
-        """Return where words begin that the last `size` words say again, perhaps after a mark; 0 if they do not.
-
-        Where no clause begins, it may be two clauses: "What it is it is", "We saw the old man, the old man saw us".
-        """
-        for between in ("", ",", "–", "-"):
-            start = -2 * size - len(between)
-            if len(kept) < -start or kept[start + size - 1].lower().rstrip(",") != kept[-1].lower().rstrip(
-                ","
-            ):
-                continue
-            first, again = kept[start : start + size], kept[-size:]
-            cores = [word.lower().rstrip(",") for word in first]
-            is_same = cores == [word.lower().rstrip(",") for word in again] and all(map(_is_word, cores))
-            if not is_same or (between and kept[-size - 1] != between):
-                continue
-            is_clause = between == "," or first[-1].endswith(",")
-            begins = self._begins(kept[start - 1] if len(kept) > -start else "")
-            repeats = cores[0] in _table("repeated", self.language)
-            is_long = len(set(cores)) > 1 and size > _PHRASE[0]
-            goes_on = repeats and not between and not is_clause and cores[-1] in _table("doubled", self.language)
-            if goes_on or (begins and (is_long or (repeats and not (is_clause and size == _PHRASE[0])))):
-                return start
-        return 0
+    def _said_twice(self, found: re.Match[str]) -> str:
+        """Return a phrase once, unless it may be two clauses: "What it is it is", "I saw the man, the man saw me"."""
+        words, said = found[1].lower().split(), found.group()
+        before = found.string[max(0, found.start() - _NEAR) : found.start()].split()[-1:]
+        repeats = words[0] in _table("repeated", self.language) and not re.search("[-–,]", said)
+        goes_on = repeats and words[-1] in _table("doubled", self.language)
+        is_phrase = len({*words}) > 1 if len(words) > _PAIR else repeats
+        return found[1] if goes_on or (is_phrase and self._begins("".join(before))) else said
 
 
 def _without_laugh(found: re.Match[str]) -> str:
@@ -234,18 +211,9 @@ def _says_nothing(sentence: str) -> bool:
 
 def _is_rest(sentence: str) -> bool:
     """Check whether a sentence is a short beginning that breaks off: "And the"."""
-    is_short = len(sentence.split()) <= _STATEMENT and not re.search(r"[\d,.!?]", sentence)
-    return is_short and BREAKS_OFF.search(sentence) is not None and not _limits(sentence)
-
-
-def _limits(sentence: str) -> bool:
-    """Check whether a sentence denies or limits something in any language: "Except for the"."""
-    denied = {*_TABLE["limits"].split()}.union(*(each.negations | each.negative for each in languages().values()))
-    return not denied.isdisjoint(unicode_words(sentence.lower())) or re.search("n['’]t\\b", sentence) is not None
-
-
-def _is_word(core: str) -> bool:
-    return core.replace("'", "").replace("’", "").isalpha()
+    is_short = len(sentence.split()) <= _STATEMENT and not re.search(r"[\d,.!?]|n['’]t\b", sentence)
+    limits = not _limits().isdisjoint(unicode_words(sentence.lower()))
+    return is_short and BREAKS_OFF.search(sentence) is not None and not limits
 
 
 def _is_pause(word: str, words: frozenset[str], before: str) -> bool:
@@ -262,6 +230,14 @@ def _close(kept: list[str], pause: str, *, opens: bool) -> None:
         kept[-1] = kept[-1].rstrip(",") + pause[len(pause.rstrip(_MARKS)) :]
     elif pause.endswith(",") and kept[-1].endswith(","):
         kept[-1] = kept[-1].rstrip(",")
+
+
+@cache
+def _limits() -> frozenset[str]:
+    """Return the words that deny or limit something, in any language: "Except for the"."""
+    return frozenset(_TABLE["limits"].split()).union(
+        *(w.negations | w.negative for w in languages().values())
+    )
 
 
 @cache
