@@ -82,6 +82,11 @@ The man I spoke to to get a boat left
 What we paid for for years is gone
 I told you you were wrong
 It is not not true
+We sold it, not, not me.
+The one he is he is not.
+I know you know you lost.
+Let it be, be kind.
+I paid the fee, the fee was late.
 The boat is on on the quay.
 Whatever it is it is good
 She said that he said that he would not pay.
