@@ -15,9 +15,11 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 
-from precis_text.courtesies import only_greets
-from precis_text.language import language_of
+from precis_text.courtesies import TABLE as EXCHANGES
+from precis_text.courtesies import is_frame, only_greets
+from precis_text.language import language_of, languages
 from precis_text.sentences import split_sentences
+from precis_text.words import unicode_words
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
 # BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
@@ -26,25 +28,28 @@ _SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, BREAKS_OFF, UNHEARD = (
     for name in ("sounds", "laughs", "broken_off", "unfollowed", "breaks_off", "unheard")
 )
 _CUT = re.compile(r"(?:\s-|\s?[–—])+$")
-_WORD = r"[^\W\d_][\w'’]*"
-_AGAIN = re.compile(rf"\b({_WORD})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
-_ANEW = re.compile(rf"\b((?:{_WORD} ){{1,5}}{_WORD})(?: [-–—] |—)({_WORD})(?=((?: {_WORD}){{1,7}}))")
+_WORD = r"[^\W\d_][\w'’]*+"
+_AGAIN = re.compile(rf"\b({_WORD}(?: {_WORD}){{0,4}})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
+_ADDED = rf"((?: (?:{_TABLE['emphases']}))?)"
+_ANEW = re.compile(  # a sentence that begins anew: "I saw—I really saw"
+    rf"(?:^|(?<=[.!?…] ))({_WORD}(?: {_WORD}){{0,4}})((?: {_WORD}){{1,5}})(?: [-–—] |—)\1{_ADDED}\2(?![\w'’-])",
+    re.I,
+)
+_TWICE = re.compile(
+    rf"(?<![\w'’-])({_WORD}(?: {_WORD}){{1,5}}?)(?:(?:\s?,| [-–])? \1(?![\w'’-]))+", re.IGNORECASE
+)
 _SPELLED = re.compile(r"\b(?:[A-Z]_)+(?=s?\b|\W|$)")  # letters said one by one: "L_C_D_", "C_D_s"
-_BETWEEN_TWO = re.compile("[-–—]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a dash, or its beginning
+_BETWEEN_TWO = re.compile("[-–—,]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a mark, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
-_PARTICLES = ("on", "in")  # "turned the light on on the quay"
-_PHRASAL = re.compile(
-    r"(?:turn|switch|log|sign|check|mov|carr|hand|call|hold|keep|leav)\w{0,4}|(?:go|com|tak|bring|put|get)(?:e|e?s|t?ing)?|"
-    "went|gone|came|took|taken|brought|held|kept|left|got"
-)
-_PHRASE = range(2, 7)  # words that a speaker says twice
-_ON_PURPOSE = 2  # most words of a phrase that somebody says twice on purpose
 _STATEMENT = 4  # fewest words that something can open, or a broken end follow, which has no more of them
+_PAIR = 2  # words that may be a clause
+_NEAR = 40  # characters before a phrase that have a word
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
-_NEGATION = re.compile(r"\b(?:not|no|never|hardly)\b|n['’]t\b")  # "it did – it did not" is no repetition
-_PRONOUNS = ("i", "we")  # "I, I think", and not "you and I, I think" or "what I, I alone, know"
+_STATES = re.compile(r"later\W*|.*\bis\b.*", re.IGNORECASE)  # courtesies that state something: "All is well."
+_UNITS = ("hm", "em")  # pauses that are no pauses behind a number
+_ANSWERS = frozenset(EXCHANGES["answers"].split())
 
 
 def blank_sounds(text: str) -> str:
@@ -79,12 +84,13 @@ class Pauses:
         """
         words = _table("words", self.language)
         spelled = _SPELLED.sub(lambda said: said.group().replace("_", ""), text) if self.spells else text
-        shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", _LAUGHS.sub("", _SOUNDS.sub(" ", spelled)))).split()
+        serious = _LAUGHS.sub(_without_laugh, _SOUNDS.sub(" ", spelled))
+        shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", serious)).split()
         kept: list[str] = []
         is_after, capital = False, False  # whether the last word was a pause, and whether it had a capital
         for word in shown:
             opens = not kept or kept[-1].endswith(_ENDS)
-            if _is_pause(word, words):
+            if _is_pause(word, words, kept[-1] if kept else ""):
                 capital = capital or (opens and word[0].isupper())
                 _close(kept, word, opens=opens)
                 is_after = True
@@ -93,20 +99,22 @@ class Pauses:
             else:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
-        begun = _UNFOLLOWED.sub("", _ANEW.sub(_said_anew, " ".join(kept)))
-        told = self._told(self._once(begun.split()), answers=answers)
+        begun = _UNFOLLOWED.sub("", _ANEW.sub(r"\1\3\2", " ".join(kept)))
+        once = _TWICE.sub(self._said_twice, " ".join(self._once(begun.split())))
+        told = self._told(once.split(), answers=answers)
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
 
     def told(self, text: str) -> str:
         """Return what a summary shows of a text on one line: no "Okay, so", "Good morning." or "And the" at its end."""
-        sentences = split_sentences(text)
-        told = [
-            sentence
-            for before, sentence in pairwise(["", *sentences])
-            if not only_greets(sentence) or (before.endswith("?") and not only_greets(before))
-        ]
-        if told and _is_rest(told[-1]) and len(" ".join(told[:-1]).split()) >= _STATEMENT:
-            told.pop()
+        sentences, told = split_sentences(text), list[str]()
+        if sentences and _is_rest(sentences[-1]) and len(" ".join(sentences[:-1]).split()) >= _STATEMENT:
+            sentences.pop()
+        is_followed = False  # whether the next sentence, perhaps an answer, is shown
+        for before, sentence in reversed([*pairwise(["", *sentences])]):
+            answers = before.endswith("?") and not _says_nothing(before)
+            is_asked = is_followed and sentence.endswith("?")
+            is_followed = answers or is_asked or not _says_nothing(sentence)
+            told = [sentence, *told] if is_followed else told
         shown = " ".join(told) if len(" ".join(told).split()) >= _STATEMENT else text
         opening = self._opening_words(shown)
         rest = shown.removeprefix(opening).lstrip()
@@ -121,29 +129,29 @@ class Pauses:
         last, opening = found["last"].lower(), found.group().rstrip()
         is_comma = opening.endswith(",")
         is_subject = rest[0].strip(_MARKS) in _table("subjects", self.language)
-        is_purpose = last == "so" and rest[1].strip(_MARKS) in _table("purposes", self.language)
+        is_purpose = last == "so" and not _table("purposes", self.language).isdisjoint(rest[1:4])
         adjectives = _table("opening_adjectives", self.language)
         opens = is_subject and is_comma if last in adjectives else is_subject or is_comma
         is_greeting = last.split()[0] in _table("greetings", self.language)
         return opening if (opens or is_greeting) and not is_purpose else ""
 
     def _told(self, words: Sequence[str], *, answers: bool) -> list[str]:
-        """Leave out sentences that say nothing, except an answer."""
-        idle, tags = _table("alone", self.language) | {""}, _table("tags", self.language) | {""}
+        """Leave out sentences that say nothing, except an answer, and tags behind a statement: "Right?"."""
+        idle, tags = _table("alone", self.language) | {""}, _table("tags", self.language)
         ends = [place + 1 for place, word in enumerate(words) if word.endswith(_ENDS[:4])]
         told: list[str] = []
         for start, end in pairwise([0, *ends, len(words)]):
             asks = end > start and words[end - 1].endswith("?")
-            says = {word.lower().strip(_MARKS) for word in words[start:end]} - (tags if asks else idle)
+            cores = [word.lower().replace("’", "'").strip(_MARKS) for word in words[start:end]]
+            following = {word.lower().strip(_MARKS) for word in words[end : end + 3]}
+            is_tag = told and "_".join(filter(None, cores)) in tags and _ANSWERS.isdisjoint(following)
+            says = not is_tag if asks else {*cores} - idle
             told += words[start:end] if says or answers else []
             answers = asks
         return told or list(words)
 
     def _once(self, words: Sequence[str]) -> list[str]:
-        """Leave out what a speaker began or said twice: "th the the boat", "on – on deck", "it was it was late".
-
-        A word that people double on purpose ("very very") stays.
-        """
+        """Leave out words that a speaker began or said twice, but not on purpose: "th the the very very big"."""
         kept: list[str] = []
         for word in words:
             if self._is_said(word, kept):
@@ -151,31 +159,27 @@ class Pauses:
             if kept and self._is_begun(kept, word):
                 kept.pop()
             kept.append(word)
-            for size in _PHRASE:
-                if start := self._twice(kept, size):
-                    kept[start:] = [kept[start], *kept[1 - size :]]
         return kept
 
     def _is_said(self, word: str, kept: list[str]) -> bool:
         """Check whether a word repeats the last one, and remove what is between the two."""
         last, before, third = (kept[-back] if len(kept) >= back else "" for back in (1, 2, 3))
-        core = word.lower()
-        doubled, stammered = _table("repeated", self.language), _table("stammered", self.language)
-        if last.lower() == core and core in doubled:
-            return core not in _PARTICLES or not any(_PHRASAL.fullmatch(w.lower()) for w in kept[-5:-1])
-        if before.lower() == core and core in doubled and _BETWEEN_TWO.fullmatch(last):
-            kept.pop()
-            return True
-        core = core.rstrip(",")
-        if core not in stammered:
-            return False
-        between, said, earlier = (1, before, third) if last == "," else (0, last, before)
-        is_free = core not in _PRONOUNS or not earlier or earlier.endswith(_ENDS)
-        if said.lower() != (core if between else f"{core},") or not is_free:
+        core, between = word.lower().rstrip(","), _BETWEEN_TWO.fullmatch(last) is not None
+        said, earlier = (before, third) if between else (last, before)
+        is_free = core in _table("doubled", self.language)
+        if between or said.endswith(","):
+            begins = last.isalpha() or self._begins(earlier)
+            repeats = begins and core in _table("repeated", self.language)
+            is_free = repeats or core in _table("stammered", self.language)
+        if said.lower().rstrip(",") != core or not is_free:
             return False
         del kept[len(kept) - between :]
         kept[-1] = kept[-1].rstrip(",")
         return True
+
+    def _begins(self, before: str) -> bool:
+        """Check whether a sentence or a clause begins behind a word."""
+        return not before or before[-1] in _MARKS or before.lower() in _table("alone", self.language)
 
     def _is_begun(self, kept: Sequence[str], word: str) -> bool:
         """Check whether the last word is the beginning of a word, which was broken off."""
@@ -185,54 +189,37 @@ class Pauses:
         is_free = not before.strip(_MARKS) or before.lower() in _table("repeated", self.language)
         return (_PART if is_free else _BEGINNING).fullmatch(last) is not None
 
-    def _twice(self, kept: Sequence[str], size: int) -> int:
-        """Return where words begin that the last `size` words say again, perhaps after a mark; 0 if they do not.
-
-        Two words around a comma may be two clauses: "Whatever it is, it is good".
-        """
-        for between in ("", ",", "–", "-"):
-            start = -2 * size - len(between)
-            if len(kept) < -start or kept[start + size - 1].lower().rstrip(",") != kept[-1].lower().rstrip(
-                ","
-            ):
-                continue
-            first, again = kept[start : start + size], kept[-size:]
-            cores = [word.lower().rstrip(",") for word in first]
-            is_same = cores == [word.lower().rstrip(",") for word in again] and all(map(_is_word, cores))
-            if not is_same or (between and kept[-size - 1] != between):
-                continue
-            is_clause = size == _PHRASE[0] and (between == "," or first[-1].endswith(","))
-            is_long = size > _ON_PURPOSE and len(set(cores)) > 1
-            if is_long or (cores[0] in _table("repeated", self.language) and not is_clause):
-                return start
-        return 0
+    def _said_twice(self, found: re.Match[str]) -> str:
+        """Return a phrase once, unless it may be two clauses: "What it is it is", "I saw the man, the man saw me"."""
+        words, said = found[1].lower().split(), found.group()
+        before = found.string[max(0, found.start() - _NEAR) : found.start()].split()[-1:]
+        repeats = words[0] in _table("repeated", self.language) and not re.search("[-–,]", said)
+        goes_on = repeats and words[-1] in _table("doubled", self.language)
+        is_phrase = len({*words}) > 1 if len(words) > _PAIR else repeats
+        return found[1] if goes_on or (is_phrase and self._begins("".join(before))) else said
 
 
-def _said_anew(found: re.Match[str]) -> str:
-    """Return words before and after a dash without those that a speaker says again: "I saw—I really saw"."""
-    before, after = found[1].split(), f"{found[2]}{found[3]}".lower().split()
-    for start in range(len(before) - 1):
-        begun = [word.lower() for word in before[start:]]
-        anew = after[: len(begun) + 2]
-        said, added = iter(anew), " ".join({*anew} - {*begun})
-        if begun[0] == anew[0] and all(word in said for word in begun) and not _NEGATION.search(added):
-            return " ".join(before[: start + 1])
-    return found.group()
+def _without_laugh(found: re.Match[str]) -> str:
+    """Return the beginning of what follows laughter, with a capital."""
+    return "" if found["next"] is None else f" {found['next'].upper()}"
+
+
+def _says_nothing(sentence: str) -> bool:
+    """Check whether a sentence greets or runs a meeting, and states nothing."""
+    return only_greets(sentence) and (is_frame(sentence) or not _STATES.fullmatch(sentence))
 
 
 def _is_rest(sentence: str) -> bool:
     """Check whether a sentence is a short beginning that breaks off: "And the"."""
-    is_short = len(sentence.split()) <= _STATEMENT and not re.search(r"[\d,.!?]", sentence)
-    return is_short and BREAKS_OFF.search(sentence) is not None and not _NEGATION.search(sentence)
+    is_short = len(sentence.split()) <= _STATEMENT and not re.search(r"[\d,.!?]|n['’]t\b", sentence)
+    limits = not _limits().isdisjoint(unicode_words(sentence.lower()))
+    return is_short and BREAKS_OFF.search(sentence) is not None and not limits
 
 
-def _is_word(core: str) -> bool:
-    return core.replace("'", "").replace("’", "").isalpha()
-
-
-def _is_pause(word: str, words: frozenset[str]) -> bool:
+def _is_pause(word: str, words: frozenset[str], before: str) -> bool:
     core = word.strip(_MARKS)
-    return core.lower() in words and not core.isupper()
+    is_unit = core in _UNITS and before[-1:].isdigit()
+    return core.lower() in words and not core.isupper() and not is_unit
 
 
 def _close(kept: list[str], pause: str, *, opens: bool) -> None:
@@ -243,6 +230,14 @@ def _close(kept: list[str], pause: str, *, opens: bool) -> None:
         kept[-1] = kept[-1].rstrip(",") + pause[len(pause.rstrip(_MARKS)) :]
     elif pause.endswith(",") and kept[-1].endswith(","):
         kept[-1] = kept[-1].rstrip(",")
+
+
+@cache
+def _limits() -> frozenset[str]:
+    """Return the words that deny or limit something, in any language: "Except for the"."""
+    return frozenset(_TABLE["limits"].split()).union(
+        *(w.negations | w.negative for w in languages().values())
+    )
 
 
 @cache
