@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -34,14 +34,11 @@ def read(content: bytes) -> list[Passages]:
     days = sorted((found[1], name) for name in archive.namelist() if (found := _DAY.fullmatch(name)))
     if not days:
         raise UserError("is an archive, not plain text; unpack it first")
-    people = [
-        each for name in archive.namelist() if name.endswith("users.json") for each in _rows(archive, name)
-    ]
-    names = {str(each.get("id")): _name(each.get("profile"), each) for each in people}
-    channels = groupby(days, key=itemgetter(0))
+    lists = (_rows(archive, name) for name in archive.namelist() if name.endswith("users.json"))
+    names = {str(each.get("id")): _name(each.get("profile"), each) for each in chain.from_iterable(lists)}
     return [
         _channel(channel, (row for _, name in group for row in _rows(archive, name)), names)
-        for channel, group in channels
+        for channel, group in groupby(days, key=itemgetter(0))
     ]
 
 
@@ -52,9 +49,9 @@ def _rows(archive: zipfile.ZipFile, name: str) -> list[dict[str, Any]]:
 
 def _channel(name: str, rows: Iterable[dict[str, Any]], names: Mapping[Any, str]) -> Passages:
     writer, notices, unread = Writer(), [], Counter[str]()
-    for row in sorted(rows, key=lambda row: (_seconds(row.get("thread_ts")) or _sent(row), _sent(row))):
+    for row in sorted(rows, key=_order):
         kind, written, extras = str(row.get("subtype", "")), _said(row.get("text")), row.get("attachments")
-        text = _shown(written or _said([extras, row.get("blocks")]), names)
+        text = _shown(written or _said([row.get("blocks"), extras]), names)
         files = row.get("files") or ()
         unread["attached file"] += len(files) if isinstance(files, list) else bool(files)
         unread["preview or attachment"] += len(extras) if written and isinstance(extras, list) else 0
@@ -62,7 +59,7 @@ def _channel(name: str, rows: Iterable[dict[str, Any]], names: Mapping[Any, str]
             notices.append(text)
         elif text:
             speaker = names.get(str(row.get("user"))) or _name(row.get("user_profile"), row)
-            sent = _sent(row)
+            _, sent = _order(row)
             writer.at(time=f"{datetime.fromtimestamp(sent, UTC):%Y-%m-%d %H:%M UTC}" if sent else "")
             writer.add(f"{speaker}: {text}", between="\n")
         elif not files:
@@ -80,15 +77,16 @@ def _name(profile: Any, row: Mapping[str, Any]) -> str:
     return next((name.replace(":", " ") for name in found if name), "someone")
 
 
+def _order(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the seconds at which a message's thread and the message began; 0 if unknown."""
+    sent = _seconds(row.get("ts"))
+    return _seconds(row.get("thread_ts")) or sent, sent
+
+
 def _seconds(stamp: Any) -> float:
-    """Return a time in seconds; 0 if it is unknown."""
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         return seconds if 0 <= (seconds := float(stamp)) <= _LAST else 0
     return 0
-
-
-def _sent(row: Mapping[str, Any]) -> float:
-    return _seconds(row.get("ts"))
 
 
 def _said(part: Any, gap: str = " ") -> str:
