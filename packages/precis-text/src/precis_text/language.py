@@ -19,10 +19,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from nltk.stem.snowball import SnowballStemmer
+from typing import Any
 
 _SURE = 0.12  # least share of words that are a language's function words; other texts have a few by chance
 _AHEAD = 1.5  # required ratio to the share of the next language
@@ -121,17 +118,13 @@ def _stem(name: str, word: str) -> str:
 
 
 @cache
-def _stemmer(name: str) -> SnowballStemmer:
-    stemmer: SnowballStemmer = _part_of_nltk("nltk.stem.snowball").SnowballStemmer(name)
-    return stemmer
+def _stemmer(name: str) -> Any:
+    return _part_of_nltk("nltk.stem.snowball").SnowballStemmer(name)
 
 
 @cache
 def _part_of_nltk(name: str) -> Any:
-    """Run a module of nltk without its package, which imports scipy and scikit-learn and takes a second.
-
-    `sys.modules` stays as it is, since other threads import at the same time.
-    """
+    """Run one module of nltk, whose package imports scipy for a second; other threads see no change."""
     (root,) = find_spec("nltk").submodule_search_locations  # type: ignore[union-attr, misc]
     place = Path(root, *name.split(".")[1:])
     if place.is_dir():

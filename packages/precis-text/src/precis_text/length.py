@@ -127,7 +127,6 @@ class Length(Settings):
 
 
 ANY_LENGTH = Length()
-
 _CAPS: dict[str, type[Words | Sentences | Tokens]]
 _CAPS = {"words": Words, "sentences": Sentences, "tokens": Tokens}
 

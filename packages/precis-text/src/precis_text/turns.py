@@ -24,7 +24,6 @@ _DATE = re.compile(_TABLE["date"])
 _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
-
 NAMED = re.compile(r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # "Rt. Hon. Ann Lee: "
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
@@ -169,10 +168,8 @@ def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
     """
     written = [line for line in lines if line.strip()]
     parts = Counter(speaker_of(line) for line in written if _PART.fullmatch(line.strip()))
-    is_agenda = parts.total() == len(parts)  # none returns
-    speakers = Counter(
-        name for name in map(speaker_of, written) if name and not (is_agenda and name in parts)
-    )
+    agenda = {"", *parts} if parts.total() == len(parts) else {""}  # where none returns
+    speakers = Counter(name for name in map(speaker_of, written) if name not in agenda)
     count = speakers.total()
     returning = sum(times > 1 for times in speakers.values())
     share = _TENTH if returning > 1 else _HALF

@@ -46,10 +46,8 @@ _LEFT_OUT = {
     **dict.fromkeys(("video", "audio", "canvas", "iframe", "embed", "applet"), _FILMS),
     **dict.fromkeys(("optgroup", "datalist", "textarea"), "controls of forms"),
     **dict.fromkeys(("rt", "rp", "rtc"), "readings above the text"),
-    "noscript": "text for browsers without scripts",
-    "svg": _DRAWN,
-    "template": "text that scripts may show",
-}
+    "noscript": "text for browsers without scripts", "svg": _DRAWN, "template": "text that scripts may show",
+}  # fmt: skip
 _LABELS = frozenset(("text", "tspan", "textpath", "title", "desc", "metadata"))  # of a drawing
 _LONGEST_CONTROL = 8  # words on a button
 _HIDDEN = re.compile(

@@ -174,11 +174,9 @@ def _without_remarks(text: str, writer: Writer) -> str:
 
 def _without_marks(text: str, writer: Writer) -> str:
     text = _without_remarks(text, writer)
-    for pattern, what in zip(
-        (_EMBEDDED, _ANCHOR, _TAG_LINE, _NOTE_MARK),
-        ("embedded files", "anchors", "lines of tags", ""),
-        strict=True,
-    ):
+    for pattern, what in (
+        (_EMBEDDED, "embedded files"), (_ANCHOR, "anchors"), (_TAG_LINE, "lines of tags"), (_NOTE_MARK, ""),
+    ):  # fmt: skip
         for found in pattern.finditer(text):
             writer.leave_out(what, found.group())
         text = pattern.sub("", text)

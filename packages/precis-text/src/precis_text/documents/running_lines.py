@@ -45,13 +45,11 @@ def running_lines(pages: Sequence[Sequence[Line]]) -> set[Line]:
 
 
 def _printed(pages: Sequence[Sequence[Line]]) -> set[Line]:
-    """Return the lines that a browser printed: address and page number, and time and title at the page's other end.
-
-    A message of a chat or a log begins with a time, too, but the next one with another.
-    """
+    """Return the lines that a browser printed: address and page number, and time and title at the page's other end."""
     ends = [_outermost(lines) for lines in pages]
-    inner = {line for lines in pages for line in lines} - {line for rows in ends for line, _ in rows}
-    has_times = any(_TIME.match(line.text) for line in inner)
+    outer = {line for rows in ends for line, _ in rows}
+    # messages of a chat or a log have times, too, but each another one
+    has_times = any(_TIME.match(line.text) for lines in pages for line in lines if line not in outer)
     printed = [rows for rows in ends if any(_ADDRESS.fullmatch(text) for _, text in rows)]
     pages_of = Counter(text for rows in printed for text in {text for _, text in rows})
     return {
