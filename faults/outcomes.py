@@ -1,5 +1,6 @@
 """What came of each seed: several processes try seeds at once, and a file remembers those that held."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 
 _IN_MEMORY = Path("/dev/shm")
 _ROOM = 2**30
+_ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,24 +63,42 @@ def _try(seed: int) -> Outcome:
     return _AT_WORK[0](seed)
 
 
-def read(record: Path | None) -> dict[int, Outcome]:
-    """Return the seeds of a record that held; all others are tried again, such as that of a line which a kill tore."""
-    held = {}
+def code_version() -> str:
+    """Return a digest of the code of the packages and of the faults."""
+    digest = hashlib.sha256()
+    for folder in (_ROOT / "faults", *sorted(_ROOT.glob("packages/*/src"))):
+        for file in sorted(folder.rglob("*.py")):
+            digest.update(f"{file.relative_to(_ROOT)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def read(record: Path | None, *, of: str) -> dict[int, Outcome]:
+    """Return the seeds of a record that held; all others are tried again, such as that of a line which a kill tore.
+
+    Args:
+        of: the subject asked for and the version of the code; other lines do not count.
+    """
+    held, others = {}, 0
     for line in record.read_text(encoding="utf-8").split("\n") if record and record.exists() else ():
-        with suppress(ValueError):
-            outcome = Outcome(**json.loads(line))
-            if outcome.held:
+        with suppress(ValueError, TypeError, AttributeError):
+            fields = json.loads(line)
+            written = fields.pop("of", "")
+            outcome = Outcome(**fields)
+            if outcome.held and written == of:
                 held[outcome.seed] = outcome
+            others += written != of
+    if others:
+        print(f"{record}: {others} seeds of another --subject or of other code do not count")
     return held
 
 
-def remember(outcome: Outcome, record: Path | None) -> None:
+def remember(outcome: Outcome, record: Path | None, *, of: str) -> None:
     """Append an outcome to a record, on a line of its own even after half a line."""
     if record is not None:
         with record.open("a+b") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
             torn = file.read(1) not in (b"", b"\n")
-            file.write(b"\n" * torn + json.dumps(asdict(outcome)).encode() + b"\n")
+            file.write(b"\n" * torn + json.dumps({**asdict(outcome), "of": of}).encode() + b"\n")
 
 
 def fast_folder() -> Path | None:

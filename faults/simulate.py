@@ -18,7 +18,8 @@ the same for the same seed.
 
 A command is a process of its own: it is forked from one that has imported everything (`faults.forked`), writes to a
 folder in memory (or below TMPDIR), and may be killed. `--jobs` seeds are tried at once. `--record FILE` gets a line for
-each seed, and the same command goes on after them. A seed that failed, or took too long, is tried again.
+each seed, and the same command goes on after them. A seed that failed, or took too long, is tried again, and so is
+each one after a change of the code or with another --subject.
 """
 
 import argparse
@@ -119,6 +120,7 @@ class World:
         """Return the files of an undisturbed run, and its number of events."""
         if name not in self._alone:
             out = self.place / "alone" / name / "out"
+            shutil.rmtree(out.parent, ignore_errors=True)  # of a run that was late
             ended = self.start(name, out, NONE)
             if ended.code:
                 raise RuntimeError(f"{name}: {ended.said}")
@@ -127,9 +129,11 @@ class World:
         return self._alone[name], self._events[name]
 
     def run_alone(self, only: str | None) -> None:
-        """Run the subjects alone that seeds may draw, once for all processes."""
-        for name in self.subjects.keys() & ({only} if only else self.subjects.keys()):
-            self.alone(name)
+        """Run the subjects alone that seeds may draw, once for all processes; one that is late stays to its seeds."""
+        for name in self.subjects:
+            if only in (None, name):
+                with suppress(LateError):
+                    self.alone(name)
 
     def own_place(self) -> None:
         """Write to a folder that no other process writes to."""
@@ -320,7 +324,8 @@ def _trier(world: World, only: str | None, jobs: int) -> Callable[[int], Outcome
 
 
 def _try(seeds: Sequence[int], only: str | None, *, jobs: int = 1, record: Path | None = None) -> int:
-    tally, met, before = Tally(), Counter[str](), outcomes.read(record)
+    of = f"{only or 'any subject'} at {outcomes.code_version()}"
+    tally, met, before = Tally(), Counter[str](), outcomes.read(record, of=of)
     held = [before[seed] for seed in seeds if seed in before]
     left = [seed for seed in seeds if seed not in before]
     with tempfile.TemporaryDirectory(dir=outcomes.fast_folder()) as temporary:
@@ -336,7 +341,7 @@ def _try(seeds: Sequence[int], only: str | None, *, jobs: int = 1, record: Path 
                     f"python -m faults.simulate --seed {outcome.seed}{f' --subject {only}' if only else ''}"
                 )
                 if number >= len(held):
-                    outcomes.remember(outcome, record)
+                    outcomes.remember(outcome, record, of=of)
                 if outcome.late:
                     print(f"  not tried: {outcome.late} (again: {again})", flush=True)
                     continue

@@ -158,6 +158,91 @@ def test_a_record_leaves_out_what_held_and_tries_again_what_failed_or_was_late(
     assert len(tried) == 6
 
 
+def test_a_record_counts_for_its_subject_and_its_code_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried: list[tuple[int, str | None]] = []
+
+    def try_seed(world: simulate.World, seed: int, *, only: str | None) -> tuple[str, list[str]]:
+        tried.append((seed, only))
+        return only or "train", []
+
+    monkeypatch.setattr(simulate, "World", lambda _: None)
+    monkeypatch.setattr(simulate, "try_seed", try_seed)
+    record = tmp_path / "record.jsonl"
+    for only in ("train", "train", None, "batch", None):
+        assert simulate._try(range(2), only, record=record) == 0
+    assert tried == [(0, "train"), (1, "train"), (0, None), (1, None), (0, "batch"), (1, "batch")]
+    told = capsys.readouterr().out
+    assert f"{record}: 2 seeds of another --subject or of other code do not count" in told
+    monkeypatch.setattr(outcomes, "code_version", lambda: "other")
+    assert simulate._try(range(2), None, record=record) == 0
+    assert tried[6:] == [(0, None), (1, None)]
+    assert f"{record}: 6 seeds of another" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line", ["5", "[]", "null", '{"seed": []}', '{"seed": 1, "more": 2}', '{"wrong": 3}']
+)
+def test_a_line_of_a_record_that_is_no_outcome_is_passed_over(line: str, tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    record.write_text(f"{line}\n")
+    outcomes.remember(held(3), record, of="train at 1")
+    assert outcomes.read(record, of="train at 1") == {3: held(3)}
+
+
+def test_the_version_of_the_code_changes_with_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcomes, "_ROOT", tmp_path)
+    for name in ("faults/a.py", "packages/b/src/b/c.py"):
+        before = outcomes.code_version()
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("1")
+        assert outcomes.code_version() != before
+        assert outcomes.code_version() == outcomes.code_version()
+
+
+def test_subjects_run_alone_in_order_and_one_that_is_late_is_left_to_its_seeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = simulate.World.__new__(simulate.World)
+    world.subjects = dict.fromkeys(
+        ["train", "summarize", "evaluate", "batch"], simulate.Subject(lambda _: [])
+    )
+    run: list[str] = []
+
+    def alone(name: str) -> None:
+        run.append(name)
+        if name == "summarize":
+            raise simulate.LateError("summarize: killed after 300 s")
+
+    monkeypatch.setattr(world, "alone", alone)
+    world.run_alone(None)
+    world.run_alone("batch")
+    world.run_alone("serve")
+    assert run == ["train", "summarize", "evaluate", "batch", "batch"]
+
+
+def test_a_late_run_alone_leaves_no_files_to_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    world = simulate.World.__new__(simulate.World)
+    world.place, world._alone, world._events = tmp_path, {}, {}
+    world._pictures = Pictures(tmp_path / "pictures")
+
+    def start(name: str, out: Path, fault: object) -> forked.Ended:
+        late = not out.parent.parent.exists()
+        out.mkdir(parents=True)
+        (out / ("half" if late else "whole")).write_text("1")
+        if late:
+            raise simulate.LateError("train: killed after 300 s")
+        return forked.run([], tmp_path / "log", prepare=lambda: lambda: 0, command=lambda _: 0)
+
+    monkeypatch.setattr(world, "start", start)
+    with pytest.raises(simulate.LateError):
+        world.alone("train")
+    assert list(world.alone("train")[0]) == ["whole"]
+
+
 def test_a_known_picture_is_written_in_the_same_pieces_and_another_one_is_drawn(tmp_path: Path) -> None:
     def draw(folder: Path, *, loss: float) -> Callable[[list[str]], int]:
         def command(_: list[str]) -> int:

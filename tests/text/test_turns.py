@@ -199,10 +199,30 @@ def test_a_dialogue_needs_several_lines_and_labels_do_not_speak() -> None:
     assert dialogue_speakers(["Ann: Hello.", "Ben: Hi.", "Ann: Oh.", "Ben: Yes.", *prose]) == {"Ann", "Ben"}
     assert dialogue_speakers(["Speaker 1: Hello.", "Speaker 2: Hi."]) == {"Speaker 1", "Speaker 2"}
     assert not dialogue_speakers(["TOP 1: Kasse", "Sie stimmt.", "TOP 2: Halle", "TOP 3: Fest"])
+    again = ["Point 1: we pay", "Point 2: we do not", "Point 1: why not"]
+    assert dialogue_speakers(again) == {"Point 1", "Point 2"}
     assert not dialogue_speakers(["From: Ann", "To: Ben", "Subject: The roof", "Date: Monday"])
     assert not dialogue_speakers(["- Ann: sings", "- Ben: pays", "* Cem: left"])
     assert speaker_of("Rt. Hon. Ann Lee: No.") == "Rt. Hon. Ann Lee"
     assert speaker_of("Figure 1: The wall") == ""
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [
+        "User 1: The server is down since noon\nUser 2: Do not restart it before I am back\nUser 1: Why not\n"
+        "User 3: The backup is not finished",
+        "Witness 1: No, I did not see it\nWitness 2: I only heard a bang",
+        "Player 1: I do not move\nPlayer 2: Then I win",
+        "Article 1: The buyer pays\nArticle 2: The seller does not pay",
+        "Witness 1: At nine\nWitness 2: I did not look at a clock.",
+    ],
+)
+def test_who_has_a_number_for_a_name_speaks(chat: str) -> None:
+    units = extraction_units(chat)
+    assert [unit.text for unit in units] == chat.split("\n")
+    assert [unit.speaker for unit in units] == [line.partition(":")[0] for line in chat.split("\n")]
+    assert not any(unit.heading or unit.aside for unit in units)
 
 
 def test_a_french_colon_has_a_space_before_it() -> None:

@@ -230,6 +230,28 @@ def test_a_part_of_minutes_or_of_a_contract_has_a_heading(document: str, heading
     assert not any(unit.heading for unit in others)
 
 
+@pytest.mark.parametrize(
+    ("line", "is_heading"),
+    [
+        ("We will not pay the debt of Smith & Co.", False),
+        ("Ann Lee leaves the board of Uber Technologies Inc.", False),
+        (
+            "The study, which the city ordered in May after a long debate about fares and the safety of its "
+            "streets at night, was written by two professors of a well known school and paid for by Uber "
+            "Technologies Inc.",
+            False,
+        ),
+        (" ".join(["Paper"] * 16) + " Inc.", False),
+        ("Die Stadt zahlt nicht für den TSV Grünau e. V.", False),
+        ("Report of the Board of Smith & Co.", True),
+        ("Annual Report 2024 of Harbour Print Ltd.", True),
+    ],
+)
+def test_a_title_that_ends_in_the_name_of_a_company_has_capitals(line: str, is_heading: bool) -> None:
+    first, *_ = extraction_units(f"{line}\n\nThe boats came home on Monday. They stay there.")
+    assert (first.text, first.heading) == (line, is_heading)
+
+
 @pytest.mark.parametrize("line", ["1. Buy milk\n2. Buy bread.", "I work for Harbour Print Ltd."])
 def test_an_item_and_a_sentence_are_no_headings(line: str) -> None:
     assert not any(unit.heading for unit in extraction_units(line))
@@ -245,6 +267,11 @@ def test_the_number_in_the_name_of_a_club_or_a_league_stays() -> None:
     ]
 
 
+def test_a_section_may_begin_with_the_name_of_a_currency() -> None:
+    document = "2.1 European law applies to all of it.\n\n2.2 Grading is done by the master in May."
+    assert texts(document) == ["European law applies to all of it.", "Grading is done by the master in May."]
+
+
 def test_numbers_of_sections_and_glued_ones_of_a_list_go_and_amounts_stay() -> None:
     rules = (
         "2. RULES: 2.1 All boats report to the master at once.\n\n2.2 Boats sail at three knots in here.\n\n"
@@ -256,6 +283,9 @@ def test_numbers_of_sections_and_glued_ones_of_a_list_go_and_amounts_stay() -> N
     ]  # fmt: skip
     for text in (
         "3.5 Million people live in the two towns.\n\nThey have 4.1 Million cars.",
+        "2.5 Millionen Euro zahlt der Staat.\n\n2.4 Millionen Euro zahlt die Stadt für die Brücke.",
+        "2.5 Millionen Euro zahlt der Staat.\n\n2.4 Das Land zahlt die Brücke.",
+        "2.5 Prozent der Leute kommen.\n\n2.4 Percent of them stay.\n\n2.6 Tonnen Stahl kommen.",
         "2.4 GHz is the band of most of them.\n\n5.1 Sound has six speakers in a room.",
         "3.Liga ist die Liga, in der die Leute aus der Stadt nicht sind.\n\n2.Liga ist die, in der sie sind.",
     ):

@@ -150,3 +150,27 @@ def test_what_a_browser_prints_at_the_edges_of_a_page_is_left_out(head: str, foo
     inside = [["Boats", head, *body(number), foot.format(number + 1), "Boats"] for number in range(2)]
     assert left_out(*inside) == []
     assert left_out(["7:31 PM", *body(0), "https://olm.example/boats"]) == []
+    assert left_out([head, foot.format(1)]) == []  # nothing else is there
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "12/05/2024, 18:0{} - Ann: We will not sell the house",
+        "2024-05-12 18:00:0{} ERROR disk full",
+        "12.05.2024 18:0{} Der Rat lehnt den Haushalt ab.",
+        "[12/05/24, 6:0{} PM] Ben: Not yet",
+    ],
+)
+@pytest.mark.parametrize("foot", [[], ["https://olm.example/chat 1/2"]])
+def test_messages_and_logs_at_the_edges_of_a_page_are_text(line: str, foot: list[str]) -> None:
+    rows = [line.format(place) for place in range(9)]
+    assert left_out(rows[:3] + foot, rows[3:6] + foot, rows[6:] + foot) == 3 * foot
+    assert left_out(rows[:2] + foot, rows[2:4]) == foot
+    assert left_out(rows[:1]) == []
+
+
+def test_a_browser_prints_a_log_with_its_title() -> None:
+    page = ["11/27/26, 7:31 PM Log of the boats", *(f"11/26/26, 7:3{n} PM disk full" for n in range(3))]
+    feet = ["https://olm.example/log 1/2", "https://olm.example/log 2/2"]
+    assert left_out([*page, feet[0]], [*page, feet[1]]) == [page[0], feet[0], page[0], feet[1]]

@@ -57,6 +57,11 @@ def test_each_channel_is_a_document_and_each_message_a_line_with_its_speaker_and
             "See the plan and https://c.example.",
         ),
         ("Two\nlines &lt;here&gt; at 9:30", "Two lines <here> at 9:30"),
+        ("Meet at 12:30:45 today", "Meet at 12:30:45 today"),
+        ("ratio 1:2:3 and 1:100:2", "ratio 1:2:3 and 1:100:2"),
+        ("2*3 = 6, 5 * 3 is 15, a*b*c", "2*3 = 6, 5 * 3 is 15, a*b*c"),
+        ("note:do-not-sell: it, fe80:1:2 and fe80::a:1", "note:do-not-sell: it, fe80:1:2 and fe80::a:1"),
+        (":+1: *Yes*, :100: (:wave::skin-tone-2:) *a b*!", "Yes, ( ) a b!"),
     ],
 )
 def test_codes_are_shown_as_names(text: str, shown: str) -> None:
@@ -102,3 +107,61 @@ def test_a_damaged_export_is_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
     with pytest.raises(UserError, match="contains no text"):
         read_contents(export(a__05=[{"ts": None, "text": 3}, {"text": None}] * 0), name="a.zip")
+
+
+def test_text_that_is_only_in_blocks_or_attachments_is_read() -> None:
+    """Bots write attachments; a rich text has a part for each word in another face."""
+    rich = {
+        "type": "rich_text",
+        "elements": [
+            {
+                "type": "rich_text_section",
+                "elements": [
+                    {"type": "text", "text": "We do "},
+                    {"type": "text", "text": "not", "style": {"bold": True}},
+                    {"type": "text", "text": ", "},
+                    {"type": "user", "user_id": "U2"},
+                    {"type": "text", "text": "."},
+                ],
+            }
+        ],
+    }
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "*Disk full* on db1"}}
+    buttons = {"type": "actions", "elements": [{"type": "button", "text": {"text": "Restart"}}]}
+    days = [
+        message("", ts=100, attachments=[{"fallback": "Build failed"}]),
+        message("", ts=200, attachments=[{"title": "Build 7", "text": "failed", "fallback": "7"}]),
+        message("", ts=300, blocks=[rich]),
+        message("", ts=400, blocks=[section, buttons]),
+        message("See <https://a.example|this>", ts=500, attachments=[{"text": "A page"}]),
+        message("", ts=600, blocks=[{"type": "image", "image_url": "https://a.example/b"}]),
+    ]
+    (channel,) = read_contents(export(a__05=days), name="export.zip")
+    assert [line.removeprefix("Ann Klein: ") for line in channel.text.split("\n")] == [
+        "Build failed", "Build 7 failed", "We do not, raj.", "Disk full on db1", "See this",
+    ]  # fmt: skip
+    assert channel.notes == ["1 preview or attachment not read", "1 message without text not read"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"ts": "noon"},
+        {"ts": [1]},
+        {"ts": "1e30"},
+        {"ts": "nan"},
+        {"thread_ts": {}},
+        {"user": ["U1"]},
+        {"files": 5},
+        {"attachments": 5, "blocks": "x"},
+        {"subtype": []},
+        {"user_profile": 3},
+    ],
+)
+def test_an_odd_field_of_a_message_does_not_damage_the_export(odd: dict[str, Any]) -> None:
+    days = [message("First.", ts=100), {**message("Odd.", ts=200), **odd}, message("Last.", ts=300)]
+    (channel,) = read_contents(export(a__05=days), name="export.zip")
+    assert sorted(line.partition(": ")[2] for line in channel.text.split("\n")) == ["First.", "Last.", "Odd."]
+    assert "1970-01-01 00:00" not in {place.time for place in channel.places}
+    if "user" in odd:
+        assert "someone: Odd." in channel.text

@@ -7,18 +7,19 @@ ten words. Neighbours of the four (`other_languages.toml`) are only distinguishe
 
 from __future__ import annotations
 
-import sys
+import builtins
 import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.machinery import SourceFileLoader
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from nltk.stem.snowball import SnowballStemmer
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 _SURE = 0.12  # least share of words that are a language's function words; other texts have a few by chance
 _AHEAD = 1.5  # required ratio to the share of the next language
@@ -117,26 +118,31 @@ def _stem(name: str, word: str) -> str:
 
 
 @cache
-def _stemmer(name: str) -> SnowballStemmer:
-    return _stemmers()(name)
+def _stemmer(name: str) -> Any:
+    return _part_of_nltk("nltk.stem.snowball").SnowballStemmer(name)
 
 
 @cache
-def _stemmers() -> type[SnowballStemmer]:
-    """Import nltk's stemmers without scipy and scikit-learn, which its other modules import and take a second.
+def _part_of_nltk(name: str) -> Any:
+    """Run one module of nltk, whose package imports scipy for a second; other threads see no change."""
+    (root,) = find_spec("nltk").submodule_search_locations  # type: ignore[union-attr, misc]
+    place = Path(root, *name.split(".")[1:])
+    if place.is_dir():
+        return SimpleNamespace(stopwords=None)  # of nltk.corpus; no stem needs them
+    part = ModuleType(name)
+    part.__dict__["__builtins__"] = {**vars(builtins), "__import__": _import}
+    SourceFileLoader(name, f"{place}.py").exec_module(part)
+    return part
 
-    Its modules are dropped again, so that another import of nltk is whole.
-    """
-    before = {*sys.modules}
-    absent = {"scipy.stats", "sklearn"} - before if "nltk" not in before else set()
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
-    try:
-        from nltk.stem.snowball import SnowballStemmer
-    finally:
-        added = {*sys.modules} - before if absent else set()
-        for each in absent | {name for name in added if name.partition(".")[0] == "nltk"}:
-            del sys.modules[each]
-    return SnowballStemmer
+
+def _import(name: str, scope: Any = None, own: Any = None, wanted: Any = (), level: int = 0) -> Any:
+    if not name.startswith("nltk"):
+        return __import__(name, scope, own, wanted, level)
+    part = _part_of_nltk(name)
+    for each in wanted or ():
+        if not hasattr(part, each):
+            setattr(part, each, _part_of_nltk(f"{name}.{each}"))
+    return part
 
 
 def script_of(text: str) -> str | None:

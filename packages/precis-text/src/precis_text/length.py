@@ -127,12 +127,8 @@ class Length(Settings):
 
 
 ANY_LENGTH = Length()
-
-_CAPS: dict[str, type[Words | Sentences | Tokens]] = {
-    "words": Words,
-    "sentences": Sentences,
-    "tokens": Tokens,
-}
+_CAPS: dict[str, type[Words | Sentences | Tokens]]
+_CAPS = {"words": Words, "sentences": Sentences, "tokens": Tokens}
 
 
 class LengthOptions(TypedDict, total=False):

@@ -36,11 +36,8 @@ _REMEDIES = {
     "a document of Apple's": "export it as PDF or in the format of Word",
     "an e-book": "convert it to EPUB first, for instance with ebook-convert",
     "an e-mail of Outlook": "save it as .eml, or as text",
-    "a compressed file": "unpack it first",
-    "an archive": "unpack it first",
+    **dict.fromkeys(("a compressed file", "an archive"), "unpack it first"),
 }
-
-
 NOT_TEXT = "is not text; use plain text in UTF-8"
 
 

@@ -24,11 +24,11 @@ _DATE = re.compile(_TABLE["date"])
 _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
-
 NAMED = re.compile(r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # "Rt. Hon. Ann Lee: "
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
-_PART = re.compile(r"\D{2,30} \d{1,2}: [^.!?…]+")
+AGENDA = "TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item"  # with a number; "User 1" speaks
+_PART = re.compile(rf"(?:{AGENDA}) \d{{1,2}}: [^.!?…]+")
 _FEW_HEADS = 3  # in which no speaker needs to return
 _STOPS = ".?!。"
 _TURNS_A_STOP = 10  # at most, in a transcript with full stops
@@ -168,7 +168,8 @@ def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
     """
     written = [line for line in lines if line.strip()]
     parts = Counter(speaker_of(line) for line in written if _PART.fullmatch(line.strip()))
-    speakers = Counter(name for name in map(speaker_of, written) if name and parts[name] != 1)
+    agenda = {"", *parts} if parts.total() == len(parts) else {""}  # where none returns
+    speakers = Counter(name for name in map(speaker_of, written) if name not in agenda)
     count = speakers.total()
     returning = sum(times > 1 for times in speakers.values())
     share = _TENTH if returning > 1 else _HALF

@@ -28,7 +28,7 @@ from precis_text.control_characters import unit_starts
 from precis_text.language import language_of
 from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
-from precis_text.turns import NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
+from precis_text.turns import AGENDA, NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
 
 _LONG_TURN = 60  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
@@ -47,18 +47,18 @@ _NUMBERED = re.compile(  # "1. FC Köln" and "2. Bundesliga" are names
 )
 _SECTION = re.compile(
     r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
+    r"(?!(?:Mio|Milli\w+|Mrd|(?:B|Tr)illion\w*|Tausend|Thousand|Pro[zc]ent|Percent|Euros?|Dollars?|Tonnen|Liter)\b)"
 )
 _INDENT = 9  # one more than the most spaces before a section's number
 _TOP = re.compile(r"(\d{1,2})\.? (?=[^\W\d_a-z])")
-_PART = re.compile(
-    r"(?:TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item|Section|Chapter|Kapitel|Article|Artikel) \d{1,2}\b"
+_PART = re.compile(rf"(?:{AGENDA}|Section|Chapter|Kapitel|Article|Artikel) \d{{1,2}}\b")
+_COMPANY = re.compile(  # a short title may end so; its small letters are those of such words
+    r"(?:(?![a-zäöüß])\S+ |(?:of|the|and|for|at|by|an?|de[rsnm]?|die|das|und|für|i[mn]|am|vo[nm]|zu[mr]|et|la) ){0,15}"
+    r"(?:e\. ?V|\S*\b(?:Inc|Ltd|Corp|Co|S\.A|S\.L|B\.V))\."
 )
-_COMPANY = re.compile(r"\b(?:e\. ?V|Inc|Ltd|Corp|Co|S\.A|S\.L|B\.V)\.$")  # a title may end so
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
-
-
 _CITATION = r"(?:\[(?:\d{1,3}|note \d+|[a-z]|citation needed)\])"
 ENDED = re.compile(rf"""[.!?…:;,。！？؟।][\])}}"'”’»]*(?:\s?{_CITATION})*\s*$""")
 _CITED_LATER = re.compile(rf"(?:{_CITATION}\s*)+(?=[^\W\d_a-z]|$)")
@@ -217,7 +217,7 @@ def _units_of_lines(document: str) -> list[TextUnit]:
         units = [
             unit for start, text in _runs(block, speakers) for unit in _cut(text, start, speakers, asides)
         ]
-        is_title = not found and len(units) == 1 and _COMPANY.search(units[0].text) is not None
+        is_title = not found and len(units) == 1 and _COMPANY.fullmatch(units[0].text) is not None
         is_heading = _is_heading(units) or (is_title and block.end() < len(document.rstrip()))
         asides.after(block.group(), is_heading=is_heading)
         titles = range(len(units)) if is_heading else _titles(units, document)

@@ -36,6 +36,9 @@ _BLOCKS = frozenset(
     ]
 )  # fmt: skip
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "summary"))
+_OLD_MAIL = re.compile(
+    "divRplyFwdMsg|appendonsend|OutlookMessageHeader|mail-editor-reference-message|yahoo_quoted"
+)
 _DRAWN = "labels of drawings"
 _FILMS = "text in place of films, sound and frames"
 _LEFT_OUT = {
@@ -43,10 +46,8 @@ _LEFT_OUT = {
     **dict.fromkeys(("video", "audio", "canvas", "iframe", "embed", "applet"), _FILMS),
     **dict.fromkeys(("optgroup", "datalist", "textarea"), "controls of forms"),
     **dict.fromkeys(("rt", "rp", "rtc"), "readings above the text"),
-    "noscript": "text for browsers without scripts",
-    "svg": _DRAWN,
-    "template": "text that scripts may show",
-}
+    "noscript": "text for browsers without scripts", "svg": _DRAWN, "template": "text that scripts may show",
+}  # fmt: skip
 _LABELS = frozenset(("text", "tspan", "textpath", "title", "desc", "metadata"))  # of a drawing
 _LONGEST_CONTROL = 8  # words on a button
 _HIDDEN = re.compile(
@@ -396,17 +397,7 @@ def _of_a_note(link: Any) -> str:
 
 
 def _begins_old_mail(element: Any) -> bool:
-    name = f"{element.get('id') or ''} {element.get('class') or ''}"
-    return any(
-        mark in name
-        for mark in (
-            "divRplyFwdMsg",
-            "appendonsend",
-            "OutlookMessageHeader",
-            "mail-editor-reference-message",
-            "yahoo_quoted",
-        )
-    )
+    return _OLD_MAIL.search(f"{element.get('id') or ''} {element.get('class') or ''}") is not None
 
 
 def _list_of(element: Any, tag: str) -> _List:

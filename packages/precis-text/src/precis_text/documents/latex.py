@@ -48,6 +48,9 @@ _LABELS = (
 _TABLES = {
     "tabular": "[{", "tabular*": "{[{", "tabularx": "{[{", "longtable": "[{", "tabulary": "{{", "supertabular": "{",
 }  # fmt: skip
+_LINES = ("maketitle", "tableofcontents", "toprule", "midrule", "bottomrule", "hline")
+_BLOCKS = ("table", "figure", "abstract", "quote", "itemize", "enumerate", "description")
+_TEXTS = ("href", "hypertarget", "texorpdfstring", "texttt", "lstinline")
 _DEFINED = re.compile(r"\\def\s*\\[a-zA-Z]+[^{}\n]*\{")
 _VERB = re.compile(r"\\verb\*?([^\sA-Za-z*])([^\n]*?)\1")
 _UP = "\ue002"
@@ -143,10 +146,8 @@ def _converter() -> LatexNodes2Text:
         prepend=True,
         macros=[
             *(MacroTextSpec(name, simplify_repl=_heading) for name in _HEADINGS),
-            *(MacroTextSpec(name, simplify_repl="", discard=True) for name in _LABELS),
+            *(MacroTextSpec(name, simplify_repl="", discard=True) for name in (*_LABELS, *_LINES)),
             MacroTextSpec("author", simplify_repl=lambda node, l2tobj: f"\n\n{_last(node, l2tobj)}\n\n"),
-            MacroTextSpec("maketitle", simplify_repl="", discard=True),
-            MacroTextSpec("tableofcontents", simplify_repl="", discard=True),
             MacroTextSpec("and", simplify_repl=", "),
             *(MacroTextSpec(name, simplify_repl=_note) for name in ("footnote", "thanks")),
             MacroTextSpec("caption", simplify_repl=lambda node, l2tobj: f"\n\n{_last(node, l2tobj)}\n\n"),
@@ -154,28 +155,9 @@ def _converter() -> LatexNodes2Text:
             MacroTextSpec(
                 "textsuperscript", simplify_repl=lambda node, l2tobj: f"{_UP}{_last(node, l2tobj)}{_UP}"
             ),
-            *(
-                MacroTextSpec(name, simplify_repl=_text)
-                for name in ("href", "hypertarget", "texorpdfstring", "texttt", "lstinline")
-            ),
-            *(
-                MacroTextSpec(name, simplify_repl="", discard=True)
-                for name in ("toprule", "midrule", "bottomrule", "hline")
-            ),
+            *(MacroTextSpec(name, simplify_repl=_text) for name in _TEXTS),
         ],
-        environments=[
-            EnvironmentTextSpec(name, simplify_repl="\n\n%s\n\n")
-            for name in (
-                *_TABLES,
-                "table",
-                "figure",
-                "abstract",
-                "quote",
-                "itemize",
-                "enumerate",
-                "description",
-            )
-        ],
+        environments=[EnvironmentTextSpec(name, simplify_repl="\n\n%s\n\n") for name in (*_TABLES, *_BLOCKS)],
         specials=[SpecialsTextSpec("&", " | "), SpecialsTextSpec("~", " ")],
     )
     converter = LatexNodes2Text(

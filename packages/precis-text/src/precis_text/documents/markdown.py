@@ -175,11 +175,8 @@ def _without_remarks(text: str, writer: Writer) -> str:
 def _without_marks(text: str, writer: Writer) -> str:
     text = _without_remarks(text, writer)
     for pattern, what in (
-        (_EMBEDDED, "embedded files"),
-        (_ANCHOR, "anchors"),
-        (_TAG_LINE, "lines of tags"),
-        (_NOTE_MARK, ""),
-    ):
+        (_EMBEDDED, "embedded files"), (_ANCHOR, "anchors"), (_TAG_LINE, "lines of tags"), (_NOTE_MARK, ""),
+    ):  # fmt: skip
         for found in pattern.finditer(text):
             writer.leave_out(what, found.group())
         text = pattern.sub("", text)

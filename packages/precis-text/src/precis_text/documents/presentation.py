@@ -31,8 +31,7 @@ _NO_TEXT = frozenset(("attrName", "creationId", "Fallback", "tableStyleId"))
 _PARTS = frozenset(("notesSlide", "diagramData", "chart", "chartEx"))
 _NOTED = {
     "comments": "comments left out",
-    "package": "embedded objects not read",
-    "oleObject": "embedded objects not read",
+    **dict.fromkeys(("package", "oleObject"), "embedded objects not read"),
 }
 
 

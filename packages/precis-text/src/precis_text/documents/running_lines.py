@@ -24,35 +24,48 @@ _FEWEST = 3  # pages that repeat a running line, at least
 _MOST_PAGES = 0.6  # share of the pages that counts as most
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,5}(?![\d,]|\.\d)")
 _ROMAN = re.compile(r"[ivxl]{1,7}")
-_PRINTED = re.compile(
-    r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d\d(?:\s?[AP]M)?\b.*|(?:https?|file)://\S+ \d{1,4}/\d{1,4}"
-)
+_ADDRESS = re.compile(r"(?:https?|file)://\S+ \d{1,4}/\d{1,4}")  # with a page number
+_TIME = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d\d(?:\s?[AP]M)?\b")
 _HERE = "#"
 _ROMAN_HERE = "#roman"
 
 
 def running_lines(pages: Sequence[Sequence[Line]]) -> set[Line]:
     """Return the running lines of these pages; none if the pages contain nothing else."""
-    if len(pages) < _FEWEST:
-        return {line for lines in pages for line in _printed(lines)}
-    edges = [(number, *edge) for number, lines in enumerate(pages) for edge in _edges(lines)]
-    offset = _page_number(edges, len(pages))
-    found: dict[str, list[tuple[int, Line, bool]]] = defaultdict(list)
-    for number, line, is_outermost in edges:
-        for key in _keys(line.text, number, offset):
-            found[key].append((number, line, is_outermost))
-    left_out = {line for lines in pages for line in _printed(lines)}
-    left_out |= {line for key, places in found.items() for line in _left_out(key, places, len(pages))}
+    left_out = _printed(pages)
+    if len(pages) >= _FEWEST:
+        edges = [(number, *edge) for number, lines in enumerate(pages) for edge in _edges(lines)]
+        offset = _page_number(edges, len(pages))
+        found: dict[str, list[tuple[int, Line, bool]]] = defaultdict(list)
+        for number, line, is_outermost in edges:
+            for key in _keys(line.text, number, offset):
+                found[key].append((number, line, is_outermost))
+        left_out |= {line for key, places in found.items() for line in _left_out(key, places, len(pages))}
     return left_out if any(line not in left_out for lines in pages for line in lines) else set()
 
 
-def _printed(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield the outermost lines of a page that a browser printed: time and title, address and page number."""
+def _printed(pages: Sequence[Sequence[Line]]) -> set[Line]:
+    """Return the lines that a browser printed: address and page number, and time and title at the page's other end."""
+    ends = [_outermost(lines) for lines in pages]
+    outer = {line for rows in ends for line, _ in rows}
+    # messages of a chat or a log have times, too, but each another one
+    has_times = any(_TIME.match(line.text) for lines in pages for line in lines if line not in outer)
+    printed = [rows for rows in ends if any(_ADDRESS.fullmatch(text) for _, text in rows)]
+    pages_of = Counter(text for rows in printed for text in {text for _, text in rows})
+    return {
+        line
+        for rows in printed
+        for line, text in rows
+        if _ADDRESS.fullmatch(text) or (_TIME.match(text) and (pages_of[text] > 1 or not has_times))
+    }
+
+
+def _outermost(lines: Sequence[Line]) -> list[tuple[Line, str]]:
+    """Return the lines in the outermost rows of a page, with the text of the row."""
     outermost = (line for line, is_outermost in _edges(lines) if is_outermost)
-    for _, group in groupby(outermost, key=lambda line: round(line.base)):
-        row = [*group]
-        if _PRINTED.fullmatch(" ".join(" ".join(line.text for line in row).replace("|", " ").split())):
-            yield from row
+    rows = [[*row] for _, row in groupby(outermost, key=lambda line: round(line.base))]
+    texts = (" ".join(" ".join(line.text for line in row).replace("|", " ").split()) for row in rows)
+    return [(line, text) for row, text in zip(rows, texts, strict=True) for line in row]
 
 
 def _left_out(key: str, places: list[tuple[int, Line, bool]], count: int) -> list[Line]:

@@ -26,14 +26,12 @@ _BOXES = frozenset(("div", "section", "aside", "dialog", "form", "ul", "ol", "ta
 # here, or stand alone.
 _CONSENT = re.compile(
     r"(?:^|[\s_-])(?:(?:cookies?|consent|gdpr|privacy)[\w-]*(?:banner|notice|popup|bar|box|modal|overlay|dialog|"
-    r"message"
-    r"|text|settings|choices)|cookies?|consent|gdpr)(?:\s|$)",
+    r"message|text|settings|choices)|cookies?|consent|gdpr)(?:\s|$)",
     re.IGNORECASE,
 )
 _AROUND = re.compile(
-    r"(?:^|[\s_-])(?:side-?bar|related|share|sharing|social|breadcrumbs?|menu|navigation|navbar|comments?|"
-    r"newsletter|promo"
-    r"|advert\w*|ads?|sponsored?|recommend\w*|pagination|toolbar|widget|teasers?|skip-link|toc)(?:[\s_-]|$)",
+    r"(?:^|[\s_-])(?:side-?bar|related|share|sharing|social|breadcrumbs?|menu|navigation|navbar|comments?|promo|"
+    r"newsletter|advert\w*|ads?|sponsored?|recommend\w*|pagination|toolbar|widget|teasers?|skip-link|toc)(?:[\s_-]|$)",
     re.IGNORECASE,
 )
 _LINKS = 0.6  # share of words in links from which a box is a menu

@@ -257,10 +257,7 @@ class SourceText:
         The sentences of a turn are among them.
         """
         forms = (lambda unit: unit.text, named_text, lambda unit: without_item_mark(unit.text))
-        units = [
-            *self.units,
-            *(replace(unit, text=as_shown(unit)) for unit in self.units if unit.shown),
-        ]
+        units = [*self.units, *(replace(unit, text=as_shown(unit)) for unit in self.units if unit.shown)]
         turns = [unit for unit in self.units if unit.speaker]
         units += [replace(unit, text=each) for unit in turns for each in split_sentences(unit.text)]
         return [*dict.fromkeys(form(unit) for unit in units for form in forms)]
