@@ -622,3 +622,15 @@ def test_the_headings_of_questions_and_answers_are_no_open_questions():
         read_content(f"<html><body>{page}<p>Who pays for the boat?</p></body></html>".encode(), name="a.html")
     )
     assert [line.shown for line in found.lines if line.part == "questions"] == ["Who pays for the boat?"]
+
+
+def test_a_question_with_letters_of_the_heading_above_it_is_open():
+    page = "<details><summary>So who pays?</summary><p>Nobody knows the price.</p><p>who pays?</p></details>"
+    found = minutes(read_content(f"<html><body>{page}</body></html>".encode(), name="a.html"))
+    assert "who pays?" in [line.shown for line in found.lines if line.part == "questions"]
+
+
+def test_a_question_of_a_heading_with_two_is_no_open_question():
+    page = "<details><summary>Who pays? And when?</summary><p>Ann pays in May.</p></details>"
+    found = minutes(read_content(f"<html><body>{page}</body></html>".encode(), name="a.html"))
+    assert [line.shown for line in found.lines if line.part == "questions"] == []

@@ -20,6 +20,7 @@ from precis_text.forms.outline import section_line, sections_of
 from precis_text.forms.short_forms import line_of
 from precis_text.forms.statements import Statement, plain, replies_to, statements_of
 from precis_text.length import Length
+from precis_text.sentences import split_sentences
 from precis_text.units import BOX, is_ticked
 from precis_text.words import unicode_words
 
@@ -256,8 +257,8 @@ def _stays_open(said: Sequence[Statement], place: int, source: ScoredText, known
         return False
     if not turn:  # notes: a line that is a question has no answer on it
         ends_line = source.document[said[place].stop : said[place].stop + 1] in ("", "\n")
-        is_head = text in source.passages.at(said[place].start).heading  # of a page of questions and answers
-        return ends_line and not is_head and len(text.split()) <= _SHORT_QUESTION
+        heading = source.passages.at(said[place].start).heading  # of a page of questions and answers
+        return ends_line and text not in split_sentences(heading) and len(text.split()) <= _SHORT_QUESTION
     replies = replies_to(said, place)
     if any(known.unknown.search(plain(said[reply])) for reply in replies):
         return True
