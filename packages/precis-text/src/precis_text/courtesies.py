@@ -25,8 +25,7 @@ _LONGEST, _LONGEST_FRAME = 8, 40  # words
 
 def is_courteous(said: str) -> bool:
     """Check whether a text only greets, thanks, agrees or opens a meeting; it may address a person by name."""
-    bare = _unnamed(said)
-    return is_frame(bare) or _is_polite(MODERATES.sub(" ", bare), said)
+    return _is_polite(_unnamed(said), leads=True)
 
 
 def is_frame(said: str) -> bool:
@@ -37,9 +36,7 @@ def is_frame(said: str) -> bool:
 
 def only_greets(said: str) -> bool:
     """Check whether a text greets or thanks, and neither answers nor promises: "No. Done." does both."""
-    bare = _unnamed(said)
-    is_free = _REPLIES.isdisjoint(unicode_words(said.lower()))
-    return is_frame(said) or (is_free and (is_frame(bare) or _is_polite(bare, said)))
+    return is_frame(said) or (_is_polite(_unnamed(said)) and _REPLIES.isdisjoint(unicode_words(said.lower())))
 
 
 def _unnamed(said: str) -> str:
@@ -47,6 +44,7 @@ def _unnamed(said: str) -> str:
     return _ADDRESS.sub(" ", said) if _GREETINGS.intersection(unicode_words(said.lower())) else said
 
 
-def _is_polite(words: str, said: str) -> bool:
-    polite = unicode_words(words.lower())
-    return any(map(str.isalnum, said)) and len(polite) <= _LONGEST and COURTESIES.issuperset(polite)
+def _is_polite(said: str, *, leads: bool = False) -> bool:
+    words = unicode_words((MODERATES.sub(" ", said) if leads else said).lower())
+    is_short = any(map(str.isalnum, said)) and len(words) <= _LONGEST
+    return is_frame(said) or (is_short and COURTESIES.issuperset(words))

@@ -69,12 +69,8 @@ class Minutes(Form):
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return the parts under their labels; a part without lines is left out."""
         labels = cues_of(source.document).labels
-        parts = []
-        for part in PARTS:
-            own = [f"- {line.shown}" for line in lines if line.part == part]
-            if own:
-                parts.append("\n".join([labels[part], *own]))
-        return "\n\n".join(parts)
+        shown = {part: [f"- {line.shown}" for line in lines if line.part == part] for part in PARTS}
+        return "\n\n".join("\n".join([labels[part], *own]) for part, own in shown.items() if own)
 
 
 def _is_left_out(topic: FormLine, told: Collection[tuple[int, int]], known: Cues) -> bool:
@@ -184,8 +180,7 @@ def _line(
     if owner is not None:
         answer = _turn(said, replies[place]) if place in replies else ""
         return _shown(said[place], "actions", source, owner=owner, due=_due(statement, answer, known))
-    is_decided = known.decisions.search(statement) and not known.undecided.search(statement)
-    if is_decided and not _is_objected(said, place, known):
+    if known.decides(statement) and not _is_objected(said, place, known):
         return _shown(said[place], "decisions", source)
     return None
 
