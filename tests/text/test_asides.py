@@ -103,6 +103,13 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
         "The club thanks Ann Ode (ann@club.example) for the plan of the pump.",
         "The pump knows `start | stop | wait` and nothing else.",
         "Open the lid before you start the pump.",
+        "Regards Terror as a threat.",
+        "Regards Germany as its best friend in Europe.",
+        "Thanks again for the 500 euros you sent me on Monday.",
+        "Thanks a lot for the loan of ten thousand euros.",
+        "Vielen Dank für die zwei Häuser in der Stadt.",
+        "Merci pour les 500 euros de lundi.",
+        "Gracias por los dos coches del lunes.",
     ],
 )
 def test_statements_are_not_asides(line: str) -> None:

@@ -83,6 +83,33 @@ def test_a_half_starts_small_in_a_text_of_capitals() -> None:
         ("This was shown by.", True),
         ("It is greater than.", True),
         ("He stood by it.", False),
+        ("As shown in, the rate rose.", True),
+        ("The code for provides a lock.", True),
+        ("It rose with of the old wall.", True),
+        ("It lies in the, where it rains.", True),
+        *[
+            (good, False)
+            for good in (
+                "The shop I work for is closed.",
+                "The car I paid for is red.",
+                "The ship NATO waits for has sunk.",
+                "The shop dad works for is closed.",
+                "The boat paid for is red.",
+                "This I long for is gone.",
+                "The knife was found in, or near, the car.",
+                "The rule is defined in, and applies to, all member states.",
+                "It was discussed by, among others, the board.",
+                "He was last seen in, of all places, Rome.",
+                "It was reported by, say, ten people.",
+                "She was born in the, then, British town.",
+                "It was won by of course Ann.",
+                "He came with of all people Ann.",
+                "A man of will power won.",
+                "A question of will has arisen.",
+                "A can of must is open.",
+                "The days passed by.",
+            )
+        ],
     ],
 )
 def test_a_formula_or_a_source_that_is_lost_leaves_a_hole(text: str, is_holed: bool) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from precis_text.courtesies import is_courteous, is_frame, only_greets
 from precis_text.exchanges import (
     answers_shortly,
     contents,
@@ -91,14 +94,15 @@ def test_a_decision_is_taken_with_the_question_right_before_it() -> None:
         ("Who wants to go first?", True),
         ("Hello, Barbara, welcome back.", True),
         ("Thanks , Berta .", True),
-        ("Rod, it's lovely to see you again.", True),
+        ("So it's lovely to see you again.", True),
         ("Thanks again for a great weekend!!", True),
-        ("Moving on to Notable mill changes, we have three.", True),
         ("I know right", True),
         ("hahahaha", True),
         ("Okay , so now we are here at the functional design meeting .", True),
         ("Next slide please .", True),
         ("Paper to note 2.", True),
+        ("Rod, it's lovely to see you again.", False),  # no name before a greeting: "Fire, that's it."
+        ("Moving on to Notable mill changes, we have three.", False),
         ("Next mill please.", False),
         ("Any other mill?", False),
         ("Who sold the mill first?", False),
@@ -168,3 +172,74 @@ def test_different_words_with_content_count_and_fillers_do_not() -> None:
         said("The mill grinds oats for villages.", ""),
     )
     assert contents([few, more]) == [1, 4]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Cancelled, thank you.",
+        "Rejected, thank you all.",
+        "Approved, that's all for today.",
+        "Nobody, that's it.",
+        "Denied, let's move on.",
+        "Ten, that's all.",
+        "Thanks, No.",
+        "Hi, Done.",
+        "Hello, Fire!",
+        "Danke, Abgelehnt.",
+        "Gracias, Rechazado.",
+        "Danke, Stromausfall.",  # a noun of German looks like a name
+        "We'll wait.",
+        "Moving on to the trial, we have lost.",
+        "Moving on to Plan B, we have lost.",
+        "Let's go to the bank and hear what they offer us.",
+        "We are here for our cancelled annual meeting.",
+        "We're on the wrong budget meeting.",
+        "We can continue.",
+        "We can go ahead.",
+        "We'll go ahead.",
+        "Let's go ahead.",
+        "No, we can continue.",
+        "It's all on me.",
+        "That's all on us.",
+        "This is everything.",
+        "We are live.",
+        "Thanks for a terrible day.",
+        "Thank you for a missed opportunity.",
+    ],
+)
+def test_what_answers_decides_or_tells_is_no_greeting(text: str) -> None:
+    assert not only_greets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "That's all from me.",
+        "That is it for today.",
+        "Okay, let's continue.",
+        "We are on the budget meeting.",
+        "Thanks for a lovely dinner.",
+        "Hello everyone.",
+        "Thanks, Berta.",
+        "Thank you very much.",
+    ],
+)
+def test_what_only_greets_or_leads_goes(text: str) -> None:
+    assert only_greets(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Cancelled, thank you.", "Thanks, Cancelled.", "Danke, Abgelehnt.", "Gracias, Rechazado."]
+)
+def test_a_decision_is_no_name(text: str) -> None:
+    assert not is_courteous(text)
+
+
+def test_a_long_sentence_is_known_at_once() -> None:
+    long = "so, " * 25_000
+    start = time.process_time()
+    assert not is_frame(long)
+    assert not only_greets(long)
+    assert time.process_time() - start < 1
+    assert is_frame("so, " * 37 + "that's all")

@@ -390,7 +390,7 @@ def test_what_only_opens_a_statement_is_found(said: str, opening: str) -> None:
         ("We sold the old boat. Thanks, Ann!", "We sold the old boat."),
         ("OK , so we are recording . The boat is sold .", "The boat is sold ."),
         ("The boat is sold . And that's all .", "The boat is sold ."),
-        ("Rod, it's lovely to see you again. The boat is sold.", "The boat is sold."),
+        ("It's lovely to see you again. The boat is sold.", "The boat is sold."),
         ("Thanks again for a great weekend!! The boat is sold.", "The boat is sold."),
         ("The boat is sold . And we {disfmarker} ", "The boat is sold ."),
         ("So the boat is sold . We have an", "The boat is sold ."),

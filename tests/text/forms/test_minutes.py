@@ -614,6 +614,76 @@ def test_a_question_or_a_denial_in_the_present_decides_nothing(said: str) -> Non
     assert "decisions" not in {line.part for line in minutes(f"{more}\n{said}\n{more}").lines}
 
 
+RAIN = {
+    "en": "The rain is cold and the hall is not warm.",
+    "de": "Es regnet und die Halle ist kalt.",
+    "fr": "Il pleut et la salle est froide.",
+    "es": "La lluvia es fría y la sala no es grande.",
+}
+
+
+def decides(code: str, said: str) -> bool:
+    return "decisions" in {line.part for line in minutes(f"{RAIN[code]}\n{said}\n{RAIN[code]}").lines}
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("en", "The board votes on Monday."),
+        ("en", "The board decides on Monday."),
+        ("en", "The board votes tomorrow."),
+        ("en", "The team agrees with Tom."),
+        ("en", "The team agreed with Tom."),
+        ("en", "No member of the board agrees."),
+        ("en", "No member of the board approved it."),
+        ("en", "Neither the board nor the council approves it."),
+        ("en", "Neither plan was approved."),
+        ("en", "None of the plans were adopted."),
+        ("en", "The company denied that the board approves it."),
+        ("en", "The company denies that the plan was approved."),
+        ("de", "Der Bundesrat billigt keine Steuer."),
+        ("de", "Die Versammlung beschließt keinen Haushalt."),
+        ("de", "Es wurde kein neuer Haushalt beschlossen."),
+        ("de", "Weder genehmigt der Rat das Haus."),
+        ("de", "Der Vorstand genehmigt weder das Haus noch das Dach."),
+        ("de", "Über das Geld entscheidet der Rat im Mai."),
+        ("de", "Ein Konzert beschließt die Konferenz."),
+        ("de", "Die Straße wird durch die Brücke entlastet."),
+        ("de", "Der Vorstand wird durch die neue Halle entlastet."),
+        ("fr", "Le conseil vote demain."),
+        ("fr", "Le conseil décide demain."),
+        ("fr", "Le groupe vote contre."),
+        ("fr", "Le maire nie que le conseil approuve le plan."),
+        ("es", "La junta decide mañana."),
+        ("es", "La junta aprueba mañana el plan de la sala."),
+        ("es", "Ningún grupo dice que la junta aprueba el plan."),
+    ],
+)
+def test_facts_customs_the_future_and_denials_decide_nothing(code: str, said: str) -> None:
+    assert not decides(code, said)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("en", "The board votes to sell the hall."),
+        ("en", "The board agrees to sell the hall."),
+        ("en", "With no objections the plan was approved."),
+        ("en", "It was decided to deny the request."),
+        ("de", "Wir haben beschlossen, keine Hunde in die Halle zu lassen."),
+        ("de", "Einstimmig genehmigt die Versammlung das Protokoll."),
+        ("de", "Die Versammlung beschließt den Haushalt."),
+        ("de", "Der Vorstand wurde ohne Gegenstimme entlastet."),
+        ("fr", "Le conseil vote le budget de la salle."),
+        ("fr", "Le conseil décide de vendre la salle."),
+        ("es", "La junta decide vender la sala."),
+        ("es", "La junta acuerda por unanimidad vender la sala."),
+    ],
+)
+def test_decisions_in_the_present_and_about_what_is_not_done_stay(code: str, said: str) -> None:
+    assert decides(code, said)
+
+
 def test_the_headings_of_questions_and_answers_are_no_open_questions():
     page = (
         "<details><summary>Can I cancel?</summary><p>Until May you can cancel free of charge.</p></details>"
@@ -622,3 +692,15 @@ def test_the_headings_of_questions_and_answers_are_no_open_questions():
         read_content(f"<html><body>{page}<p>Who pays for the boat?</p></body></html>".encode(), name="a.html")
     )
     assert [line.shown for line in found.lines if line.part == "questions"] == ["Who pays for the boat?"]
+
+
+def test_a_question_with_letters_of_the_heading_above_it_is_open():
+    page = "<details><summary>So who pays?</summary><p>Nobody knows the price.</p><p>who pays?</p></details>"
+    found = minutes(read_content(f"<html><body>{page}</body></html>".encode(), name="a.html"))
+    assert "who pays?" in [line.shown for line in found.lines if line.part == "questions"]
+
+
+def test_a_question_of_a_heading_with_two_is_no_open_question():
+    page = "<details><summary>Who pays? And when?</summary><p>Ann pays in May.</p></details>"
+    found = minutes(read_content(f"<html><body>{page}</body></html>".encode(), name="a.html"))
+    assert [line.shown for line in found.lines if line.part == "questions"] == []

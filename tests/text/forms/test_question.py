@@ -289,3 +289,15 @@ def test_the_answer_below_a_question_is_chosen_and_not_the_question():
         f"<html><body>{page}<p>The boats are blue.</p></body></html>".encode(), name="a.html"
     )
     assert answer(found, "Can I cancel?").text == "Until May you can cancel free of charge."
+
+
+def test_an_answer_with_letters_of_the_heading_above_it_may_be_chosen():
+    page = (
+        "<details><summary>Are all boats blue?</summary><p>The quay is cold.</p><p>boats blue</p></details>"
+    )
+    found = read_content(f"<html><body>{page}<p>It is late.</p></body></html>".encode(), name="a.html")
+    units = extraction_units(found.text)
+    source = ScoredText(found, units, [1] * len(units), [0.5] * len(units), 100.0)
+    asked_units = asked_of(source, "Are boats blue?")
+    assert asked_units is not None
+    assert "boats blue" in [unit.text for unit in asked_units.units if not unit.aside]

@@ -54,9 +54,8 @@ def announces(unit: TextUnit) -> bool:
 
 def goes_on(before: TextUnit, unit: TextUnit) -> bool:
     """Check whether a unit continues the sentence of the one before it, which a line break split."""
-    if before.heading or unit.speaker:
-        return False
-    return unit.text[:1].islower() and not ENDED.search(before.text)
+    is_apart = before.heading or unit.speaker
+    return not is_apart and unit.text[:1].islower() and not ENDED.search(before.text)
 
 
 def asks(unit: TextUnit) -> bool:
@@ -98,9 +97,7 @@ def halves(units: Sequence[TextUnit]) -> list[bool]:
     A page or a table that parts a sentence leaves one.
     """
     small = [_begins_small(unit) for unit in units]
-    if sum(small) > _LOWER * len(units):
-        return [False] * len(units)
-    return small
+    return small if sum(small) <= _LOWER * len(units) else [False] * len(units)
 
 
 def _begins_small(unit: TextUnit) -> bool:

@@ -17,27 +17,34 @@ _REPLIES = frozenset(f"{TABLE['answers']} {TABLE['replies']}".split())
 _GREETINGS = frozenset(TABLE["greetings"].split())
 MODERATES = re.compile(TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
 _FRAMES = re.compile(f"(?:{TABLE['leads_in']})*(?:{'|'.join(filter(None, TABLE['frames'].splitlines()))})")
-_ADDRESS = re.compile(r"(?<=,)\s*[^\W\d_a-z][^\W\d_]+(?=\s?[,.!?]|$)")  # a name, behind a comma
-_ADDRESSED = re.compile(r"^[^\W\d_a-z][^\W\d_]+\s?,\s")  # the same at the beginning
-_LONGEST = 8  # words
+# A name, behind a comma: "Thanks, Ann"
+_NO_NAME = f"{TABLE['no_names']}|{TABLE['decisions']}".replace("\n", "")
+_ADDRESS = re.compile(rf"(?<=,)\s*+(?!(?i:{_NO_NAME}))[^\W\d_a-z][^\W\d_]+(?=\s?[,.!?]|$)")
+_LONGEST, _LONGEST_FRAME = 8, 40  # words
 
 
 def is_courteous(said: str) -> bool:
     """Check whether a text only greets, thanks, agrees or opens a meeting; it may address a person by name."""
-    if is_frame(said):
-        return True
-    greeted = _ADDRESS.sub(" ", said) if _GREETINGS.intersection(unicode_words(said.lower())) else said
-    words = unicode_words(MODERATES.sub(" ", greeted).lower())
-    is_said = any(map(str.isalnum, said))
-    return is_said and len(words) <= _LONGEST and COURTESIES.issuperset(words)
+    return _is_polite(_unnamed(said), leads=True)
 
 
 def is_frame(said: str) -> bool:
     """Check whether a sentence only runs a meeting, greets or laughs: "Okay, any other comments?"."""
-    bare = _ADDRESSED.sub("", _ADDRESS.sub("", said))
-    return any(_FRAMES.fullmatch(" ".join(unicode_words(each.lower()))) for each in (said, bare))
+    words = unicode_words(said.lower())
+    return len(words) <= _LONGEST_FRAME and _FRAMES.fullmatch(" ".join(words)) is not None
 
 
 def only_greets(said: str) -> bool:
     """Check whether a text greets or thanks, and neither answers nor promises: "No. Done." does both."""
-    return is_frame(said) or (is_courteous(said) and _REPLIES.isdisjoint(unicode_words(said.lower())))
+    return is_frame(said) or (_is_polite(_unnamed(said)) and _REPLIES.isdisjoint(unicode_words(said.lower())))
+
+
+def _unnamed(said: str) -> str:
+    """Return a text that greets or thanks without the names behind its commas, another text as it is."""
+    return _ADDRESS.sub(" ", said) if _GREETINGS.intersection(unicode_words(said.lower())) else said
+
+
+def _is_polite(said: str, *, leads: bool = False) -> bool:
+    words = unicode_words((MODERATES.sub(" ", said) if leads else said).lower())
+    is_short = any(map(str.isalnum, said)) and len(words) <= _LONGEST
+    return is_frame(said) or (is_short and COURTESIES.issuperset(words))

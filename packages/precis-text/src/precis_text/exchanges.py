@@ -74,9 +74,7 @@ def contents(units: Sequence[TextUnit]) -> list[int]:
 
 def decides(unit: TextUnit, question: TextUnit | None = None) -> bool:
     """Check whether a message, or its answer to `question`, says what was decided; a question does not."""
-    said = " ".join(
-        each for each in split_sentences(_message(unit)) if not each.rstrip().endswith(("?", "？"))
-    )
+    said = " ".join(each for each in split_sentences(_message(unit)) if not _asks(each.rstrip()))
     asked = _message(question) if question else ""
     said = MODERATES.sub(" ", said)
     return bool(said) and _DECISIONS.search(f"{asked} {said}") is not None

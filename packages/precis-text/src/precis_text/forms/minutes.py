@@ -20,6 +20,7 @@ from precis_text.forms.outline import section_line, sections_of
 from precis_text.forms.short_forms import line_of
 from precis_text.forms.statements import Statement, plain, replies_to, statements_of
 from precis_text.length import Length
+from precis_text.sentences import split_sentences
 from precis_text.units import BOX, is_ticked
 from precis_text.words import unicode_words
 
@@ -68,12 +69,8 @@ class Minutes(Form):
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return the parts under their labels; a part without lines is left out."""
         labels = cues_of(source.document).labels
-        parts = []
-        for part in PARTS:
-            own = [f"- {line.shown}" for line in lines if line.part == part]
-            if own:
-                parts.append("\n".join([labels[part], *own]))
-        return "\n\n".join(parts)
+        shown = {part: [f"- {line.shown}" for line in lines if line.part == part] for part in PARTS}
+        return "\n\n".join("\n".join([labels[part], *own]) for part, own in shown.items() if own)
 
 
 def _is_left_out(topic: FormLine, told: Collection[tuple[int, int]], known: Cues) -> bool:
@@ -183,8 +180,7 @@ def _line(
     if owner is not None:
         answer = _turn(said, replies[place]) if place in replies else ""
         return _shown(said[place], "actions", source, owner=owner, due=_due(statement, answer, known))
-    is_decided = known.decisions.search(statement) and not known.undecided.search(statement)
-    if is_decided and not _is_objected(said, place, known):
+    if known.decides(statement) and not _is_objected(said, place, known):
         return _shown(said[place], "decisions", source)
     return None
 
@@ -256,8 +252,8 @@ def _stays_open(said: Sequence[Statement], place: int, source: ScoredText, known
         return False
     if not turn:  # notes: a line that is a question has no answer on it
         ends_line = source.document[said[place].stop : said[place].stop + 1] in ("", "\n")
-        is_head = text in source.passages.at(said[place].start).heading  # of a page of questions and answers
-        return ends_line and not is_head and len(text.split()) <= _SHORT_QUESTION
+        heading = source.passages.at(said[place].start).heading  # of a page of questions and answers
+        return ends_line and text not in split_sentences(heading) and len(text.split()) <= _SHORT_QUESTION
     replies = replies_to(said, place)
     if any(known.unknown.search(plain(said[reply])) for reply in replies):
         return True

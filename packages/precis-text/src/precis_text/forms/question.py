@@ -16,6 +16,7 @@ from itertools import zip_longest
 from precis_text.back_references import has_back_reference
 from precis_text.forms.form import ScoredText
 from precis_text.language import Language, language_of, languages
+from precis_text.sentences import split_sentences
 from precis_text.words import unicode_words
 
 _SATURATION, _BY_LENGTH = 1.2, 0.75  # k1 and b of BM25
@@ -105,10 +106,11 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
     are not asides here (see `named_rows`).
     """
     rows = _rows(source)
+    heads = [split_sentences(source.passages.at(unit.start).heading) for unit in source.units]
     read = [
         replace(unit, heading=False, aside=False)
         if place in rows
-        else replace(unit, aside=unit.aside or unit.text in source.passages.at(unit.start).heading)
+        else replace(unit, aside=unit.aside or unit.text in heads[place])
         for place, unit in enumerate(source.units)
     ]
     cells = {place for place, unit in enumerate(read) if CELLS in unit.text}
