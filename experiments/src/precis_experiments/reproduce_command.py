@@ -212,7 +212,8 @@ def _check_together(
     if table in _WITH_MODEL and model is None:
         raise UserError(f"{table} needs a pre-trained model; name one with --model")
     if model is not None and table not in (*_WITH_MODEL, *_MAY_HAVE_MODEL):
-        raise UserError(f"{table} pre-trains its own models; omit --model")
+        takes = ", ".join((*_WITH_MODEL, *_MAY_HAVE_MODEL))
+        raise UserError(f"{table} pre-trains its own models; omit --model, which is for {takes}")
     if beside and table not in _MAY_HAVE_BESIDE:
         raise UserError(f"--beside is only for {', '.join(_MAY_HAVE_BESIDE)}; omit it")
     if table is not PaperTable.default_model and mode is not ModeName.extract:

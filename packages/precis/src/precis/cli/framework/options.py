@@ -128,7 +128,7 @@ def _refuse_misspelt(assignments: list[str] | None) -> list[str] | None:
     for assignment in assignments or ():
         parts = assignment.partition("=")[0].strip().split(".")
         for at, part in enumerate(parts):
-            if part not in setting_names():
+            if part and part not in setting_names():
                 of = f" of {'.'.join(parts[:at])}" if at else ""
                 name = ".".join(parts[: at + 1])
                 close = get_close_matches(part, setting_names(), n=1, cutoff=0.8)
