@@ -91,6 +91,7 @@ MODELS = {
 }
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
 @pytest.mark.parametrize(
     "options",
@@ -191,6 +192,7 @@ def test_the_summarizer_drafts_when_it_is_asked_to():
         Summarizer(model, tokenizer, settings=beams, loop=Drafting()).summarize(texts)
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("make", [prophet, zcodepp])
 @pytest.mark.parametrize("name", ["prefix", "hierblock", "truncsa"])
 def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):

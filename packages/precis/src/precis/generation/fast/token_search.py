@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Literal, Protocol, TypeVar, final
+from typing import Literal, Protocol, TypeVar, final, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +27,7 @@ _OUT = -1e9  # transformers' score for excluded candidates
 _BLOCK = 128
 
 
+@runtime_checkable
 class DecodingStep(Protocol):
     """A step that reads one more token of each beam and returns the next logits in fp32, in memory the caller owns."""
 
