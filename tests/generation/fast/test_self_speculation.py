@@ -114,6 +114,15 @@ def test_greedy_drafting_writes_what_generate_writes(make, options):
         assert kept > 0  # some drafts were right, or nothing was tested
 
 
+@pytest.mark.parametrize("make", [MODELS["prophetnet-2"], MODELS["zcodepp-1"]], ids=["prophetnet", "zcodepp"])
+def test_the_models_own_modules_draft_what_packed_weights_draft(make):
+    model, document = make(), documents(1)[0]
+    config = settings(model, max_new_tokens=6, min_new_tokens=6)
+    drafted = by_modules(model, document, config)
+    assert drafted == FastDecoder(model, AsGiven()).draft(document, config)
+    assert drafted.drafted > 0
+
+
 @pytest.mark.parametrize("weights", [BFloat16(), Int8()], ids=["bf16", "int8"])
 @pytest.mark.parametrize("make", [MODELS["prophetnet-2"], MODELS["zcodepp-1"]], ids=["prophetnet", "zcodepp"])
 def test_drafting_works_with_smaller_weights_too(make, weights):
