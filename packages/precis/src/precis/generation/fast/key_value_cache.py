@@ -156,7 +156,7 @@ class SourceCache:
     def __getitem__(self, layer: int) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]:
         return self._keys[layer]
 
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
+    def keep(self, documents: Int[Tensor, " b"]) -> None:
         """Keep only these documents."""
         self._keys = [
             (keys.index_select(0, documents), values.index_select(0, documents))
@@ -256,7 +256,7 @@ class TargetCache(Target):
             positions = positions + future.triu_(self.length - self._read + 1)
         return positions.flatten(2, 3)
 
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
+    def keep(self, documents: Int[Tensor, " b"]) -> None:
         """Keep only these documents."""
         self.documents = documents.shape[0]
         self.kept = self.kept.index_select(2, documents)

@@ -172,7 +172,7 @@ class Steps:
         """Remove the last `count` tokens."""
         self._target.length -= count
 
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
+    def keep(self, documents: Int[Tensor, " b"]) -> None:
         """Keep only these documents (rows of the current batch, ascending)."""
         self._source.keep(documents)
         self._target.keep(documents)
