@@ -75,10 +75,15 @@ demo-train: install
 	$(PRECIS) data show $(RUNS)/two.jsonl
 	$(PRECIS) summarize $(RUNS)/two.jsonl --model $(RUNS)/run
 
-# Shapes of tensors are checked in most tests of four packages (tests/shape_checks.py), and nowhere else: there the checks
-# would cost time, and torch cannot compile them
-SHAPED := tests/nn tests/models tests/objectives tests/tuning
-HOOK   := --jaxtyping-packages=precis.nn,precis.models,precis.objectives,precis.tuning,tests.shape_checks.checked
+# Shapes of tensors are checked in most tests of these packages and modules (tests/shape_checks.py), and nowhere else:
+# there the checks would cost time, and torch cannot compile them
+SHAPED := tests/nn tests/models tests/objectives tests/tuning tests/generation/fast tests/evaluation/test_probes.py \
+	tests/data/batches/test_unit_batches.py tests/extract/test_unit_encoder.py tests/phases/measure/test_attention_probe.py
+SHAPES := precis.nn precis.models precis.objectives precis.tuning precis.generation.fast precis.evaluation.probes \
+	precis.data.batches.unit_batches precis.extract.unit_encoder precis.phases.measure.attention_probe
+HOOK    = --jaxtyping-packages=$(subst $(SPACE),$(COMMA),$(strip $(SHAPES))),tests.shape_checks.checked
+COMMA  := ,
+SPACE  := $(subst ,, )
 TESTS   = $(PYTHON) -m pytest -q -n 2 --dist worksteal -m '$(1) and not slow and not gpu and not browser'
 TOOLS  := tests/benchmarks tests/experiments tests/test_mutants.py tests/test_perturbed.py tests/test_simulate.py
 test: install

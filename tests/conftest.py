@@ -17,7 +17,7 @@ if os.environ.get("ATEN_CPU_CAPABILITY") in ("default", "avx2"):
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
 sys.path.insert(0, str(Path(__file__).parent))
 
-import tests.shape_checks  # noqa: F401 the import hook needs it before precis is imported
+from tests.shape_checks import PLACES  # the import hook needs it before precis is imported
 
 # isort: split
 import jaxtyping
@@ -75,9 +75,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _has_shapes(item: pytest.Item) -> bool:
-    inner = item.path.relative_to(Path(__file__).parent).parts[0]
+    inner = item.path.relative_to(Path(__file__).parent)
     unchecked = {"many_steps", "traced"}
-    return inner in ("nn", "models", "objectives", "tuning") and unchecked.isdisjoint(item.keywords)
+    return any(map(inner.is_relative_to, PLACES)) and unchecked.isdisjoint(item.keywords)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -47,8 +47,9 @@ WAYS = pytest.mark.parametrize(
 )
 
 
+# 3 are put into a batch of 4
 @WAYS
-@pytest.mark.parametrize("documents", [1, 3, 8])  # 3 are put into a batch of 4
+@pytest.mark.parametrize("documents", [1, 3, pytest.param(8, marks=pytest.mark.many_steps)])
 @pytest.mark.parametrize("options", [*GREEDY, *BEAMS], ids=str)
 def test_tokens_are_those_of_generate(written: Written, documents: int, options: dict[str, object]) -> None:
     asked, given = config(eos_token_id=end_marks(1)[0], **options), inputs(documents)

@@ -64,6 +64,7 @@ def written(
         return [one.text for one in summarizer.summarize(DOCUMENTS, settings=settings)]
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("loop", [AUTOMATIC, Fast(), Fast(weights=BFloat16()), Generate()])
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])

@@ -20,7 +20,12 @@ from tests.fast_cases import prophet_settings as settings
     ids=["greedy", "beams", "patient beams"],
 )
 @pytest.mark.parametrize(
-    "model", [prophet(0), prophet(1, ngram=3), prophet(2, buckets=8)], ids=["2", "3", "few buckets"]
+    "model",
+    [
+        pytest.param(prophet(0), id="2"),
+        pytest.param(prophet(1, ngram=3), id="3"),
+        pytest.param(prophet(2, buckets=8), id="few buckets", marks=pytest.mark.many_steps),
+    ],
 )
 def test_tokens_are_those_of_generate(model, options):
     config = settings(**options)

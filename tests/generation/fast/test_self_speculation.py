@@ -91,6 +91,7 @@ MODELS = {
 }
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
 @pytest.mark.parametrize(
     "options",
@@ -111,6 +112,15 @@ def test_greedy_drafting_writes_what_generate_writes(make, options):
         kept += drafted.kept
     if config.max_new_tokens == 20 and not options:
         assert kept > 0  # some drafts were right, or nothing was tested
+
+
+@pytest.mark.parametrize("make", [MODELS["prophetnet-2"], MODELS["zcodepp-1"]], ids=["prophetnet", "zcodepp"])
+def test_the_models_own_modules_draft_what_packed_weights_draft(make):
+    model, document = make(), documents(1)[0]
+    config = settings(model, max_new_tokens=6, min_new_tokens=6)
+    drafted = by_modules(model, document, config)
+    assert drafted == FastDecoder(model, AsGiven()).draft(document, config)
+    assert drafted.drafted > 0
 
 
 @pytest.mark.parametrize("weights", [BFloat16(), Int8()], ids=["bf16", "int8"])
@@ -191,6 +201,7 @@ def test_the_summarizer_drafts_when_it_is_asked_to():
         Summarizer(model, tokenizer, settings=beams, loop=Drafting()).summarize(texts)
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("make", [prophet, zcodepp])
 @pytest.mark.parametrize("name", ["prefix", "hierblock", "truncsa"])
 def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):

@@ -61,7 +61,7 @@ class MeanAttention:
         self._documents = np.zeros(0, np.int64)
 
     def add(
-        self, weights: Float[Tensor, "b h i p+j"], *, queries: Int[Tensor, " b"], keys: Int[Tensor, " b"]
+        self, weights: Float[Tensor, "b h i pj"], *, queries: Int[Tensor, " b"], keys: Int[Tensor, " b"]
     ) -> None:
         """Add a batch.
 
@@ -134,7 +134,7 @@ class MeanSpectrum:
         self._sums = np.zeros((3, prefix))  # values, cumulative, energy
         self._matrices = self._empty = 0
 
-    def add(self, weights: Float[Tensor, "b h i p+j"], *, queries: Int[Tensor, " b"]) -> None:
+    def add(self, weights: Float[Tensor, "b h i pj"], *, queries: Int[Tensor, " b"]) -> None:
         """Add a batch, see `MeanAttention.add`; raise `ValueError` if a row has more tokens than its matrix."""
         _check(weights, queries, torch.full_like(queries, self._prefix))
         for matrix, asking in zip(weights, queries.tolist(), strict=True):

@@ -168,7 +168,7 @@ class ScorerPass(nn.Module):
         self.scorer = scorer
 
     def forward(
-        self, vectors: Float[Tensor, "b u 2d"], facts: Float[Tensor, "b u f"], valid: Bool[Tensor, "b u"]
+        self, vectors: Float[Tensor, "b u dd"], facts: Float[Tensor, "b u f"], valid: Bool[Tensor, "b u"]
     ) -> tuple[Tensor, Tensor]:
         logits, words = self.scorer(vectors, facts, valid)
         return logits, words

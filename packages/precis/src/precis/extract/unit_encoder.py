@@ -32,7 +32,7 @@ _LARGE = 2048  # positions of a pass that needs much memory
 class EncodedUnits(ReadUnits):
     """A document's units with what the scorer reads: `vectors`, each unit's mean and last hidden state."""
 
-    vectors: Float[Tensor, "u 2d"]
+    vectors: Float[Tensor, "u dd"]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class UnitReader:
                 yield [places[number] for number in batch]
 
     @torch.inference_mode()
-    def _encode(self, batch: Sequence[_Input]) -> list[Float[Tensor, "u 2d"]]:
+    def _encode(self, batch: Sequence[_Input]) -> list[Float[Tensor, "u dd"]]:
         """Compute the vectors of each input's units."""
         longest = max(each.length for each in batch)
         refuse_too_much(self.model, rows=len(batch), length=longest)
@@ -166,7 +166,7 @@ class UnitReader:
 
 def _unit_vectors(
     states: Float[Tensor, "n d"], starts: Int[Tensor, " u"], lengths: Int[Tensor, " u"]
-) -> Float[Tensor, "u 2d"]:
+) -> Float[Tensor, "u dd"]:
     """Return each unit's mean and last hidden state."""
     owners = torch.repeat_interleave(lengths)
     firsts = lengths.cumsum(0) - lengths

@@ -33,7 +33,7 @@ class UnitBatch(Moves):
         log_words: log of the number of words in each reference.
     """
 
-    vectors: Float[Tensor, "b u 2d"]
+    vectors: Float[Tensor, "b u dd"]
     facts: Float[Tensor, "b u f"]
     valid: Bool[Tensor, "b u"]
     wanted: Float[Tensor, "b u"]

@@ -34,10 +34,7 @@ Start = Callable[[Tensor, Target, int], Tensor]
 _KERNEL = "decoding"
 _MOST_PARTS = 8  # of a layer: more threads than this do not read the weights faster
 _BITS = {AsGiven: 32, BFloat16: 16, Int8: 8}
-_MOST_ROWS = {
-    8: 5,
-    16: 16,
-}  # of a step by bits: with more, torch's products are faster, or level in bf16
+_MOST_ROWS = {8: 5, 16: 16}  # of a step by bits: with more, torch's products are faster, or level in bf16
 
 
 @final

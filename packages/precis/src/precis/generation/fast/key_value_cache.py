@@ -59,7 +59,7 @@ def mix_with_own(
     own_keys: Float[Tensor, "b h i e"],
     own_values: Float[Tensor, "b h i e"],
     *,
-    bias: Float[Tensor, "b h i j+1"],
+    bias: Float[Tensor, "b h i jo"],
     scale: float,
 ) -> Float[Tensor, "b h i e"]:
     """Attend to the shared keys and, last, to each query's own key (ProphetNet Eq. 8), for few queries."""
@@ -119,12 +119,12 @@ class Target(ABC):
         """Return the row for each token's position (0 is the first), or for `ahead` positions after it."""
 
     @abstractmethod
-    def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h s*m j"]:
+    def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h sm j"]:
         """Return scores of all slots, minus infinity where a state must not attend."""
 
     def bias(
         self, positions: Float[Tensor, "#b #h s #m t"], own: Float[Tensor, "#b #h s #m 1"] | None = None
-    ) -> Float[Tensor, "#b #h s*m j"]:
+    ) -> Float[Tensor, "#b #h sm j"]:
         """Return scores for the keys of `extend`, minus infinity where a state must not attend.
 
         Args:
@@ -156,7 +156,7 @@ class SourceCache:
     def __getitem__(self, layer: int) -> tuple[Float[Tensor, "b h s e"], Float[Tensor, "b h s e"]]:
         return self._keys[layer]
 
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
+    def keep(self, documents: Int[Tensor, " b"]) -> None:
         """Keep only these documents."""
         self._keys = [
             (keys.index_select(0, documents), values.index_select(0, documents))
@@ -246,7 +246,7 @@ class TargetCache(Target):
         places = torch.arange(first, first + self._read, device=table.device)
         return table[places.clamp_(max=len(table) - 1)]  # drafts past the end of the table are discarded
 
-    def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h s*m j"]:
+    def _hide(self, positions: Float[Tensor, "#b #h s #m t"]) -> Float[Tensor, "#b #h sm j"]:
         if self.foreign is not None:
             foreign = self.foreign[:, None, None, :, : self.length]  # (b 1 1 k t k)
             return (positions[..., None] + foreign).flatten(-2).flatten(2, 3)
@@ -256,7 +256,7 @@ class TargetCache(Target):
             positions = positions + future.triu_(self.length - self._read + 1)
         return positions.flatten(2, 3)
 
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
+    def keep(self, documents: Int[Tensor, " b"]) -> None:
         """Keep only these documents."""
         self.documents = documents.shape[0]
         self.kept = self.kept.index_select(2, documents)
@@ -358,5 +358,5 @@ class StaticTarget(Target):
     def at_place(self, table: Float[Tensor, "r d"], *, ahead: int) -> Float[Tensor, "1 d"]:
         return table.index_select(0, self._place + ahead)
 
-    def _hide(self, positions: Float[Tensor, "#b #h s #k t"]) -> Float[Tensor, "#b #h s*k j"]:
+    def _hide(self, positions: Float[Tensor, "#b #h s #k t"]) -> Float[Tensor, "#b #h sk j"]:
         return (positions[..., None] + self._hidden[:, None, None]).flatten(-2).flatten(2, 3)

@@ -85,13 +85,13 @@ class PackedDecoder(ABC):
         """Return the attention input for the distances `furthest` to 0; see `Target.entries`."""
 
     @abstractmethod
-    def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "s*b*m d"]:
+    def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "sbm d"]:
         """Compute the states that `CompiledStep` starts from."""
 
     @abstractmethod
     def _states(
         self, tokens: Int[Tensor, "b m"], source: Source, target: Target, *, drafts: int
-    ) -> Float[Tensor, "s*b*m d"]:
+    ) -> Float[Tensor, "sbm d"]:
         """Compute last hidden states: those that predict the next token, then those of each drafting stream."""
 
     def read(
@@ -102,7 +102,7 @@ class PackedDecoder(ABC):
         *,
         parents: Int[Tensor, "b k"] | None = None,
         drafts: int = 0,
-    ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "n b*m d"]]:
+    ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "n bm d"]]:
         """Read tokens of each document: one of each beam, or several of a document without beams.
 
         Args:
@@ -160,7 +160,7 @@ class Steps:
 
     def look_ahead(
         self, tokens: Int[Tensor, "b m"], drafts: int
-    ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "n b*m d"]]:
+    ) -> tuple[Float[Tensor, "b m v"], Float[Tensor, "n bm d"]]:
         """Read several tokens and predict ahead from each; see `PackedDecoder.read`."""
         return self._packed.read(tokens, self._source, self._target, drafts=drafts)
 
@@ -172,21 +172,21 @@ class Steps:
         """Remove the last `count` tokens."""
         self._target.length -= count
 
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
+    def keep(self, documents: Int[Tensor, " b"]) -> None:
         """Keep only these documents (rows of the current batch, ascending)."""
         self._source.keep(documents)
         self._target.keep(documents)
 
 
 def heads_of(
-    states: Float[Tensor, "s*b*m he"], *, documents: int, tokens: int, heads: int
-) -> Float[Tensor, "b h s*m e"]:
+    states: Float[Tensor, "sbm he"], *, documents: int, tokens: int, heads: int
+) -> Float[Tensor, "b h sm e"]:
     """Split hidden states by document and head."""
     parts = states.view(-1, documents, tokens, heads, states.shape[-1] // heads)  # (s b m h e)
     return parts.permute(1, 3, 0, 2, 4).flatten(2, 3)
 
 
-def rows_of(mixed: Float[Tensor, "b h s*m e"], *, tokens: int) -> Float[Tensor, "s*b*m he"]:
+def rows_of(mixed: Float[Tensor, "b h sm e"], *, tokens: int) -> Float[Tensor, "sbm he"]:
     """Undo `heads_of`."""
     parts = mixed.unflatten(2, (-1, tokens)).permute(2, 0, 3, 1, 4)  # (s b m h e)
     return parts.reshape(-1, mixed.shape[1] * mixed.shape[3])

@@ -66,7 +66,7 @@ class PackedProphetNet(PackedDecoder):
 
     def _states(
         self, tokens: Int[Tensor, "b m"], source: Source, target: Target, *, drafts: int
-    ) -> Float[Tensor, "s*b*m d"]:
+    ) -> Float[Tensor, "pbm d"]:
         slots = target.lookback(drafts + 2)  # (s #m t)
         buckets = torch.cat([slots, target.entries[-1:].expand(*slots.shape[:-1], 1)], dim=-1)
         states = self.norm(self._start(tokens, target, drafts)).to(self.dtype)
@@ -75,7 +75,7 @@ class PackedProphetNet(PackedDecoder):
             states = layer(index, states, source, target, buckets=buckets, tokens=count, last=last)
         return states
 
-    def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "s*b*m d"]:
+    def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "sbm d"]:
         table = self.positions.rows.weight
         main = self.embedding(tokens.flatten()) + target.at_place(table, ahead=1)
         states = [main]
@@ -107,21 +107,21 @@ class _Layer:
     def __call__(
         self,
         index: int,
-        states: Float[Tensor, "s*b*m d"],
+        states: Float[Tensor, "sbm d"],
         source: Source,
         target: Target,
         *,
-        buckets: Int[Tensor, " s #m t+1"],
+        buckets: Int[Tensor, " s #m to"],
         tokens: int,
         last: bool = False,
-    ) -> Float[Tensor, "s*b*m d"]:
+    ) -> Float[Tensor, "pbm d"]:
         """Pass all states through the layer; `buckets` are of the distances to the slots and, last, to the own key."""
         shape = {"documents": target.documents, "tokens": tokens, "heads": self.heads}
         projected, width = self.project(states), states.shape[-1]
         q, k, v = (heads_of(part, **shape) for part in projected[:, : 3 * width].chunk(3, dim=-1))
         keys, values = target.extend(index, k[:, :, :tokens], v[:, :, :tokens])
         bias = self._bias(projected[:, 3 * width :], buckets, target)
-        if last:  # later reads need only the main states' keys and values
+        if last:  # only predicting states go on: later reads need the main states' keys and values alone
             q, k, v, bias = (part[:, :, tokens:] for part in (q, k, v, bias))
             states = states[len(states) // len(buckets) :]
         mixed = mix_with_own(q, keys, values, k, v, bias=bias, scale=self.scale)
@@ -132,8 +132,8 @@ class _Layer:
         return self.feed_forward_norm(states + self.down(self.activation(self.up(states))))
 
     def _bias(
-        self, scores: Float[Tensor, "s*b*m rh"], buckets: Int[Tensor, " s #m t+1"], target: Target
-    ) -> Float[Tensor, "b h s*m j+1"]:
+        self, scores: Float[Tensor, "sbm rh"], buckets: Int[Tensor, " s #m to"], target: Target
+    ) -> Float[Tensor, "b h sm jo"]:
         """Return position scores of all slots and, last, of a state's own key, hidden from the main state."""
         parts = scores.view(len(buckets), target.documents, -1, scores.shape[-1] // self.heads, self.heads)
         by_bucket = parts.permute(1, 4, 0, 2, 3)  # (s b m r h) -> (b h s m r)

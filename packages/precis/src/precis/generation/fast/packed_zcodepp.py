@@ -59,14 +59,14 @@ class PackedZCodePP(PackedDecoder):
 
     def _states(
         self, tokens: Int[Tensor, "b m"], source: Source, target: Target, *, drafts: int
-    ) -> Float[Tensor, "s*b*m d"]:
+    ) -> Float[Tensor, "sbm d"]:
         bias = ready_for_mix(self._bias(target, drafts))
         states = self._start(tokens, target, drafts)
         for index, layer in enumerate(self.layers):
             states = layer(index, states, source, target, bias=bias, tokens=tokens.shape[1])
         return self.final_norm(states)
 
-    def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "s*b*m d"]:
+    def _start(self, tokens: Int[Tensor, "b m"], target: Target, drafts: int) -> Float[Tensor, "sbm d"]:
         states = self.embedding(tokens.flatten())
         if drafts:
             assert self.streams is not None
@@ -74,7 +74,7 @@ class PackedZCodePP(PackedDecoder):
         return states.to(self.dtype) * self.scale
 
     @staticmethod
-    def _bias(target: Target, drafts: int) -> Float[Tensor, "#b h s*m j"]:
+    def _bias(target: Target, drafts: int) -> Float[Tensor, "#b h sm j"]:
         """Return scores of all slots and, if streams draft, of a state's own key, hidden from the main state."""
         slots = target.lookback(drafts + 1)[None]  # (1 h s #m t)
         if not drafts:
@@ -104,13 +104,13 @@ class _Layer:
     def __call__(
         self,
         index: int,
-        states: Float[Tensor, "s*b*m d"],
+        states: Float[Tensor, "sbm d"],
         source: Source,
         target: Target,
         *,
-        bias: Float[Tensor, "#b #h s*m j"],
+        bias: Float[Tensor, "#b #h sm j"],
         tokens: int,
-    ) -> Float[Tensor, "s*b*m d"]:
+    ) -> Float[Tensor, "sbm d"]:
         shape = {"documents": target.documents, "tokens": tokens, "heads": self.heads}
         q, k, v = (heads_of(part, **shape) for part in self.project(self.self_norm(states)).chunk(3, dim=-1))
         keys, values = target.extend(index, k[:, :, :tokens], v[:, :, :tokens])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Protocol, final, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -48,6 +48,7 @@ class Drafted:
         return len(self.tokens) - 1
 
 
+@runtime_checkable
 class Passes(Protocol):
     """One document's decoder: it reads several tokens at once, predicts ahead from each, and removes wrong ones.
 

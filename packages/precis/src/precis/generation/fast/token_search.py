@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Literal, Protocol, TypeVar, final
+from typing import Literal, Protocol, TypeVar, final, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +27,7 @@ _OUT = -1e9  # transformers' score for excluded candidates
 _BLOCK = 128
 
 
+@runtime_checkable
 class DecodingStep(Protocol):
     """A step that reads one more token of each beam and returns the next logits in fp32, in memory the caller owns."""
 
@@ -108,7 +109,7 @@ class Search(ABC):
         self.outcome.over.fill_(True)
         self.outcome.over[:documents] = False
 
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
+    def keep(self, documents: Int[Tensor, " b"]) -> None:
         """Keep only these rows."""
         self.outcome = _chosen(self.outcome, documents)
 
@@ -194,7 +195,7 @@ class BeamSearch(Search):
         super().restart(rules, documents=documents)
         _take_over(self._beams, self._begin(rules.start))
 
-    def keep(self, documents: Int[Tensor, " m"]) -> None:
+    def keep(self, documents: Int[Tensor, " b"]) -> None:
         super().keep(documents)
         self._beams = _chosen(self._beams, documents)
 
@@ -335,7 +336,7 @@ def _take_over(mine: Beams, other: Beams) -> None:
         getattr(mine, field.name).copy_(getattr(other, field.name))
 
 
-def _chosen(state: State, documents: Int[Tensor, " m"]) -> State:
+def _chosen(state: State, documents: Int[Tensor, " b"]) -> State:
     """Select the rows of these documents."""
     return replace(state, **{field.name: getattr(state, field.name)[documents] for field in fields(state)})
 

@@ -95,7 +95,7 @@ class Seen:
 
     site: Site
     layer: int
-    weights: Float[Tensor, "b h i j"]
+    weights: Float[Tensor, "b h i pj"]
     prefix: int
     queries: Int[Tensor, " b"]
     keys: Int[Tensor, " b"]
