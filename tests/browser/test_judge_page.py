@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,7 +106,7 @@ def test_twenty_pages_by_keyboard_alone_with_a_reload_in_the_middle(chromium, se
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_control_is_reached_by_tab_and_every_text_is_legible(
-    chromium, served, tabbed, tmp_path: Path, scheme: str
+    chromium, served, tabbed: Callable[[Any], tuple[list[str], list[str]]], tmp_path: Path, scheme: str
 ) -> None:
     study = study_in(tmp_path / "study", documents=2, judges=("Ann",), repeats=0, gold=0)
     page = opened(chromium, served(study)["Ann"], color_scheme=scheme)

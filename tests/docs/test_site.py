@@ -33,14 +33,14 @@ def _listed(entry) -> list[str]:
     ]
 
 
-def test_every_page_is_in_the_menu():
+def test_every_page_is_in_the_menu() -> None:
     config = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
     assert sorted(_listed(config["nav"])) == sorted(
         [*_build().sources().values(), *_build().notebooks().values(), "api.md"]
     )
 
 
-def test_links_to_pages_are_turned_and_links_to_nothing_are_refused():
+def test_links_to_pages_are_turned_and_links_to_nothing_are_refused() -> None:
     build = _build()
     places = build.sources()
     page = ROOT / "docs" / "guide" / "README.md"
@@ -55,7 +55,7 @@ def test_links_to_pages_are_turned_and_links_to_nothing_are_refused():
         build.turned(file.read_text(encoding="utf-8"), file, places)
 
 
-def test_the_page_of_a_notebook_holds_its_texts_and_its_code():
+def test_the_page_of_a_notebook_holds_its_texts_and_its_code() -> None:
     build = _build()
     for file in build.notebooks():
         page = build.from_notebook(file)
@@ -63,7 +63,7 @@ def test_the_page_of_a_notebook_holds_its_texts_and_its_code():
             assert "".join(cell["source"]) in page
 
 
-def test_the_gallery_shows_every_picture_with_the_commands_that_make_it():
+def test_the_gallery_shows_every_picture_with_the_commands_that_make_it() -> None:
     gallery = _module("gallery")
     assert (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8") == gallery.page()
     pictures = {file.stem for file in gallery.PLACE.glob("*.png")}
@@ -72,7 +72,7 @@ def test_the_gallery_shows_every_picture_with_the_commands_that_make_it():
 
 
 @pytest.mark.slow
-def test_the_site_builds_strictly_and_names_no_other_host():
+def test_the_site_builds_strictly_and_names_no_other_host() -> None:
     pytest.importorskip("zensical")
     done = subprocess.run([sys.executable, "docs/build.py"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -19,6 +19,7 @@ from precis_experiments.open_sets import (
     OTHER_LANGUAGES,
     SETS,
     TEXTS,
+    OpenSet,
     check_rows,
     is_open,
     pairs_of,
@@ -37,7 +38,7 @@ RUN = ExtractPlan(
 @pytest.mark.parametrize(
     "chosen", [*SETS, *EXTENSIONS, *OTHER_LANGUAGES, *TEXTS], ids=lambda chosen: chosen.name
 )
-def test_every_set_is_openly_licensed(chosen) -> None:
+def test_every_set_is_openly_licensed(chosen: OpenSet) -> None:
     assert all(is_open(licence.strip()) for licence in chosen.licence.split(","))
 
 

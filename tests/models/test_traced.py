@@ -26,7 +26,7 @@ def given(model):
 
 
 @pytest.mark.parametrize("kind", SEQ2SEQ)
-def test_an_exported_program_gives_what_the_model_gives(kind):
+def test_an_exported_program_gives_what_the_model_gives(kind: str) -> None:
     model = seq2seq(kind)
     inputs = given(model)
     with torch.no_grad():
@@ -42,7 +42,7 @@ def test_an_exported_program_gives_what_the_model_gives(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*SEQ2SEQ, "classifier"])
-def test_one_graph_holds_the_whole_pass(kind):
+def test_one_graph_holds_the_whole_pass(kind: str) -> None:
     torch.compiler.reset()
     model = classifier() if kind == "classifier" else seq2seq(kind)
     ids, mask, _ = random_batch(model)
@@ -53,7 +53,7 @@ def test_one_graph_holds_the_whole_pass(kind):
     torch.testing.assert_close(found, expected, **CLOSE)
 
 
-def test_the_classifier_is_exported():
+def test_the_classifier_is_exported() -> None:
     model = classifier()
     ids, mask, _ = random_batch(model)
     with torch.no_grad():

@@ -13,7 +13,7 @@ def states(*shape):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
-def test_without_a_prefix_weights_are_observed_by_one_of_no_columns_that_changes_nothing():
+def test_without_a_prefix_weights_are_observed_by_one_of_no_columns_that_changes_nothing() -> None:
     layer, seen = t5_attention(8, heads=2, head_width=4, dropout=0.0), []  # type: ignore[var-annotated]
     q, k, v = states(3, 1, 2, 5, 4)
     columns = observed(None, layer, seen.append)
@@ -22,7 +22,7 @@ def test_without_a_prefix_weights_are_observed_by_one_of_no_columns_that_changes
     torch.testing.assert_close(seen[0] @ v, attend(q, k, v))
 
 
-def test_who_observes_later_sees_what_the_first_gave_back():
+def test_who_observes_later_sees_what_the_first_gave_back() -> None:
     keys = states(2, 3, 4)
     first = PrefixColumns(keys, keys, observe=lambda weights: weights * 0)
     seen: list[Any] = []
@@ -34,7 +34,7 @@ def test_who_observes_later_sees_what_the_first_gave_back():
     assert not mixed.any()
 
 
-def test_main_and_predicting_weights_are_written_apart():
+def test_main_and_predicting_weights_are_written_apart() -> None:
     class Stack:
         def self_attentions(self):
             return (t5_attention(8, heads=2, head_width=4, dropout=0.0),)
@@ -55,16 +55,16 @@ def test_main_and_predicting_weights_are_written_apart():
     assert torch.equal(weights.cross_attention[0], made[:, :, :3])
 
 
-def test_weights_come_in_the_order_of_layers():
+def test_weights_come_in_the_order_of_layers() -> None:
     one, two = states(1), states(2)
     assert in_order({3: two, 0: one}) == (one, two)
     assert in_order({}) is None
 
 
-def test_gradients_reach_the_states_that_were_looked_at():
+def test_gradients_reach_the_states_that_were_looked_at() -> None:
     seen = []
 
-    def look(main):
+    def look(main) -> None:
         main.retain_grad()
         seen.append(main)
 

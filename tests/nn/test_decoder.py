@@ -26,7 +26,7 @@ def target(length=6, seed=2):
 
 @torch.no_grad()
 @pytest.mark.parametrize("steps", [[1] * 6, [2, 1, 3]])
-def test_with_a_cache_steps_give_the_states_of_the_whole(steps):
+def test_with_a_cache_steps_give_the_states_of_the_whole(steps: list[int]) -> None:
     decoder, states = build(), target()
     whole = decoder(states, SOURCE, source_valid=VALID)
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
@@ -35,7 +35,7 @@ def test_with_a_cache_steps_give_the_states_of_the_whole(steps):
 
 
 @torch.no_grad()
-def test_the_source_is_projected_at_the_first_step_only():
+def test_the_source_is_projected_at_the_first_step_only() -> None:
     decoder, states = build(), target()
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
     first = decoder(states[:, :1], SOURCE, source_valid=VALID, cache=cache)
@@ -48,7 +48,7 @@ def test_the_source_is_projected_at_the_first_step_only():
 
 
 @torch.no_grad()
-def test_no_state_sees_what_comes_after_it_nor_padding_of_the_source():
+def test_no_state_sees_what_comes_after_it_nor_padding_of_the_source() -> None:
     decoder, states = build(), target()
     found = decoder(states, SOURCE, source_valid=VALID)
     changed, source = states.clone(), SOURCE.clone()
@@ -60,7 +60,7 @@ def test_no_state_sees_what_comes_after_it_nor_padding_of_the_source():
 
 
 @torch.no_grad()
-def test_observers_see_main_states_and_last_the_normed_ones():
+def test_observers_see_main_states_and_last_the_normed_ones() -> None:
     decoder, seen = build(), []  # type: ignore[var-annotated]
     found = decoder(target(), SOURCE, source_valid=VALID, observe=seen.append)
     assert len(seen) == 2
@@ -68,7 +68,7 @@ def test_observers_see_main_states_and_last_the_normed_ones():
 
 
 @torch.no_grad()
-def test_predicting_states_change_no_main_one_and_all_weights_sum_to_one():
+def test_predicting_states_change_no_main_one_and_all_weights_sum_to_one() -> None:
     decoder = build()
     layout = whole_target(0, 6, range(1, 2))
     weights = AttentionWeights()
@@ -82,7 +82,7 @@ def test_predicting_states_change_no_main_one_and_all_weights_sum_to_one():
             torch.testing.assert_close(made.sum(-1), torch.ones(made.shape[:-1]))
 
 
-def test_only_a_usual_step_needs_no_mask():
+def test_only_a_usual_step_needs_no_mask() -> None:
     """Its one query is behind all keys."""
     device = torch.device("cpu")
     assert Decoder._allowed(1, 5, 4, None, device) is None

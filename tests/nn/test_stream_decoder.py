@@ -28,7 +28,7 @@ def decode(decoder, states, first=0, **options):
 
 @torch.no_grad()
 @pytest.mark.parametrize("steps", [[1] * 6, [2, 1, 3]])
-def test_with_a_cache_steps_give_main_and_predicting_states_of_the_whole(steps):
+def test_with_a_cache_steps_give_main_and_predicting_states_of_the_whole(steps: list[int]) -> None:
     decoder, states = build(), target()
     main, predicting = decode(decoder, states)
     cache, first, found = EncoderDecoderCache(DynamicCache(), DynamicCache()), 0, []
@@ -42,7 +42,7 @@ def test_with_a_cache_steps_give_main_and_predicting_states_of_the_whole(steps):
 
 
 @torch.no_grad()
-def test_eq7_to_eq9_no_state_sees_a_predicting_one():
+def test_eq7_to_eq9_no_state_sees_a_predicting_one() -> None:
     decoder, states = build(), target()
     main, predicting = decode(decoder, states)
     alone, first = decoder(states, SOURCE, layout=whole_target(0, 6, range(1)), source_valid=VALID)
@@ -50,7 +50,7 @@ def test_eq7_to_eq9_no_state_sees_a_predicting_one():
     torch.testing.assert_close(first, predicting[:, :6])
 
 
-def test_a_target_longer_than_the_table_of_positions_is_refused():
+def test_a_target_longer_than_the_table_of_positions_is_refused() -> None:
     decoder = build()
     assert decoder.longest == 18
     with pytest.raises(ValueError, match="19 target tokens: this model has positions for 18; request fewer"):
@@ -58,7 +58,7 @@ def test_a_target_longer_than_the_table_of_positions_is_refused():
 
 
 @torch.no_grad()
-def test_a_predicting_state_has_its_streams_vector_and_the_position_behind_its_place():
+def test_a_predicting_state_has_its_streams_vector_and_the_position_behind_its_place() -> None:
     """Behind the last position of the table is none, and its own stands in."""
     decoder, states = build(), target(3)
     for past in (0, 4, 16):

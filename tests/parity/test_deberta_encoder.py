@@ -3,6 +3,7 @@ reference written from the equations with the clamp that transformers lacks."""
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -58,7 +59,7 @@ def batch_of(shape, vocabulary=120):
 
 
 @torch.no_grad()
-def assert_equal_states(theirs, ours, shape):
+def assert_equal_states(theirs, ours, shape) -> None:
     ids, mask = batch_of(shape)
     expected = theirs(ids, attention_mask=mask).last_hidden_state
     found = ours(ids, mask).last_hidden_state
@@ -68,7 +69,7 @@ def assert_equal_states(theirs, ours, shape):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("shared", [True, False], ids=["shared-keys", "own-keys"])
 @pytest.mark.parametrize("types", SCORE_TYPES, ids="+".join)
-def test_encoder_equals_transformers(types, shared, shape):
+def test_encoder_equals_transformers(types: list[str], shared: bool, shape: tuple[int, int, int]) -> None:
     theirs, ours = make_pair(pos_att_type=types, share_att_key=shared)
     assert_equal_states(theirs, ours, shape)
 
@@ -87,14 +88,14 @@ def test_encoder_equals_transformers(types, shared, shape):
     ],
     ids=lambda changes: ",".join(f"{k}={v}" for k, v in changes.items()),
 )
-def test_encoder_equals_transformers_in_other_configurations(changes):
+def test_encoder_equals_transformers_in_other_configurations(changes: dict[str, Any]) -> None:
     theirs, ours = make_pair(**changes)
     # the released code agrees with transformers only while no distance passes the table
     for length in (5, 60):
         assert_equal_states(theirs, ours, (2, length, 3))
 
 
-def test_gradients_equal_transformers():
+def test_gradients_equal_transformers() -> None:
     theirs, ours = make_pair(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     theirs, ours = theirs.double(), ours.double()  # key biases nearly cancel: in fp32 their gradient is noise
     ids, mask = batch_of((2, 40, 9))
@@ -119,7 +120,9 @@ def test_gradients_equal_transformers():
 
 @pytest.mark.parametrize("changes", [{}, {"conv_kernel_size": 3, "conv_act": "gelu"}], ids=["v3", "v2"])
 @pytest.mark.usefixtures("dropout_scales")
-def test_dropout_stands_where_transformers_has_it(monkeypatch, changes):
+def test_dropout_stands_where_transformers_has_it(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, int | str]
+) -> None:
     """A missing, added or moved one changes the states."""
     theirs, ours = make_pair(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.15, **changes)
     monkeypatch.setenv("PRECIS_COMPILE", "0")  # the C++ kernel draws by itself
@@ -131,7 +134,7 @@ def test_dropout_stands_where_transformers_has_it(monkeypatch, changes):
 
 
 @pytest.mark.usefixtures("dropout_scales")
-def test_classifier_equals_transformers_dropout_included():
+def test_classifier_equals_transformers_dropout_included() -> None:
     theirs, _ = make_pair(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.15, num_labels=3)
     torch.manual_seed(1)
     their_classifier = DebertaV2ForSequenceClassification(theirs.config).train()
@@ -180,7 +183,7 @@ def reference_attention(layer, states, table, rows):
 
 
 @pytest.mark.parametrize("length", [600, 1100, 1500])
-def test_beyond_the_table_attention_equals_the_clamped_reference(length):
+def test_beyond_the_table_attention_equals_the_clamped_reference(length: int) -> None:
     _, ours = make_pair()
     attention = ours.stack.layers[0].attention
     states = torch.randn(length, 32, generator=torch.Generator().manual_seed(3))
@@ -194,7 +197,7 @@ def test_beyond_the_table_attention_equals_the_clamped_reference(length):
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_transformers_leaves_the_trained_rows_beyond_512_tokens_and_we_do_not():
+def test_transformers_leaves_the_trained_rows_beyond_512_tokens_and_we_do_not() -> None:
     theirs, ours = make_pair()
     ids, mask = batch_of((1, 700, 0))
     with torch.no_grad():
@@ -204,7 +207,7 @@ def test_transformers_leaves_the_trained_rows_beyond_512_tokens_and_we_do_not():
 
 
 @pytest.mark.parametrize(("buckets", "maximum"), list(itertools.product([32, 64, 256], [128, 512])))
-def test_eq3_log_buckets_equal_the_formula_at_every_distance(buckets, maximum):
+def test_eq3_log_buckets_equal_the_formula_at_every_distance(buckets: int, maximum: int) -> None:
     from precis.nn.relative_positions import LogBuckets
 
     distances = list(range(-2 * maximum, 2 * maximum + 1))

@@ -54,7 +54,7 @@ def make(ngram, **changes):
 class SlowProphetNet:
     """One document and target at a time, in double precision."""
 
-    def __init__(self, model):
+    def __init__(self, model) -> None:
         self.weights = {name: tensor.double() for name, tensor in model.state_dict().items()}
         self.config = model.config
 
@@ -216,7 +216,7 @@ def slow_logits(model, inputs, positions=None, *, rows=(0, 1)):
 
 
 @torch.no_grad()
-def check_against_the_equations(ngram, length, *, rows=(0, 1), **changes):
+def check_against_the_equations(ngram, length, *, rows=(0, 1), **changes) -> None:
     model = make(ngram, **changes)
     inputs = batch(model, length)
     found = model(**inputs, all_streams=True)
@@ -228,25 +228,25 @@ def check_against_the_equations(ngram, length, *, rows=(0, 1), **changes):
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 @pytest.mark.parametrize("length", [1, 2, 10])
-def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations(ngram, length):
+def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations(ngram: int, length: int) -> None:
     check_against_the_equations(ngram, length)
 
 
 @pytest.mark.parametrize(
     "ngram", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3]
 )
-def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations_beyond_the_last_bucket(ngram):
+def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations_beyond_the_last_bucket(ngram: int) -> None:
     """One decoder layer, one row of the batch, whose source is padded: the reference takes its time."""
     check_against_the_equations(ngram, 128, rows=(1,), encoder_layers=1, decoder_layers=1)
 
 
 @pytest.mark.parametrize("ngram", [2, 3])
-def test_other_buckets_equal_the_equations(ngram):
+def test_other_buckets_equal_the_equations(ngram: int) -> None:
     check_against_the_equations(ngram, 11, rows=(1,), decoder_buckets=6, decoder_max_distance=7)
 
 
 @torch.no_grad()
-def test_eq1_encoder_states_equal_the_equations_at_real_tokens():
+def test_eq1_encoder_states_equal_the_equations_at_real_tokens() -> None:
     model = make(2)
     inputs = batch(model, 1, sources=(40, 11))
     found = model.get_encoder()(inputs["input_ids"], inputs["attention_mask"]).last_hidden_state
@@ -257,7 +257,7 @@ def test_eq1_encoder_states_equal_the_equations_at_real_tokens():
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 @torch.no_grad()
-def test_spans_of_a_longer_text_keep_their_places_in_it(ngram):
+def test_spans_of_a_longer_text_keep_their_places_in_it(ngram: int) -> None:
     """Section 2.4: absolute and relative positions are those of the original text, gaps between spans included."""
     model = make(ngram)
     inputs = batch(model, 9)
@@ -273,7 +273,7 @@ def test_spans_of_a_longer_text_keep_their_places_in_it(ngram):
 
 
 @torch.no_grad()
-def test_cached_steps_of_every_stream_equal_the_equations():
+def test_cached_steps_of_every_stream_equal_the_equations() -> None:
     model = make(3)
     inputs = batch(model, 12)
     expected = slow_logits(model, inputs)
@@ -343,7 +343,7 @@ def their_steps(theirs, inputs):
 
 
 @torch.no_grad()
-def test_encoder_equals_transformers():
+def test_encoder_equals_transformers() -> None:
     theirs, ours = make_pair()
     inputs = batch(ours, 1, sources=(30, 12))
     given = (inputs["input_ids"], inputs["attention_mask"])
@@ -356,7 +356,7 @@ def test_encoder_equals_transformers():
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 @torch.no_grad()
-def test_main_stream_equals_transformers(ngram):
+def test_main_stream_equals_transformers(ngram: int) -> None:
     theirs, ours = make_pair(ngram)
     inputs = batch(ours, 25)
     expected = theirs(**inputs, output_hidden_states=True, use_cache=False).decoder_hidden_states
@@ -368,7 +368,7 @@ def test_main_stream_equals_transformers(ngram):
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 @torch.no_grad()
-def test_teacher_forcing_equals_single_cached_steps_of_transformers(ngram):
+def test_teacher_forcing_equals_single_cached_steps_of_transformers(ngram: int) -> None:
     theirs, ours = make_pair(ngram)
     inputs = batch(ours, 25)
     found = ours(**inputs).logits
@@ -376,7 +376,7 @@ def test_teacher_forcing_equals_single_cached_steps_of_transformers(ngram):
 
 
 @pytest.mark.parametrize("beams", [1, 4])
-def test_generated_text_equals_transformers(beams):
+def test_generated_text_equals_transformers(beams: int) -> None:
     theirs, ours = make_pair()
     inputs = {name: tensor for name, tensor in batch(ours, 1).items() if name != "decoder_input_ids"}
     options = {"num_beams": beams, "max_new_tokens": 12, "do_sample": False, "no_repeat_ngram_size": 3}
@@ -386,7 +386,7 @@ def test_generated_text_equals_transformers(beams):
 
 
 @torch.no_grad()
-def test_transformers_trains_another_function_than_it_decodes():
+def test_transformers_trains_another_function_than_it_decodes() -> None:
     """Its teacher-forced logits and its own cached steps disagree; ours agree with the steps."""
     theirs, ours = make_pair()
     inputs = batch(ours, 25)
@@ -396,7 +396,7 @@ def test_transformers_trains_another_function_than_it_decodes():
 
 
 @torch.no_grad()
-def test_transformers_mixes_up_the_scores_of_the_predicting_streams():
+def test_transformers_mixes_up_the_scores_of_the_predicting_streams() -> None:
     """A known defect (up to 5.23): asking states are laid out (batch, place, stream, head), buckets (stream, batch,
     head, place), and the result is read as (batch, stream, head, place).
     """
@@ -423,7 +423,7 @@ def test_transformers_mixes_up_the_scores_of_the_predicting_streams():
 
 
 @torch.no_grad()
-def test_transformers_has_no_positions_for_the_longest_targets_and_we_say_so():
+def test_transformers_has_no_positions_for_the_longest_targets_and_we_say_so() -> None:
     theirs, ours = make_pair(positions=40)
     encoded = {name: tensor for name, tensor in batch(ours, 1).items() if name != "decoder_input_ids"}
     fits, too_long = torch.ones(2, 38, dtype=torch.long), torch.ones(2, 39, dtype=torch.long)

@@ -7,11 +7,11 @@ from transformers import T5Config, T5Model
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_decoder
 
 
-def copy_linear(ours, theirs):
+def copy_linear(ours, theirs) -> None:
     ours.weight.data.copy_(theirs.weight.data)
 
 
-def copy_attention(ours, theirs):
+def copy_attention(ours, theirs) -> None:
     for own, name in ((ours.query, "q"), (ours.key, "k"), (ours.value, "v"), (ours.output, "o")):
         copy_linear(own, getattr(theirs, name))
 
@@ -65,7 +65,7 @@ def make_pair(feed_forward, *, dropout=0.0):
 
 @pytest.mark.parametrize("feed_forward", ["relu", "gated-gelu"])
 @pytest.mark.parametrize(("length", "source"), [(1, 5), (9, 30), (200, 12)])
-def test_decoder_equals_transformers_t5(feed_forward, length, source):
+def test_decoder_equals_transformers_t5(feed_forward: str, length: int, source: int) -> None:
     theirs, ours = make_pair(feed_forward)
     states, memory = torch.randn(2, length, 32), torch.randn(2, source, 32)
     mask = torch.ones(2, source, dtype=torch.long)
@@ -78,7 +78,7 @@ def test_decoder_equals_transformers_t5(feed_forward, length, source):
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_gradients_equal_transformers_t5():
+def test_gradients_equal_transformers_t5() -> None:
     theirs, ours = make_pair("relu")
     states, memory = torch.randn(2, 11, 32), torch.randn(2, 7, 32)
     theirs(inputs_embeds=states, encoder_hidden_states=memory).last_hidden_state.square().sum().backward()
@@ -92,7 +92,9 @@ def test_gradients_equal_transformers_t5():
 
 @pytest.mark.parametrize("feed_forward", ["relu", "gated-gelu"])
 @pytest.mark.usefixtures("dropout_scales")
-def test_dropout_stands_where_transformers_t5_has_it(monkeypatch, feed_forward):
+def test_dropout_stands_where_transformers_t5_has_it(
+    monkeypatch: pytest.MonkeyPatch, feed_forward: str
+) -> None:
     """A missing, added or moved one changes the states."""
     theirs, ours = make_pair(feed_forward, dropout=0.3)
 

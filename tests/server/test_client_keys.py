@@ -20,6 +20,7 @@ from precis.server.limits import Limits
 from precis.server.listener import Address
 from precis.server.server_run import access_to, reload_keys
 from precis_text.errors import UserError
+from tests.server.conftest import Serve
 
 SECRET = "0123456789abcdefABCDEF0123"
 
@@ -72,7 +73,7 @@ def test_a_long_pause_allows_no_more_than_a_minutes_requests() -> None:
     assert [rates.wait("a") for _ in range(3)] == [0, 0, 30]
 
 
-def test_a_key_opens_and_its_rate_holds(serve, keys: Keys, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_opens_and_its_rate_holds(serve: Serve, keys: Keys, caplog: pytest.LogCaptureFixture) -> None:
     service = serve(keys=keys, limits=Limits(per_minute=2))
     with service.client(headers={"Authorization": f"Bearer {SECRET}"}) as client:
         assert [client.get("/v1/models").status_code for _ in range(9)] == [200] * 9  # do not count
@@ -91,7 +92,7 @@ def test_a_key_opens_and_its_rate_holds(serve, keys: Keys, caplog: pytest.LogCap
 
 
 def test_keys_are_read_again_all_or_none(
-    serve, keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    serve: Serve, keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     new = SECRET.swapcase()
     with serve(keys=keys).client() as client:
@@ -110,7 +111,7 @@ def test_keys_are_read_again_all_or_none(
     assert "line 2" in vars(caplog.records[-1])["fields"]["reason"]
 
 
-def test_the_schema_says_where_a_key_is_needed(serve, keys: Keys) -> None:
+def test_the_schema_says_where_a_key_is_needed(serve: Serve, keys: Keys) -> None:
     with serve(keys=keys).client() as client:
         schema = client.get("/openapi.json").json()
     needed = {path for path, way in schema["paths"].items() if next(iter(way.values()))["security"]}
@@ -120,7 +121,7 @@ def test_the_schema_says_where_a_key_is_needed(serve, keys: Keys) -> None:
 
 
 @pytest.mark.long
-def test_a_thousand_payloads_get_nothing(serve, keys: Keys) -> None:
+def test_a_thousand_payloads_get_nothing(serve: Serve, keys: Keys) -> None:
     service = serve(keys=keys)
     came, got_in = try_all(httpx.URL(service.url).port, SECRET, "ann", every=2)
     assert sum(map(Counter.total, came.values())) > 1000
@@ -138,14 +139,16 @@ def test_a_thousand_payloads_get_nothing(serve, keys: Keys) -> None:
 
 
 @pytest.mark.long
-def test_pages_of_other_sites_get_nothing_from_a_server_without_keys(serve) -> None:
+def test_pages_of_other_sites_get_nothing_from_a_server_without_keys(serve: Serve) -> None:
     came, got_in = try_all(httpx.URL(serve().url).port, "", "", every=3)
     assert got_in == []
     assert came["stranger"].total() > 100
     assert came["stranger"]["403"] > came["stranger"].total() / 2
 
 
-def test_a_host_or_origin_that_gets_in_without_keys_is_found(serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_or_origin_that_gets_in_without_keys_is_found(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("precis.server.middleware.Gate._check_host", lambda *_: None)
     port = httpx.URL(serve().url).port
     target = Target(port, "", frozenset())
@@ -155,7 +158,7 @@ def test_a_host_or_origin_that_gets_in_without_keys_is_found(serve, monkeypatch:
     assert len(got_in) > 3
 
 
-def test_payloads_that_get_in_are_found(serve) -> None:
+def test_payloads_that_get_in_are_found(serve: Serve) -> None:
     service = serve()  # without keys everything is open
     target = Target(httpx.URL(service.url).port, f"Authorization: Bearer {SECRET}", frozenset())
     assert not target.opens()

@@ -3,6 +3,7 @@
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
 
+from precis.server.served_model import ServedModel
 from tests.tiny_models import documents
 
 TEXT = documents(1)[0]
@@ -18,7 +19,7 @@ def alone(served_model, **options):
     return served_model.writer.summarize([TEXT], **options)[0]
 
 
-def test_a_chat_summarizes_its_last_user_message(client, served_model) -> None:
+def test_a_chat_summarizes_its_last_user_message(client, served_model: ServedModel) -> None:
     messages = [
         {"role": "user", "content": "Something else."},
         {"role": "assistant", "content": "Yes."},
@@ -31,13 +32,13 @@ def test_a_chat_summarizes_its_last_user_message(client, served_model) -> None:
     assert made.usage.total_tokens == expected.tokens_read + expected.summary_tokens
 
 
-def test_a_system_message_is_the_instruction(client, served_model) -> None:
+def test_a_system_message_is_the_instruction(client, served_model: ServedModel) -> None:
     messages = [{"role": "system", "content": "shorten:"}, {"role": "user", "content": TEXT}]
     made = client.chat.completions.create(model="tiny", messages=messages, max_tokens=9)
     assert made.choices[0].message.content == alone(served_model, instruction="shorten:", tokens=9).text
 
 
-def test_a_chat_streams(client, served_model) -> None:
+def test_a_chat_streams(client, served_model: ServedModel) -> None:
     messages = [{"role": "user", "content": TEXT}]
     chunks = list(
         client.chat.completions.create(
@@ -49,13 +50,13 @@ def test_a_chat_streams(client, served_model) -> None:
     assert chunks[-1].usage.prompt_tokens == alone(served_model).tokens_read
 
 
-def test_responses_summarize_their_input(client, served_model) -> None:
+def test_responses_summarize_their_input(client, served_model: ServedModel) -> None:
     made = client.responses.create(model="tiny", input=TEXT)
     assert made.output_text == alone(served_model).text
     assert made.usage.input_tokens == alone(served_model).tokens_read
 
 
-def test_responses_stream(client, served_model) -> None:
+def test_responses_stream(client, served_model: ServedModel) -> None:
     events = list(client.responses.create(model="tiny", input=TEXT, stream=True))
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     assert text == alone(served_model).text

@@ -1,5 +1,8 @@
 """Blocked decoder prefixes on models with predicting streams."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
@@ -29,7 +32,9 @@ def prophet():
 
 @pytest.mark.parametrize("make", [zcodepp, prophet])
 @torch.no_grad()
-def test_a_stream_has_the_segment_of_the_last_place_it_sees_in_training_and_in_drafting(make):
+def test_a_stream_has_the_segment_of_the_last_place_it_sees_in_training_and_in_drafting(
+    make: Callable[..., Any],
+) -> None:
     torch.manual_seed(0)
     model = make().eval()
     settings = MethodSettings(encoder_segments=1, decoder_segments=3, target_length=12)

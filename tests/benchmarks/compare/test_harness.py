@@ -41,7 +41,7 @@ def die(*, name, cell, log):
 
 
 @pytest.fixture
-def contender(tmp_path):
+def contender(tmp_path: Path):
     (tmp_path / "contenders_of_a_test.py").write_text(CONTENDERS)
 
     def build(name, *, function="make", **options):
@@ -60,7 +60,9 @@ CELLS = [Cell(name="small", arguments={"cell": "small"}), Cell(name="large", arg
 SETTINGS = BenchSettings(rounds=3, seconds=0.0, threads=1, memory=False)
 
 
-def test_contenders_take_turns_in_processes_of_their_own(contender, tmp_path, monkeypatch):
+def test_contenders_take_turns_in_processes_of_their_own(
+    contender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(COMPILE, "1")  # the user's, which must not change what is compared
     monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
     contenders = [
@@ -89,7 +91,7 @@ def test_contenders_take_turns_in_processes_of_their_own(contender, tmp_path, mo
     assert results.failed == ()
 
 
-def test_a_process_says_why_it_failed_and_how_it_ended(contender):
+def test_a_process_says_why_it_failed_and_how_it_ended(contender) -> None:
     cell = CELLS[0]
     with Worker(contender("one"), threads=1, environment={}) as worker:
         said, logs = [], []
@@ -115,11 +117,11 @@ class Played:
 
     started: ClassVar[list[str]] = []
 
-    def __init__(self, contender, *, threads, environment):
+    def __init__(self, contender, *, threads, environment) -> None:
         self.contender, self.cell = contender, ""
         self.started.append(contender.name)
 
-    def prepare(self, cell):
+    def prepare(self, cell) -> None:
         self.cell = cell.name
         self.fail_in("prepare")
 
@@ -131,20 +133,20 @@ class Played:
         self.fail_in("memory")
         return Memory(process_mb=2.0, added_mb=1.0, tensors_mb=1.0)
 
-    def release(self):
+    def release(self) -> None:
         pass
 
-    def end(self, *, at_once=False):
+    def end(self, *, at_once=False) -> None:
         pass
 
-    def fail_in(self, step):
+    def fail_in(self, step) -> None:
         if self.contender.environment.get(self.cell) in (step, f"unable to {step}"):
             unable = self.contender.environment[self.cell].startswith("unable")
             raise ContenderError(f"no {step}", log=("line",), unable=unable)
 
 
 @pytest.fixture
-def played(monkeypatch):
+def played(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(harness, "Worker", Played)
     monkeypatch.setattr(Played, "started", [])
 
@@ -158,7 +160,9 @@ def played(monkeypatch):
     return run
 
 
-def test_a_contender_that_breaks_in_a_cell_is_named_there_and_plays_in_the_next_with_a_new_process(played):
+def test_a_contender_that_breaks_in_a_cell_is_named_there_and_plays_in_the_next_with_a_new_process(
+    played,
+) -> None:
     results, kept = played({"whole": {}, "early": {"small": "prepare"}, "late": {"small": "time"}})
     assert [str(failure) for failure in results.failed] == [
         "early, small: no prepare",
@@ -173,21 +177,21 @@ def test_a_contender_that_breaks_in_a_cell_is_named_there_and_plays_in_the_next_
     assert [len(each.measured) for each in kept] == [1, 4]
 
 
-def test_a_contender_that_cannot_be_run_here_is_left_out_of_all_cells_from_there_on(played):
+def test_a_contender_that_cannot_be_run_here_is_left_out_of_all_cells_from_there_on(played) -> None:
     results, _ = played({"whole": {}, "kernel": {"small": "unable to prepare"}}, memory=True)
     assert results.left_out == (("kernel", "small", "no prepare"),)
     assert {m.contender for m in results.measured} == {"whole"}
     assert results.failed == ()
 
 
-def test_memory_is_kept_cell_by_cell_and_its_failure_spares_the_times(played):
+def test_memory_is_kept_cell_by_cell_and_its_failure_spares_the_times(played) -> None:
     results, kept = played({"whole": {}, "large": {"large": "memory"}}, memory=True)
     assert [sum(m.memory is not None for m in each.measured) for each in kept] == [0, 0, 1, 2, 3, 3]
     assert [str(failure) for failure in results.failed] == ["large, large: no memory"]
     assert len(results.of("large", "large").samples) == 2
 
 
-def test_each_round_times_a_cell_alone_and_beside_its_neighbours(contender, tmp_path):
+def test_each_round_times_a_cell_alone_and_beside_its_neighbours(contender, tmp_path: Path) -> None:
     cell = Cell(name="small", arguments={"cell": "small"}, neighbours=(0, 1))
     settings = BenchSettings(rounds=2, seconds=0.1, threads=1, memory=False)
     results = measure([contender("one"), contender("two")], [cell], settings, notify=lambda _: None)
@@ -196,7 +200,7 @@ def test_each_round_times_a_cell_alone_and_beside_its_neighbours(contender, tmp_
     ]
 
 
-def test_neighbours_use_processor_time_and_are_gone_afterwards():
+def test_neighbours_use_processor_time_and_are_gone_afterwards() -> None:
     with Neighbours(2) as neighbours:
         pids = [process.pid for process in neighbours._processes]
         end = time.monotonic() + 60
@@ -206,6 +210,6 @@ def test_neighbours_use_processor_time_and_are_gone_afterwards():
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_every_round_begins_with_another_contender():
+def test_every_round_begins_with_another_contender() -> None:
     assert [rotated("abc", number) for number in (0, 1, 4)] == [list("abc"), list("bca"), list("bca")]
     assert rotated("", 3) == []

@@ -1,6 +1,8 @@
 """Drafting with predicting streams changes how fast a text is written and nothing else."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -97,7 +99,9 @@ MODELS = {
     [{}, {"no_repeat_ngram_size": 2, "min_new_tokens": 9}, {"max_new_tokens": 2}, {"max_new_tokens": 1}],
     ids=["plain", "rules", "two tokens", "one token"],
 )
-def test_greedy_drafting_writes_what_generate_writes(make, options):
+def test_greedy_drafting_writes_what_generate_writes(
+    make: Callable[..., Any], options: dict[str, int]
+) -> None:
     model = make()
     config = settings(model, **options)
     fast = FastDecoder(model, AsGiven())
@@ -115,7 +119,7 @@ def test_greedy_drafting_writes_what_generate_writes(make, options):
 
 @pytest.mark.parametrize("weights", [BFloat16(), Int8()], ids=["bf16", "int8"])
 @pytest.mark.parametrize("make", [MODELS["prophetnet-2"], MODELS["zcodepp-1"]], ids=["prophetnet", "zcodepp"])
-def test_drafting_works_with_smaller_weights_too(make, weights):
+def test_drafting_works_with_smaller_weights_too(make: Callable[..., Any], weights: BFloat16 | Int8) -> None:
     if isinstance(weights, Int8) and not has_int8():
         pytest.skip("this build of torch has no product for 8-bit weights")
     model = make()
@@ -123,7 +127,7 @@ def test_drafting_works_with_smaller_weights_too(make, weights):
     assert drafted.written > 0
 
 
-def test_more_tokens_than_positions_are_refused_by_both_loops():
+def test_more_tokens_than_positions_are_refused_by_both_loops() -> None:
     model = prophet(2)
     longest = model.get_decoder().longest
     config = settings(model, max_new_tokens=longest + 1)
@@ -135,7 +139,7 @@ def test_more_tokens_than_positions_are_refused_by_both_loops():
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
-def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make):
+def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make: Callable[..., Any]) -> None:
     model = make()
     config, fast = settings(model), FastDecoder(model, AsGiven())
     for document in documents(4):
@@ -146,7 +150,7 @@ def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make):
 
 
 @pytest.mark.parametrize("make", [MODELS["prophetnet-4"], MODELS["zcodepp-3"]], ids=["prophetnet", "zcodepp"])
-def test_drafts_that_are_always_right_are_all_kept(make):
+def test_drafts_that_are_always_right_are_all_kept(make: Callable[..., Any]) -> None:
     model = make()
     config = settings(model, max_new_tokens=17, min_new_tokens=17)
     document = documents(1)[0]
@@ -178,7 +182,7 @@ class Oracle:
         self.inner.forget(count)
 
 
-def test_the_summarizer_drafts_when_it_is_asked_to():
+def test_the_summarizer_drafts_when_it_is_asked_to() -> None:
     tokenizer = our_tokenizer()
     model = prophet(3, vocab_size=len(tokenizer), max_position_embeddings=300)
     texts = words(5)
@@ -193,7 +197,9 @@ def test_the_summarizer_drafts_when_it_is_asked_to():
 
 @pytest.mark.parametrize("make", [prophet, zcodepp])
 @pytest.mark.parametrize("name", ["prefix", "hierblock", "truncsa"])
-def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):
+def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(
+    make: Callable[..., Any], name: str
+) -> None:
     tokenizer = our_tokenizer()
     model = make(2, vocab_size=len(tokenizer), **POSITIONS[make])
     texts, short = words(5), GenerationSettings(max_tokens=20)
@@ -206,7 +212,7 @@ def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):
         Summarizer(model, tokenizer, settings=short, loop=Drafting(weights=BFloat16())).summarize(texts)
 
 
-def test_what_cannot_draft_is_refused_in_one_line():
+def test_what_cannot_draft_is_refused_in_one_line() -> None:
     document = documents(1)[0]
     alone = prophet(1)
     with pytest.raises(UserError, match="predicts only the next token"):

@@ -48,7 +48,7 @@ def plain(inputs, valid=None, kept=("c2p", "p2c"), *, buckets=BUCKETS, scale=SCA
     return (weights if keep is None else weights * keep) @ v
 
 
-def assert_close_in(found, inputs, valid):
+def assert_close_in(found, inputs, valid) -> None:
     """No farther from the exact numbers than the plain path in the same type, plus what one rounding makes."""
     exact = plain([x.double() for x in inputs], valid)
     if found.dtype == torch.float64:

@@ -37,7 +37,7 @@ needs_compiler = pytest.mark.skipif(
 
 
 @pytest.fixture(params=["weights kept", "weights made again"])
-def both_backwards(request, monkeypatch):
+def both_backwards(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "weights made again":
         monkeypatch.setattr(cpp_attention, "_KEEP_UP_TO", 0)
 
@@ -67,7 +67,7 @@ def padding(batch, length):
     return valid
 
 
-def same_with_gradients(found, expected, inputs):
+def same_with_gradients(found, expected, inputs) -> None:
     torch.testing.assert_close(found, expected)
     given = torch.randn(expected.shape, generator=torch.Generator().manual_seed(2))
     gradients = (torch.autograd.grad(x, inputs, given, allow_unused=True) for x in (found, expected))
@@ -82,7 +82,9 @@ def same_with_gradients(found, expected, inputs):
 @pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 33, 128, 129, 300])
-def test_it_gives_the_plain_path_and_its_gradients(length, masked, kept, both_backwards):
+def test_it_gives_the_plain_path_and_its_gradients(
+    length: int, masked: bool, kept: tuple[str, ...], both_backwards: str
+) -> None:
     inputs = random_inputs(length)
     valid = padding(2, length) if masked else None
     found = attend_compiled(operands(inputs, valid, kept))
@@ -91,7 +93,7 @@ def test_it_gives_the_plain_path_and_its_gradients(length, masked, kept, both_ba
 
 @needs_compiler
 @pytest.mark.parametrize("masked", [False, True])
-def test_several_blocks_of_keys_and_a_far_field(masked):
+def test_several_blocks_of_keys_and_a_far_field(masked: bool) -> None:
     """1,100 tokens: three blocks of keys, and rows of the table that whole strips share."""
     inputs = random_inputs(1100, batch=1, buckets=LogBuckets())
     valid = padding(1, 1100) if masked else None
@@ -102,7 +104,7 @@ def test_several_blocks_of_keys_and_a_far_field(masked):
 @needs_compiler
 @pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize("real", [1100, 1060, 300])
-def test_whole_blocks_of_far_keys(kept, real):
+def test_whole_blocks_of_far_keys(kept: tuple[str, ...], real: int) -> None:
     """Distances of 64 and more share a row: of 1,100 tokens most tiles meet blocks that have no other."""
     inputs = random_inputs(1100, batch=1)
     valid = None if real == 1100 else torch.arange(1100)[None] < real
@@ -112,7 +114,7 @@ def test_whole_blocks_of_far_keys(kept, real):
 
 @needs_compiler
 @pytest.mark.parametrize("length", [16, 90, 200])
-def test_buckets_that_leave_rows_out(length, both_backwards):
+def test_buckets_that_leave_rows_out(length: int, both_backwards: str) -> None:
     buckets = LogBuckets(64, 64)
     places, _ = OffsetRows(buckets).places(200, torch.device("cpu"))
     assert (places[:-1] - places[1:]).max() == 2
@@ -122,7 +124,7 @@ def test_buckets_that_leave_rows_out(length, both_backwards):
 
 
 @needs_compiler
-def test_a_first_block_of_keys_that_is_all_padding():
+def test_a_first_block_of_keys_that_is_all_padding() -> None:
     inputs = random_inputs(700, buckets=LogBuckets())
     valid = torch.ones(2, 700, dtype=torch.bool)
     valid[0, :600] = False
@@ -133,7 +135,7 @@ def test_a_first_block_of_keys_that_is_all_padding():
 
 
 @needs_compiler
-def test_large_scores_lose_no_digits_in_the_backward_pass(both_backwards):
+def test_large_scores_lose_no_digits_in_the_backward_pass(both_backwards: str) -> None:
     """Scores in the hundreds: one key has nearly all the weight."""
     inputs = [x.detach().requires_grad_() for x in random_inputs(80)]
     with torch.no_grad():
@@ -154,7 +156,7 @@ def threads():
 
 @needs_compiler
 @pytest.mark.parametrize("count", [2, 4, 8])
-def test_numbers_do_not_hang_on_threads(count, threads, both_backwards):
+def test_numbers_do_not_hang_on_threads(count: int, threads, both_backwards: str) -> None:
     """Many threads share a head, few take a head each: 4 heads, 5 tiles."""
 
     def run():
@@ -169,7 +171,7 @@ def test_numbers_do_not_hang_on_threads(count, threads, both_backwards):
 
 
 @needs_compiler
-def test_what_inference_mode_left_behind_serves_training():
+def test_what_inference_mode_left_behind_serves_training() -> None:
     """Places are kept from call to call; 47 tokens are nobody else's."""
     inputs = random_inputs(47)
     with torch.inference_mode():
@@ -181,7 +183,7 @@ def test_what_inference_mode_left_behind_serves_training():
 
 @needs_compiler
 @pytest.mark.parametrize("count", [1, 8])
-def test_the_longest_input_whose_weights_are_kept(count, threads):
+def test_the_longest_input_whose_weights_are_kept(count: int, threads) -> None:
     """One document of one head, which eight threads share."""
     threads(count)
     inputs = random_inputs(512, batch=1, heads=1)
@@ -191,7 +193,7 @@ def test_the_longest_input_whose_weights_are_kept(count, threads):
 
 @needs_compiler
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_one_table_alone_over_several_blocks(kept):
+def test_one_table_alone_over_several_blocks(kept: tuple[str, ...]) -> None:
     inputs = random_inputs(700, batch=1, buckets=LogBuckets())
     found = attend_compiled(operands(inputs, None, kept, LogBuckets()))
     same_with_gradients(found, plain(inputs, None, kept, LogBuckets()), inputs)
@@ -217,7 +219,7 @@ def errors_in_bf16(way, inputs, exact, valid):
 @pytest.mark.parametrize(
     ("length", "width"), [(16, 64), (33, 16), (128, 64), (300, 64), (90, 15), (1100, 64)]
 )
-def test_bf16_is_no_further_off_than_the_plain_path(length, width, masked):
+def test_bf16_is_no_further_off_than_the_plain_path(length: int, width: int, masked: bool) -> None:
     """The same numbers of bf16 in fp64 are the truth; a width of 15 has no pairs."""
     inputs = random_inputs(length, batch=1, width=width)
     valid = padding(1, length) if masked else None
@@ -238,7 +240,7 @@ def test_bf16_is_no_further_off_than_the_plain_path(length, width, masked):
 
 @needs_compiler
 @pytest.mark.parametrize("learning", [False, True])
-def test_bf16_draws_the_same_dropout_in_both_passes(learning, both_backwards):
+def test_bf16_draws_the_same_dropout_in_both_passes(learning: bool, both_backwards: str) -> None:
     """Weights and values in bf16: the same weights go as in fp32, and where they went no gradient comes back."""
     inputs = [x.detach().bfloat16().requires_grad_(learning) for x in random_inputs(96, width=96)]
     eye = torch.eye(96).expand(2, 2, 96, 96)
@@ -260,7 +262,9 @@ def test_bf16_draws_the_same_dropout_in_both_passes(learning, both_backwards):
 
 @needs_compiler
 @pytest.mark.parametrize(("length", "batch"), [(96, 8), (560, 1)])
-def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(length, batch, both_backwards):
+def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(
+    length: int, batch: int, both_backwards: str
+) -> None:
     """Values that are the identity show the weights themselves; 560 tokens are two blocks of keys."""
     inputs = random_inputs(length, batch=batch, width=length)
     eye = torch.eye(length).expand(batch, 2, length, length)
@@ -279,7 +283,7 @@ def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(length,
 
 
 @needs_compiler
-def test_weights_are_kept_of_short_inputs_that_learn_alone():
+def test_weights_are_kept_of_short_inputs_that_learn_alone() -> None:
     def kept(length, learning=True):
         inputs = random_inputs(length, batch=1)
         with torch.set_grad_enabled(learning):
@@ -292,7 +296,7 @@ def test_weights_are_kept_of_short_inputs_that_learn_alone():
 
 
 @needs_compiler
-def test_attend_takes_it_where_it_is_there(monkeypatch):
+def test_attend_takes_it_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def counting(given):
@@ -328,7 +332,7 @@ def test_attend_takes_it_where_it_is_there(monkeypatch):
 
 
 @needs_compiler
-def test_pairs_of_bf16_numbers_are_not_flushed_where_half_of_a_pair_is_zero():
+def test_pairs_of_bf16_numbers_are_not_flushed_where_half_of_a_pair_is_zero() -> None:
     """The last key of an odd length stands beside nothing: as fp32 the two would be a denormal number."""
     length = 17
     inputs = [torch.zeros(1, 1, length, 16, dtype=torch.bfloat16) for _ in range(3)]
@@ -343,7 +347,7 @@ def test_pairs_of_bf16_numbers_are_not_flushed_where_half_of_a_pair_is_zero():
 
 
 @needs_compiler
-def test_a_thread_that_has_computed_nothing_yet_may_begin_with_the_kernel():
+def test_a_thread_that_has_computed_nothing_yet_may_begin_with_the_kernel() -> None:
     inputs = [x.detach() for x in random_inputs(20)]
     expected = attend_compiled(operands(inputs))
     before, found = torch.get_num_threads(), []

@@ -1,5 +1,8 @@
 """On a CUDA device: every way of disentangled attention against exact numbers, at lengths aligned and not."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
@@ -66,7 +69,7 @@ def plain(inputs, valid):
     return attention_weights(q, k, scores=scores, mask=valid[:, None, None], scale=SCALE) @ v
 
 
-def assert_no_worse(found, half, exact):
+def assert_no_worse(found, half, exact) -> None:
     """In the mean values and gradients err at most twice as much as the plain path in the same type, or a rounding."""
     assert found.isfinite().all()
     rounding = torch.finfo(found.dtype).eps * exact.abs().mean()
@@ -119,7 +122,9 @@ TRAINING = [chosen, without_library, openly, recomputing, pytest.param(by_the_li
 
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("way", INFERRING)
-def test_inference_at_every_length_errs_no_more_than_the_plain_path(way, dtype):
+def test_inference_at_every_length_errs_no_more_than_the_plain_path(
+    way: Callable[..., Any], dtype: torch.dtype
+) -> None:
     for length in LENGTHS:
         half, valid = random_inputs(length, dtype), padding(length)
         with torch.no_grad():
@@ -131,7 +136,9 @@ def test_inference_at_every_length_errs_no_more_than_the_plain_path(way, dtype):
 
 @pytest.mark.parametrize("dtype", [*HALVES, torch.float32])
 @pytest.mark.parametrize("way", TRAINING)
-def test_gradients_at_every_length_err_no_more_than_the_plain_paths(way, dtype):
+def test_gradients_at_every_length_err_no_more_than_the_plain_paths(
+    way: Callable[..., Any], dtype: torch.dtype
+) -> None:
     for length in TRAINED:
         given, valid = random_inputs(length, dtype, learnt=True), padding(length)
         exact_inputs = [x.detach().double().requires_grad_() for x in given]
@@ -148,7 +155,7 @@ def test_gradients_at_every_length_err_no_more_than_the_plain_paths(way, dtype):
 
 
 @pytest.mark.parametrize("way", TRAINING)
-def test_gradients_are_the_same_bits_twice(way):
+def test_gradients_are_the_same_bits_twice(way: Callable[..., Any]) -> None:
     inputs, valid = random_inputs(1500, torch.bfloat16, learnt=True), padding(1500)
 
     def gradients():
@@ -160,7 +167,7 @@ def test_gradients_are_the_same_bits_twice(way):
 
 @pytest.mark.parametrize("way", [chosen, without_library, fused])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_heads_of_odd_widths_and_autocast_break_no_path(way, autocast):
+def test_heads_of_odd_widths_and_autocast_break_no_path(way: Callable[..., Any], autocast: bool) -> None:
     for width in (24, 25):
         for length in (65, 400, 513, 1025):
             inputs, valid = random_inputs(length, torch.bfloat16, width=width), padding(length)
@@ -173,7 +180,9 @@ def test_heads_of_odd_widths_and_autocast_break_no_path(way, autocast):
 
 @needs_library
 @pytest.mark.parametrize("dtype", HALVES)
-def test_an_encoder_on_a_packed_batch_gives_what_it_gives_on_a_padded_one(monkeypatch, dtype):
+def test_an_encoder_on_a_packed_batch_gives_what_it_gives_on_a_padded_one(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype
+) -> None:
     """With the library and one launch a layer, and with the plain path in fp32."""
     torch.manual_seed(0)
     config = ZCodePPConfig(
@@ -206,7 +215,7 @@ def test_an_encoder_on_a_packed_batch_gives_what_it_gives_on_a_padded_one(monkey
 
 
 @needs_library
-def test_dropout_on_the_device_follows_torchs_generator():
+def test_dropout_on_the_device_follows_torchs_generator() -> None:
     inputs = random_inputs(300, torch.bfloat16, learnt=True)
 
     def outcome(seed):

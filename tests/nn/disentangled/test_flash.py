@@ -23,7 +23,7 @@ CASES = Path(__file__).with_name("interpreted_flash.py")
     reason="needs the extra `cuda` and Triton, which are on Linux only",
 )
 @pytest.mark.slow
-def test_kernels_in_the_interpreter_give_the_plain_path():
+def test_kernels_in_the_interpreter_give_the_plain_path() -> None:
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     command = [
         sys.executable,
@@ -56,7 +56,7 @@ class Library:
 
 
 @pytest.fixture
-def library(monkeypatch):
+def library(monkeypatch: pytest.MonkeyPatch):
     found = Library()
     stub = ModuleType("disentangled_flash.training")
     vars(stub)["_kernels"] = found
@@ -67,7 +67,7 @@ def library(monkeypatch):
     return found
 
 
-def test_a_batch_is_one_row_of_documents_between_their_bounds(library):
+def test_a_batch_is_one_row_of_documents_between_their_bounds(library) -> None:
     inputs = random_inputs(9)
     found = flash.attend_flash(operands(inputs))
     torch.testing.assert_close(found, inputs[2])
@@ -75,7 +75,7 @@ def test_a_batch_is_one_row_of_documents_between_their_bounds(library):
 
 
 @pytest.mark.parametrize(("longest", "rounded"), [(1, 64), (64, 64), (65, 128)])
-def test_the_longest_length_is_rounded_up_to_64(library, longest, rounded):
+def test_the_longest_length_is_rounded_up_to_64(library, longest: int, rounded: int) -> None:
     given = operands(random_inputs(longest, batch=1))
     found = flash.attend_flash_packed(given, Documents(torch.tensor([0, longest]), longest))
     torch.testing.assert_close(found, given.values)
@@ -92,7 +92,9 @@ def test_the_longest_length_is_rounded_up_to_64(library, longest, rounded):
         (["111", "101"], None),
     ],
 )
-def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest(rows, bounds):
+def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest(
+    rows: list[str], bounds: list[int] | None
+) -> None:
     valid = torch.tensor([[mark == "1" for mark in row] for row in rows])
     starts = torch.arange(0, 3 * len(rows) + 1, 3, dtype=torch.int32)
     found = flash._span_bounds(valid, starts)
@@ -103,7 +105,9 @@ def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest
         assert found.dtype == torch.int32
 
 
-def test_gaps_and_passes_without_gradients_take_the_padded_form(library, monkeypatch):
+def test_gaps_and_passes_without_gradients_take_the_padded_form(
+    library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ways = []
 
     def padded(operands, valid):
@@ -152,11 +156,15 @@ def given(width=32, *, batch=3, heads=2, length=9, dtype=torch.float32, distance
         ({"batch": 1 << 10, "length": 1 << 14, "heads": 1, "distance": 48}, {}, False),
     ],
 )
-def test_the_kernels_take_what_their_widths_types_lengths_and_places_allow(shape, asked, taken):
+def test_the_kernels_take_what_their_widths_types_lengths_and_places_allow(
+    shape: dict[str, int | torch.dtype], asked: dict[str, int], taken: bool
+) -> None:
     assert flash.takes(given(**shape), **{"longest": 9, "sequences": 3, **asked}) == taken
 
 
-def test_a_plan_has_the_row_of_each_distance_from_the_past_to_the_future(monkeypatch):
+def test_a_plan_has_the_row_of_each_distance_from_the_past_to_the_future(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     position = ModuleType("disentangled_flash.position")
     vars(position)["gradient_band"] = lambda places, device: len(places)
     monkeypatch.setitem(sys.modules, "disentangled_flash", ModuleType("disentangled_flash"))
@@ -171,7 +179,9 @@ def test_a_plan_has_the_row_of_each_distance_from_the_past_to_the_future(monkeyp
 
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("is_new", [True, False])
-def test_the_library_serves_new_enough_devices_where_it_is_there(is_there, is_new, monkeypatch):
+def test_the_library_serves_new_enough_devices_where_it_is_there(
+    is_there: bool, is_new: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(flash, "is_available", lambda: is_there)
     monkeypatch.setattr(flash, "_is_new_enough", lambda index: is_new)
     assert flash.serves(torch.device("cuda:0")) == (is_there and is_new)

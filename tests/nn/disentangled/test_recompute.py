@@ -4,6 +4,7 @@ Scores made again (`recompute`), weights kept, and all scores held (`saved_score
 """
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ learning = pytest.mark.parametrize("learn", [attend_recomputing, attend_keeping,
 @pytest.mark.usefixtures("small_blocks")
 @learning
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_either_position_score_alone_is_enough(kept, learn):
+def test_either_position_score_alone_is_enough(kept: tuple[str, ...], learn: Callable[..., Any]) -> None:
     inputs = [x.requires_grad_() for x in random_inputs(50)]
     valid = padding(50)
     used = [*inputs[:3], inputs[3] if kept == ("c2p",) else inputs[4]]
@@ -39,7 +40,9 @@ def test_either_position_score_alone_is_enough(kept, learn):
 @learning
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 13, 40, 75])
-def test_training_gives_the_plain_path_and_its_gradients(length, masked, learn):
+def test_training_gives_the_plain_path_and_its_gradients(
+    length: int, masked: bool, learn: Callable[..., Any]
+) -> None:
     inputs = [x.requires_grad_() for x in random_inputs(length)]
     valid = padding(length) if masked else None
     weights = torch.randn(inputs[0].shape, dtype=torch.float64)
@@ -62,7 +65,7 @@ def weights_that_dropout_keeps(length, rate, learn):
 
 @pytest.mark.usefixtures("small_blocks")
 @learning
-def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(learn):
+def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(learn: Callable[..., Any]) -> None:
     found, inputs = weights_that_dropout_keeps(60, 0.25, learn)
     expected = plain(inputs)
     dropped = found == 0.0
@@ -72,13 +75,13 @@ def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(learn):
 
 @pytest.mark.usefixtures("small_blocks")
 @learning
-def test_no_rows_of_a_batch_are_dropped_alike(learn):
+def test_no_rows_of_a_batch_are_dropped_alike(learn: Callable[..., Any]) -> None:
     found, _ = weights_that_dropout_keeps(60, 0.25, learn)
     rows = (found == 0.0).flatten(0, 2)  # of all documents and heads
     assert len(torch.unique(rows, dim=0)) == len(rows)
 
 
-def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed():
+def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed() -> None:
     v, position_keys, position_queries = random_inputs(20)[2:]
     states = torch.randn(3, 2, 20, 8, dtype=torch.float64, requires_grad=True)
     made: list[Any] = []
@@ -96,7 +99,7 @@ def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed():
 
 @pytest.mark.usefixtures("small_blocks")
 @learning
-def test_the_backward_pass_drops_the_same_weights(learn):
+def test_the_backward_pass_drops_the_same_weights(learn: Callable[..., Any]) -> None:
     """Gradients with dropout are those of the plain path with this very mask."""
     length, rate = 30, 0.25
     kept = (weights_that_dropout_keeps(length, rate, learn)[0] != 0.0) / (1 - rate)
@@ -112,7 +115,7 @@ def test_the_backward_pass_drops_the_same_weights(learn):
 
 
 @learning
-def test_single_precision_stays_within_the_tolerances(learn):
+def test_single_precision_stays_within_the_tolerances(learn: Callable[..., Any]) -> None:
     inputs = random_inputs(300, batch=1, dtype=torch.float32)
     exact = [x.double().requires_grad_() for x in inputs]
     learnt = [x.requires_grad_() for x in inputs]
@@ -126,7 +129,7 @@ def test_single_precision_stays_within_the_tolerances(learn):
 
 
 @learning
-def test_half_precision_errs_no_more_than_the_plain_path(learn):
+def test_half_precision_errs_no_more_than_the_plain_path(learn: Callable[..., Any]) -> None:
     half = [x.bfloat16() for x in random_inputs(300, batch=1)]
     exact = plain([x.double() for x in half])
     theirs = (plain(half).double() - exact).abs().mean()
@@ -134,7 +137,7 @@ def test_half_precision_errs_no_more_than_the_plain_path(learn):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_products_are_added_up_in_single_precision_whatever_their_own_type(dtype):
+def test_products_are_added_up_in_single_precision_whatever_their_own_type(dtype: torch.dtype) -> None:
     """In one call where the types are the same."""
     generator = torch.Generator().manual_seed(0)
     out, left, right = (torch.randn(2, 3, 4, 4, generator=generator) for _ in range(3))

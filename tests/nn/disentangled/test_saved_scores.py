@@ -18,7 +18,7 @@ from tests.nn.disentangled.inputs import operands, random_inputs
 class Traffic(TorchDispatchMode):
     """Bytes read and written by torch's operations, views apart."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.bytes = 0
 
@@ -35,7 +35,9 @@ class Traffic(TorchDispatchMode):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("length", "batch"), [(64, 4), (512, 1), (1100, 1)])
-def test_holding_all_scores_moves_fewer_bytes_than_transformers(length, batch, dtype):
+def test_holding_all_scores_moves_fewer_bytes_than_transformers(
+    length: int, batch: int, dtype: torch.dtype
+) -> None:
     heads, width = 8, 16
     config = DebertaV2Config(
         hidden_size=heads * width,
@@ -83,14 +85,14 @@ def test_holding_all_scores_moves_fewer_bytes_than_transformers(length, batch, d
         torch.testing.assert_close(ours_gradients, gradients, atol=1e-4, rtol=1e-4)
 
 
-def test_of_all_that_is_n_by_n_only_the_weights_are_kept():
+def test_of_all_that_is_n_by_n_only_the_weights_are_kept() -> None:
     inputs = [x.requires_grad_() for x in random_inputs(40, dtype=torch.float32)]
     saved = attend_keeping(operands(inputs)).grad_fn.saved_tensors  # type: ignore[attr-defined]
     squares = [x for x in saved if x.shape[-2:] == (40, 40)]
     assert sum(x.numel() for x in squares) == 3 * 2 * 40 * 40
 
 
-def test_under_checkpointing_the_gradients_are_the_same():
+def test_under_checkpointing_the_gradients_are_the_same() -> None:
     inputs = [x.requires_grad_() for x in random_inputs(20)]
     found = []
     for kept in (True, False):

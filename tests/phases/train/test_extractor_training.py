@@ -138,7 +138,9 @@ def test_few_pairs_get_enough_steps_and_a_short_warmup(model: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("untouched", "warns"), [(60.0, True), (20.0, False)])
-def test_a_better_untouched_model_is_named(untouched: float, warns: bool, monkeypatch) -> None:
+def test_a_better_untouched_model_is_named(
+    untouched: float, warns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Says:
         def __init__(self, text: str) -> None:
             self.text = text

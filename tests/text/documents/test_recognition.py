@@ -71,7 +71,7 @@ def test_a_picture_without_text_and_a_broken_one_are_refused() -> None:
         read_content(b"\x89PNG\r\n\x1a\nnonsense", name="a.png")
 
 
-def test_where_tesseract_is_missing_the_message_names_it(monkeypatch) -> None:
+def test_where_tesseract_is_missing_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognition, "PROGRAM", None)
     with pytest.raises(UserError, match=r"is a picture; .*apt-get install tesseract-ocr"):
         picture.read(b"\x89PNG\r\n\x1a\n")

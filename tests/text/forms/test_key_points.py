@@ -52,16 +52,16 @@ def points(text, words=30.0, **options):
 
 
 @pytest.mark.parametrize(("sentences", "fewest"), [(12, 3), (60, 5), (300, 7), (1200, 9)])
-def test_a_longer_document_has_more_points(sentences, fewest):
+def test_a_longer_document_has_more_points(sentences: int, fewest: int) -> None:
     assert fewest <= points(document(sentences)) <= fewest + 1
 
 
-def test_a_requested_length_decides():
+def test_a_requested_length_decides() -> None:
     text = document(300)
     assert points(text, most=20) <= 2
     assert points(text, sentences=2) == 2
     assert points(text, about="What did Ann bring to shed 112?") < 7
 
 
-def test_a_scorer_that_expects_more_gets_more():
+def test_a_scorer_that_expects_more_gets_more() -> None:
     assert points(document(60), words=200.0) > 9
