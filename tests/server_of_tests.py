@@ -32,6 +32,12 @@ class Running:
     def client(self, **options) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=60, trust_env=False, **options)
 
+    @property
+    def port(self) -> int:
+        port = httpx.URL(self.url).port
+        assert port is not None
+        return port
+
     def stop(self) -> None:
         self.server.should_exit = True
         self.thread.join(30)

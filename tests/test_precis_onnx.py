@@ -64,7 +64,7 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     ],
     ids=["greedy", "beams", "never"],
 )
-def test_the_tokens_are_those_of_torch(exported: str, settings: GenerationSettings) -> None:
+def test_the_tokens_are_those_of_torch(exported: tuple[str, Path], settings: GenerationSettings) -> None:
     import precis_onnx
 
     source, folder = exported
@@ -84,7 +84,7 @@ def _theirs(settings):
 
 
 @pytest.mark.slow
-def test_limits_of_length_hold_as_with_torch(exported: str) -> None:
+def test_limits_of_length_hold_as_with_torch(exported: tuple[str, Path]) -> None:
     import precis_onnx
 
     source, folder = exported
@@ -98,7 +98,7 @@ def test_limits_of_length_hold_as_with_torch(exported: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_files_have_optimums_names(exported: str) -> None:
+def test_the_files_have_optimums_names(exported: tuple[str, Path]) -> None:
     import onnxruntime
 
     _, folder = exported
@@ -112,7 +112,7 @@ def test_the_files_have_optimums_names(exported: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_changed_file_is_refused(exported: str, tmp_path: Path) -> None:
+def test_a_changed_file_is_refused(exported: tuple[str, Path], tmp_path: Path) -> None:
     import precis_onnx
 
     copied = tmp_path / "copied"

@@ -89,7 +89,7 @@ def test_importing_precis_costs_little() -> None:
     code = (
         f"import sys; before = set(sys.modules); import precis; print({heavy} & (set(sys.modules) - before))"
     )
-    sources = os.pathsep.join(str(Path(each.__file__).parents[1]) for each in (precis, precis_text))
+    sources = os.pathsep.join(str(Path(str(each.__file__)).parents[1]) for each in (precis, precis_text))
     done = subprocess.run(  # without site, which imports some of them
         [sys.executable, "-S", "-c", code],
         env={**os.environ, "PYTHONPATH": sources},

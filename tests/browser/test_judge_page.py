@@ -27,6 +27,7 @@ def served() -> Iterator:
     def serve(study: JudgingStudy, port: int = 0) -> dict[str, str]:
         words = [sys.executable, "-m", "precis", "judge", "serve", str(study.folder), "--port", str(port)]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
         running.append(process)
         links = {}
         for _ in study.design.judges:
@@ -39,6 +40,7 @@ def served() -> Iterator:
     for process in running:
         process.kill()
         process.wait()
+        assert process.stdout is not None
         process.stdout.close()
 
 

@@ -7,18 +7,21 @@ import sys
 import tomllib
 from importlib import util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 
 
-def _build():
+def _build() -> Any:
     return _module("build")
 
 
-def _module(name):
+def _module(name: str) -> Any:
     spec = util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where dataclasses look for it
     spec.loader.exec_module(module)

@@ -188,6 +188,7 @@ def test_a_model_that_writes_too_is_grounded_on_all_pairs_first_and_taken_up(
     start = str(save("zcodepp", tmp_path / "start"))
     smoke = WRITING["smoke"]
     small = {"batch_tokens": 512, "max_source": 64, "train.warmup_steps": 1}
+    assert smoke.pretrain is not None
     pretraining = with_changes(smoke.pretrain, {"block_length": 32, "validation_blocks": 2})
     for steps in (2, 3):  # the second time it is given one more
         length = {"train.steps": steps, "train.schedule": StableThenDecay(decay_steps=steps - 2)}

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from precis.nn.attention import attend, t5_attention
+from precis.nn.attention import MultiHeadAttention, attend, t5_attention
 from precis.nn.attention_weights import AttentionWeights, in_order, observed, watched
 from precis.nn.prefix_columns import PrefixColumns
 
@@ -36,7 +36,7 @@ def test_who_observes_later_sees_what_the_first_gave_back() -> None:
 
 def test_main_and_predicting_weights_are_written_apart() -> None:
     class Stack:
-        def self_attentions(self):
+        def self_attentions(self) -> tuple[MultiHeadAttention, ...]:
             return (t5_attention(8, heads=2, head_width=4, dropout=0.0),)
 
         cross_attentions = self_attentions
@@ -47,11 +47,17 @@ def test_main_and_predicting_weights_are_written_apart() -> None:
         states(1, 2, 5, 4), -1
     )  # three main states, two predicting ones with a key of their own
     made[:, :, :3, 3] = 0.0
-    told = prefix.self_attention[0].observe(made)
+    own, cross = prefix.self_attention[0], prefix.cross_attention[0]
+    assert own is not None
+    assert own.observe is not None
+    assert cross is not None
+    assert cross.observe is not None
+    told = own.observe(made)
+    assert told is not None
     assert torch.equal(told, made)
     assert torch.equal(weights.self_attention[0], made[:, :, :3, :3])
     assert torch.equal(weights.predicting_self[0], made[:, :, 3:])
-    prefix.cross_attention[0].observe(made)
+    cross.observe(made)
     assert torch.equal(weights.cross_attention[0], made[:, :, :3])
 
 

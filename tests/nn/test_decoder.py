@@ -89,7 +89,12 @@ def test_only_a_usual_step_needs_no_mask() -> None:
     found = Decoder._allowed(2, 5, 3, None, device)
     assert found is not None
     assert found[0, 0].tolist() == [[True] * 4 + [False], [True] * 5]
-    assert Decoder._allowed(1, 5, 3, None, device)[0, 0].tolist() == [[True] * 4 + [False]]
+    one = Decoder._allowed(1, 5, 3, None, device)
+    assert one is not None
+    assert one[0, 0].tolist() == [[True] * 4 + [False]]
     mask = torch.tensor([True, False, True, True, True]).view(1, 1, 1, 5)
-    assert torch.equal(Decoder._allowed(1, 5, 4, mask, device), mask)
-    assert torch.equal(Decoder._allowed(2, 5, 3, mask, device), found & mask)
+    one, two = Decoder._allowed(1, 5, 4, mask, device), Decoder._allowed(2, 5, 3, mask, device)
+    assert one is not None
+    assert torch.equal(one, mask)
+    assert two is not None
+    assert torch.equal(two, found & mask)

@@ -34,5 +34,6 @@ def test_eq4_the_discriminators_table_is_the_generators_plus_delta_and_gradients
     torch.testing.assert_close(shared(ids), shared.weight[ids])
     (shared(ids).sum() + shared.weight.sum()).backward()
     assert generator.weight.grad is None
+    assert shared.delta.grad is not None
     assert shared.delta.grad.any()
     assert [name for name, _ in shared.named_parameters()] == ["delta"]

@@ -35,6 +35,7 @@ def test_layers_of_one_pass_share_a_normed_table_and_its_rows_of_distances() -> 
     for_layer = module.for_layers(CPU)
     one, other = for_layer(), for_layer()
     assert one.offsets is other.offsets
+    assert module.norm is not None
     torch.testing.assert_close(one.table, module.norm(module.rows.weight))
     module.train()
     for_layer = module.for_layers(CPU)

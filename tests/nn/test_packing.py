@@ -136,6 +136,7 @@ def test_a_batch_without_padding_is_packed_only_if_no_waste_is_too_little(
 
 def test_a_last_chunk_of_one_token_is_packed_where_no_token_is_padding() -> None:
     found = Packing.of(torch.ones(1, 65, dtype=torch.bool), Local(32), seen=None)
+    assert found is not None
     assert [(group.count, group.length) for group in found.groups] == [(2, 32), (1, 1)]
 
 

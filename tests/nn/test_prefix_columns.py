@@ -63,7 +63,7 @@ def test_eq1_prefix_columns_join_the_softmax_on_every_path(
         q,
         k,
         v,
-        bias=DenseBias(bias) if biased else None,
+        bias=DenseBias(bias) if bias is not None else None,
         mask=mask,
         prefix=PrefixColumns(pk, pv, blocked),
         scale=0.3,
@@ -160,5 +160,6 @@ def test_rows_and_cuts_leave_one_segment_for_all_queries_as_it_is() -> None:
     assert PrefixColumns(columns.keys, columns.values).cut(refuse).blocks is None
     own = PrefixBlocks(torch.tensor([[0, 1]]), torch.tensor([0, 1]), 2)
     cut = PrefixColumns(columns.keys, columns.values, own).cut(lambda segments: segments.flip(-1))
+    assert cut.blocks is not None
     assert cut.blocks.segments.tolist() == [[1, 0]]
     assert own.rows(1, 2).segments.tolist() == [[1]]

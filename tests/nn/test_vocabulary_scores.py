@@ -1,5 +1,7 @@
 """Scores over a vocabulary, whole and in pieces, and the heads of replaced-token detection."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -36,6 +38,7 @@ def test_what_is_handed_on_is_a_view_and_never_the_parameter() -> None:
     assert scores.table is not table
     assert scores.table.data_ptr() == table.data_ptr()
     scores.logits().sum().backward()
+    assert table.grad is not None
     assert table.grad.any()
 
 
@@ -65,7 +68,7 @@ class Noted(EncoderLayer):
 
     def __init__(self) -> None:
         torch.nn.Module.__init__(self)
-        self.given = []
+        self.given: list[tuple[Any, ...]] = []
 
     def forward(self, states, mask, positions, query_states=None, prefix=None, packing=None):
         self.given.append((states, mask, positions, query_states))

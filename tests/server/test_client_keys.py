@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from faults.service.intrusions import Target, try_all
@@ -123,7 +122,7 @@ def test_the_schema_says_where_a_key_is_needed(serve: Serve, keys: Keys) -> None
 @pytest.mark.long
 def test_a_thousand_payloads_get_nothing(serve: Serve, keys: Keys) -> None:
     service = serve(keys=keys)
-    came, got_in = try_all(httpx.URL(service.url).port, SECRET, "ann", every=2)
+    came, got_in = try_all(service.port, SECRET, "ann", every=2)
     assert sum(map(Counter.total, came.values())) > 1000
     assert got_in == []
     assert set(came) >= {
@@ -140,7 +139,7 @@ def test_a_thousand_payloads_get_nothing(serve: Serve, keys: Keys) -> None:
 
 @pytest.mark.long
 def test_pages_of_other_sites_get_nothing_from_a_server_without_keys(serve: Serve) -> None:
-    came, got_in = try_all(httpx.URL(serve().url).port, "", "", every=3)
+    came, got_in = try_all(serve().port, "", "", every=3)
     assert got_in == []
     assert came["stranger"].total() > 100
     assert came["stranger"]["403"] > came["stranger"].total() / 2
@@ -150,7 +149,7 @@ def test_a_host_or_origin_that_gets_in_without_keys_is_found(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("precis.server.middleware.Gate._check_host", lambda *_: None)
-    port = httpx.URL(serve().url).port
+    port = serve().port
     target = Target(port, "", frozenset())
     assert not target.opens()
     assert target.attempt(Payload("stranger", request("/v1/models", host="evil.example"))) == ("200", False)
@@ -160,7 +159,7 @@ def test_a_host_or_origin_that_gets_in_without_keys_is_found(
 
 def test_payloads_that_get_in_are_found(serve: Serve) -> None:
     service = serve()  # without keys everything is open
-    target = Target(httpx.URL(service.url).port, f"Authorization: Bearer {SECRET}", frozenset())
+    target = Target(service.port, f"Authorization: Bearer {SECRET}", frozenset())
     assert not target.opens()
     assert target.attempt(Payload("path", request("/v1/models"))) == ("200", False)
     assert target.attempt(Payload("path", request("/v1/nothing"))) == ("404", True)
@@ -194,7 +193,8 @@ def test_a_service_reads_its_keys_again_on_sighup_only_if_it_has_some(
         handler = signal.getsignal(signal.SIGHUP)
         assert (handler is before) == (not has_keys)
         if has_keys:
-            handler(signal.SIGHUP, None)  # type: ignore[operator]
+            assert callable(handler)
+            handler(signal.SIGHUP, None)
     finally:
         signal.signal(signal.SIGHUP, before)
     assert again == ([keys] if has_keys else [])

@@ -4,7 +4,6 @@ import socket
 import time
 from contextlib import ExitStack
 
-import httpx
 import pytest
 
 from precis.server.connections import ConnectionLimits
@@ -14,12 +13,8 @@ from tests.server.conftest import Serve, SlowModel
 HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 
 
-def port_of(service) -> int:
-    return httpx.URL(service.url).port
-
-
 def connect(service, *, source: str = "127.0.0.1") -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port_of(service)), timeout=10, source_address=(source, 0))
+    return socket.create_connection(("127.0.0.1", service.port), timeout=10, source_address=(source, 0))
 
 
 def ended(connection: socket.socket) -> bytes:

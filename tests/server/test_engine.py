@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import NOTHING
 from precis.server.engine import MODEL_THREAD, Ask, Engine, QueuedDocument
 from precis.server.limits import ApiError, Limits
@@ -76,7 +77,7 @@ def test_documents_that_are_written_share_a_batch_if_they_are_about_as_long() ->
 
 
 @pytest.mark.parametrize("mode", ["extract", "abstract"])
-def test_documents_that_ask_for_something_else_wait_for_their_turn(mode: str) -> None:
+def test_documents_that_ask_for_something_else_wait_for_their_turn(mode: Mode) -> None:
     found = batches_of(
         [10, 11, 12, 13],
         Ask(model="m", mode=mode),

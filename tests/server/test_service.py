@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from precis.cli.commands import serve_command
-from precis.generation.summarizer import Summary
+from precis.generation.summarizer import Summarizer, Summary
 from precis.server.engine import Ask, QueuedDocument
 from precis.server.limits import ApiError, Limits
 from precis.server.metrics import Metrics
@@ -42,6 +42,7 @@ def test_summaries_of_a_loaded_service_equal_those_made_alone(
 ) -> None:
     service = serve(limits=Limits(batch=6))
     texts = [text[: random.Random(n).randint(40, len(text))] for n, text in enumerate(documents(24))]
+    assert isinstance(served_model.writer, Summarizer)
     alone = [served_model.writer.summarize([text], words=12)[0] for text in texts]
 
     def one(text: str) -> dict:
@@ -348,6 +349,7 @@ def test_a_request_asks_for_beams_within_the_bound_of_the_server(
     serve: Serve, served_model: ServedModel
 ) -> None:
     service, (text, *_) = serve(limits=Limits(beams=3)), documents(1)
+    assert isinstance(served_model.writer, Summarizer)
     assert served_model.writer.settings.beams == 1
     settings = replace(served_model.writer.settings, beams=3)
     (wide,) = served_model.writer.summarize([text], words=12, settings=settings)

@@ -80,7 +80,10 @@ def test_eq1_the_first_layer_computes_what_the_equation_says() -> None:
         q, k, v = (
             heads(linear(seen["states"])) for linear in (attention.q_proj, attention.k_proj, attention.v_proj)
         )
-        keys, values = attachment.prefixes.table(Site.ENCODER).table[0]
+        columns = attachment.prefixes.table(Site.ENCODER)
+        assert columns is not None
+        assert columns.table is not None
+        keys, values = columns.table[0]
         k, v = (torch.cat([p.expand(3, -1, -1, -1), x], 2) for p, x in ((keys, k), (values, v)))
         mixed = torch.softmax(q @ k.transpose(-1, -2) * attention.scaling, -1) @ v
         expected = attention.out_proj(mixed.transpose(1, 2).flatten(-2))

@@ -48,8 +48,11 @@ def test_columns_from_real_tokens_are_those_of_the_projections(kind: str) -> Non
         model.get_encoder()(input_ids=torch.tensor([[*words, *words[:2]]]))
     attachment = attach(model, Tuning(prefix=Prefix(length=6, keys=FromTokens(ids=words))))
     assert len(made) == 2 * LAYERS
+    prefixes = attachment.prefixes.table(Site.ENCODER)
+    assert prefixes is not None
+    assert prefixes.table is not None
     for (layer, part), output in made.items():
-        columns = attachment.prefixes.table(Site.ENCODER).table[layer, part]
+        columns = prefixes.table[layer, part]
         expected = output[0].unflatten(-1, (2, -1)).transpose(0, 1)
         torch.testing.assert_close(columns, expected, atol=1e-6, rtol=1e-5)
 

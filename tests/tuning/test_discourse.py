@@ -293,7 +293,7 @@ def test_a_method_reads_a_setting_exactly_when_it_matters(name: str) -> None:
         {"temperature": float("inf")},
     ],
 )
-def test_settings_out_of_range_are_refused_whatever_the_method(wrong: dict[str, float]) -> None:
+def test_settings_out_of_range_are_refused_whatever_the_method(wrong: dict[str, Any]) -> None:
     ((name, value),) = wrong.items()
     with pytest.raises(UserError, match=rf"MethodSettings\({name}={value}\)") as raised:
         MethodSettings(**wrong)

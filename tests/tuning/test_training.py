@@ -64,7 +64,9 @@ def test_bfloat16_bases_take_float32_prefixes(kind: str) -> None:
     ids, mask, labels = random_batch(model)
     attach_loud(model, method("hierblock", Prefix(length=LENGTH), SEGMENTS))
     exact = model(input_ids=ids, attention_mask=mask, labels=labels).loss
-    attached(model).detach()
+    attachment = attached(model)
+    assert attachment is not None
+    attachment.detach()
     model.to(torch.bfloat16)
     attachment = attach_loud(model, method("hierblock", Prefix(length=LENGTH), SEGMENTS))
     half = model(input_ids=ids, attention_mask=mask, labels=labels).loss
@@ -72,6 +74,7 @@ def test_bfloat16_bases_take_float32_prefixes(kind: str) -> None:
     assert abs(float(half) - float(exact)) < 0.05 * float(exact)
     for parameter in attachment.prefixes.parameters():
         assert parameter.dtype == torch.float32
+        assert parameter.grad is not None
         assert torch.isfinite(parameter.grad).all()
     model.generate(input_ids=ids, attention_mask=mask, num_beams=2, **OPTIONS)
 
@@ -82,7 +85,8 @@ def test_autocast_trains() -> None:
     attachment = attach_loud(model, method("hierblock+softsa", Prefix(length=LENGTH), SEGMENTS))
     with torch.autocast("cpu", torch.bfloat16):
         model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
-    assert all(torch.isfinite(p.grad).all() for p in attachment.prefixes.parameters())
+    gradients = [p.grad for p in attachment.prefixes.parameters()]
+    assert all(gradient is not None and torch.isfinite(gradient).all() for gradient in gradients)
 
 
 def test_a_prefix_learns() -> None:
@@ -137,6 +141,7 @@ def test_two_processes_share_their_gradients(tmp_path: Path) -> None:
         ids, mask, labels = random_batch(model, seed=seed)
         model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
         for name, parameter in attachment.prefixes.named_parameters():
+            assert parameter.grad is not None
             expected[name] = expected.get(name, 0) + parameter.grad / 2
     found = load_file(result)
     assert set(found) == set(expected)

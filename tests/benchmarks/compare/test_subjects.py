@@ -112,9 +112,11 @@ def test_attention_keeps_its_goals_of_memory_and_of_growth() -> None:
     wanted = {c.cell: c.goal for c in planned.comparisons if c.figure is Figure.tensors and c.goal}
     assert wanted == {"forward 4096": 14.0, "forward+backward 2048": 10.0, "forward+backward 4096": 10.0}
     cells = {cell.name for cell in planned.cells}
-    assert {planned.long.shorter, planned.long.longer} <= cells
-    playing = {c.name for c in planned.contenders if planned.long.longer not in c.skip}
-    assert playing == {planned.long.theirs, *planned.long.ours}
+    long = planned.long
+    assert long is not None
+    assert {long.shorter, long.longer} <= cells
+    playing = {c.name for c in planned.contenders if long.longer not in c.skip}
+    assert playing == {long.theirs, *long.ours}
 
 
 def test_the_padded_batch_has_samsums_lengths() -> None:

@@ -190,4 +190,5 @@ def test_segments_are_cut_where_the_tokens_are() -> None:
     )
     assert pairs.truncated_sources == 1
     assert pairs.sources[0][-1] == tokenizer.eos_token_id
+    assert pairs.segments is not None
     assert pairs.segments[0].tolist() == [*whole[: limit - 1], 1]

@@ -11,6 +11,7 @@ import pytest
 from precis.generation.writers.writer import Writer
 from precis.generation.writers.writer_opening import open_writer
 from precis.phases.use.input_documents import Reading, read_documents
+from precis_text.forms.form import FormType
 from precis_text.language import language_of
 from precis_text.support.injections import speaks_to_a_model
 from precis_text.words import length_in_words
@@ -60,7 +61,7 @@ def test_there_are_fifty() -> None:
 
 @pytest.mark.parametrize("say", [obedient, everywhere])
 @pytest.mark.parametrize("form", ["paragraph", "key-points", "headline"])
-def test_no_injection_in_a_text_is_obeyed(say: Callable[..., Any], form: str) -> None:
+def test_no_injection_in_a_text_is_obeyed(say: Callable[..., Any], form: FormType) -> None:
     writer = Writer(FakeChat(say))
     for number, injection in enumerate(INJECTIONS):
         text = poisoned(injection, PLACES[number % len(PLACES)])

@@ -48,6 +48,12 @@ def plain(inputs, valid=None, kept=("c2p", "p2c"), *, buckets=BUCKETS, scale=SCA
     return (weights if keep is None else weights * keep) @ v
 
 
+def saved_tensors(found: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What autograd keeps for the backward pass of the last function of `found`."""
+    assert isinstance(found.grad_fn, torch.autograd.function.BackwardCFunction)
+    return found.grad_fn.saved_tensors
+
+
 def assert_close_in(found, inputs, valid) -> None:
     """No farther from the exact numbers than the plain path in the same type, plus what one rounding makes."""
     exact = plain([x.double() for x in inputs], valid)

@@ -16,7 +16,7 @@ from precis.nn.disentangled import cpp_attention, cpp_build
 from precis.nn.disentangled.cpp_attention import attend_compiled
 from precis.nn.relative_positions import LogBuckets, OffsetRows
 from tests.nn.disentangled import inputs as shared
-from tests.nn.disentangled.inputs import make_bias
+from tests.nn.disentangled.inputs import make_bias, saved_tensors
 
 SCALE = 0.1
 SHORT = LogBuckets(32, 64)
@@ -288,7 +288,7 @@ def test_weights_are_kept_of_short_inputs_that_learn_alone() -> None:
         inputs = random_inputs(length, batch=1)
         with torch.set_grad_enabled(learning):
             mixed = attend_compiled(operands(inputs))
-        return mixed.grad_fn.saved_tensors[-1].numel() if learning else mixed.grad_fn  # type: ignore[attr-defined]
+        return saved_tensors(mixed)[-1].numel() if learning else mixed.grad_fn
 
     assert kept(512) == 2 * 512 * 512
     assert kept(513) == 0

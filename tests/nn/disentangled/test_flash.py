@@ -101,6 +101,7 @@ def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest
     if bounds is None:
         assert found is None
     else:
+        assert found is not None
         assert found.tolist() == bounds
         assert found.dtype == torch.int32
 

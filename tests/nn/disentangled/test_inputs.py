@@ -14,6 +14,12 @@ from precis.nn.disentangled.inputs import (
 from tests.nn.disentangled.inputs import SCALE, make_bias, operands, padding, random_inputs
 
 
+def some(factors: torch.Tensor | None) -> torch.Tensor:
+    """The factors, which are there."""
+    assert factors is not None
+    return factors
+
+
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize("with_room", [False, True])
@@ -90,8 +96,9 @@ def test_every_block_of_a_group_draws_dropout_of_its_own() -> None:
     groups = [DocumentGroup.of(given, slice(start, 3), tables, block=12) for start in (0, 2)]
     assert [group.seed for group in groups] == [0, 2 * len(groups[0].spans)]
     assert DocumentGroup.of(given, slice(2, 3), tables, block=12, seed=7).seed == 7 + groups[1].seed
-    drawn = [groups[0].factors(index, band) for index, band in enumerate(groups[0].spans)]
-    again = [groups[0].factors(index, band) for index, band in enumerate(groups[0].spans)]
+    drawn, again = (
+        [some(groups[0].factors(index, band)) for index, band in enumerate(groups[0].spans)] for _ in range(2)
+    )
     assert all(map(torch.equal, drawn, again))
     assert not torch.equal(drawn[0], drawn[1])
     assert {0.0, 2.0} == {float(value) for factors in drawn for value in factors.unique()}

@@ -12,7 +12,7 @@ from precis.nn.attention import merge_heads, split_heads
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.disentangled.saved_scores import attend_keeping, attend_openly
 from precis.nn.relative_positions import LogBuckets, OffsetRows
-from tests.nn.disentangled.inputs import operands, random_inputs
+from tests.nn.disentangled.inputs import operands, random_inputs, saved_tensors
 
 
 class Traffic(TorchDispatchMode):
@@ -87,7 +87,7 @@ def test_holding_all_scores_moves_fewer_bytes_than_transformers(
 
 def test_of_all_that_is_n_by_n_only_the_weights_are_kept() -> None:
     inputs = [x.requires_grad_() for x in random_inputs(40, dtype=torch.float32)]
-    saved = attend_keeping(operands(inputs)).grad_fn.saved_tensors  # type: ignore[attr-defined]
+    saved = saved_tensors(attend_keeping(operands(inputs)))
     squares = [x for x in saved if x.shape[-2:] == (40, 40)]
     assert sum(x.numel() for x in squares) == 3 * 2 * 40 * 40
 

@@ -405,6 +405,8 @@ def test_a_section_is_told_by_its_best_sentence_of_four_words_that_stands_alone(
     )
     source = scored(document, [0, 1.0, 0.9, 0.5, 0, 0.8])
     first, second = (section_line(source, section) for section in sections_of(source))
+    assert first is not None
+    assert second is not None
     assert (first.shown, first.worth) == ("The Pier: Boats land there every day.", 0.5)
     assert (first.heading, first.shorter) == ("The Pier", "The Pier")
     assert (second.shown, second.worth, second.shorter) == ("The End", 0.0, "")

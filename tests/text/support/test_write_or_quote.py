@@ -34,6 +34,7 @@ def test_what_the_source_does_not_support_becomes_a_quotation(written: str, reas
     (sentence,) = write_or_quote(SourceText(TEXT), written)
     assert sentence.origin == "quoted"
     assert reason in sentence.reason
+    assert sentence.place is not None
     start, stop = sentence.place
     assert TEXT[start:stop] == sentence.text
 
