@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ ROWS = [
 VERDICTS = ("decided", "not decided", "contradicted", "never run")
 
 
-def resolve(dotted: str):
+def resolve(dotted: str) -> Any:
     """The object behind `package.module.Class.member`."""
     parts = dotted.split(".")
     for split in range(len(parts), 0, -1):

@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis import Summarizer
 from precis.export.onnx_files import LONGEST, source_limits
@@ -26,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 TEXTS = documents(12)
 
 
-def _prophetnet():
+def _prophetnet() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     import torch
 
     from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
@@ -44,7 +46,7 @@ def _prophetnet():
 
 
 @pytest.fixture(scope="module", params=["zcodepp", "prophetnet"])
-def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A model's folder and its exported form."""
     model, tokenizer = _prophetnet() if request.param == "prophetnet" else tiny(request.param)
     place = tmp_path_factory.mktemp(request.param)
@@ -77,7 +79,7 @@ def test_the_tokens_are_those_of_torch(exported: tuple[str, Path], settings: Gen
     assert not any(one.truncated for one in found)
 
 
-def _theirs(settings):
+def _theirs(settings: GenerationSettings) -> Any:
     from precis_text.decoding_settings import GenerationSettings as Theirs
 
     return Theirs(**{name: getattr(settings, name) for name in Theirs.__dataclass_fields__})
@@ -141,7 +143,7 @@ def test_a_file_that_the_seal_does_not_list_is_not_opened(
 
     opened = []
 
-    def session(path, **_):
+    def session(path: str | Path, **_: object) -> object:
         opened.append(Path(path).name)
         return object()
 

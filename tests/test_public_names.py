@@ -45,7 +45,7 @@ def test_the_guide_uses_every_name() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory):
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A place with pairs, a model that looks like a run's, and an adapter for it."""
     place = tmp_path_factory.mktemp("examples")
     row = {"document": "Ann sings in the hall. Bob listens to her.", "summary": "Ann sings."}
@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.mark.parametrize("name", precis.__all__)
-def test_the_example_of_every_name_runs(name: str, folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_every_name_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     names = {"precis": precis, "torch": torch, "Path": Path, name: getattr(precis, name)}

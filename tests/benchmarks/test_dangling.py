@@ -19,7 +19,7 @@ EXAMPLES = {
 }
 
 
-def unit(text):
+def unit(text: str) -> TextUnit:
     return TextUnit(text, 0, len(text))
 
 

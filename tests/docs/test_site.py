@@ -28,7 +28,7 @@ def _module(name: str) -> Any:
     return module
 
 
-def _listed(entry) -> list[str]:
+def _listed(entry: Any) -> list[str]:
     if isinstance(entry, str):
         return [entry]
     return [

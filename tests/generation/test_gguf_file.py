@@ -4,7 +4,7 @@ import json
 import socket
 import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -93,7 +93,7 @@ def test_the_file_is_a_writer_and_its_content_decides_the_fingerprint(tmp_path: 
 def test_summarize_writes_with_the_file_and_nothing_beside_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_):
+    def refuse(*_: object) -> NoReturn:
         raise AssertionError("the network was asked")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)

@@ -32,7 +32,7 @@ with VerdictStore.opened(study) as store:
 """
 
 
-def verdict(page: int, choice: str = "left", **more) -> dict:
+def verdict(page: int, choice: str = "left", **more: object) -> dict:
     return {"judge": "Ann", "page": page, "choices": dict.fromkeys(KEYS, choice), "reasons": {}, **more}
 
 

@@ -20,7 +20,7 @@ class ThirdConfig(ZCodePPConfig):
     fusion_limit = 128
 
     @property
-    def target_rows(self):
+    def target_rows(self) -> int:
         return 5
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import PreTrainedModel
 
 from tests.conformance import random_batch
 from tests.small_models import SEQ2SEQ, classifier, seq2seq
@@ -11,7 +12,7 @@ from tests.small_models import SEQ2SEQ, classifier, seq2seq
 CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
 
 
-def inputs(model, *, target=8):
+def inputs(model: PreTrainedModel, *, target: int = 8) -> dict[str, torch.Tensor]:
     ids, mask, labels = random_batch(model, target=target)
     decoder_ids = model.prepare_decoder_input_ids_from_labels(labels.clamp(min=5))
     return {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": decoder_ids}

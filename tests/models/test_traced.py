@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import PreTrainedModel
 
 from tests.conformance import random_batch
 from tests.small_models import SEQ2SEQ, classifier, seq2seq
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.traced
 CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
 
 
-def given(model):
+def given(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     ids, mask, labels = random_batch(model)
     target = model.prepare_decoder_input_ids_from_labels(labels)
     return {

@@ -1,10 +1,11 @@
 """transformers' Trainer with our models: nothing is left out of the loss in silence."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers import DataCollatorForSeq2Seq, PreTrainedModel, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from precis_text.errors import UserError
 from tests.small_models import seq2seq
@@ -13,7 +14,7 @@ from tests.tiny_models import our_tokenizer
 STREAMS = ("zcodepp-streams", "prophetnet")
 
 
-def trainer(model, folder, **options):
+def trainer(model: PreTrainedModel, folder: Path, **options: Any) -> Seq2SeqTrainer:
     rows = [{"input_ids": [7, 8, 9, 2], "labels": [8, 9, 2]} for _ in range(4)]
     arguments = Seq2SeqTrainingArguments(
         str(folder), max_steps=1, per_device_train_batch_size=2, report_to=[], use_cpu=True, **options

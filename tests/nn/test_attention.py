@@ -1,5 +1,7 @@
 """The attention function: every path gives the plain path's numbers and gradients."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -15,7 +17,9 @@ from precis.nn.score_bias import DenseBias
 from tests.nn.definition import attention_weights
 
 
-def random_inputs(*, batch=2, heads=3, queries=9, keys=9, width=8, seed=0):
+def random_inputs(
+    *, batch: int = 2, heads: int = 3, queries: int = 9, keys: int = 9, width: int = 8, seed: int = 0
+) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     shapes = [(batch, heads, n, width) for n in (queries, keys, keys)]
     return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
@@ -40,7 +44,7 @@ def test_query_blocks_equal_the_whole_in_values_and_gradients(
     bias = DisentangledBias(*tables, OffsetRows(LogBuckets(16, 32)))  # type: ignore[call-arg]
     mask = (torch.rand(2, 1, 1, 75, generator=torch.Generator().manual_seed(4)) > 0.2) if masked else None
 
-    def value_and_gradients():
+    def value_and_gradients() -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
         out = attend(q, k, v, bias=bias, mask=mask, scale=0.3)
         return out, torch.autograd.grad(out.square().sum(), (q, k, v))
 
@@ -98,7 +102,7 @@ def test_groups_of_a_packed_batch_keep_their_masks_unless_a_kernel_takes_documen
     asked = []
     fused = DisentangledBias.fused
 
-    def noted(*arguments, documents=None, **options):
+    def noted(*arguments: Any, documents: Any = None, **options: Any) -> Any:
         asked.append((documents, options["mask"] is None))
         return fused(*arguments, documents=documents, **options)
 
@@ -129,7 +133,7 @@ def test_learning_from_a_long_text_keeps_no_scores(learning: str) -> None:
     prefix = PrefixColumns(columns[0], columns[1]) if learning == "prefix" else None
     kept = []
 
-    def keep(saved):
+    def keep(saved: torch.Tensor) -> torch.Tensor:
         kept.append(saved.numel())
         return saved
 

@@ -9,7 +9,7 @@ from precis.nn.attention_weights import AttentionWeights, in_order, observed, wa
 from precis.nn.prefix_columns import PrefixColumns
 
 
-def states(*shape):
+def states(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
@@ -70,7 +70,7 @@ def test_weights_come_in_the_order_of_layers() -> None:
 def test_gradients_reach_the_states_that_were_looked_at() -> None:
     seen = []
 
-    def look(main) -> None:
+    def look(main: torch.Tensor) -> None:
         main.retain_grad()
         seen.append(main)
 
@@ -79,5 +79,6 @@ def test_gradients_reach_the_states_that_were_looked_at() -> None:
     assert torch.equal(whole, given * 2)
     whole.sum().backward()
     assert seen[0].shape == (2, 3, 4)
+    assert seen[0].grad is not None
     assert torch.equal(seen[0].grad, torch.ones(2, 3, 4))
     assert watched(given, 3, None) is given

@@ -1,11 +1,13 @@
 """Layers by their equations, and how a stack runs them."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from precis.nn.attention import DisentangledSelfAttention, t5_attention
+from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention, t5_attention
 from precis.nn.blocks import (
     DecoderLayer,
     EncoderLayer,
@@ -19,7 +21,7 @@ from precis.nn.score_bias import DenseBias
 from precis_text.errors import UserError
 
 
-def states(*shape, seed=0):
+def states(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
@@ -39,7 +41,7 @@ def test_feed_forward_networks_are_those_of_their_models() -> None:
     assert torch.equal(gated(x), expected)
 
 
-def encoder_layer():
+def encoder_layer() -> EncoderLayer:
     attention = DisentangledSelfAttention(8, heads=2)
     forward = FeedForward(8, 12, activation="gelu")
     return EncoderLayer(attention, forward, width=8, norm_eps=1e-7, dropout=0.0)
@@ -74,7 +76,7 @@ def test_where_others_ask_these_are_carried_on_and_the_states_only_looked_at() -
 
 
 def test_the_decoder_layer_norms_before_each_part() -> None:
-    def attention():
+    def attention() -> MultiHeadAttention:
         return t5_attention(8, heads=2, head_width=4, dropout=0.0)
 
     forward = FanInFeedForward(8, 12, dropout=0.0)
@@ -93,15 +95,15 @@ def test_the_decoder_layer_norms_before_each_part() -> None:
 
 
 class Scaled(nn.Module):
-    def __init__(self, by) -> None:
+    def __init__(self, by: float) -> None:
         super().__init__()
         self.by = nn.Parameter(torch.tensor(by))
 
-    def forward(self, x, added):
+    def forward(self, x: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
         return x * self.by + added
 
 
-def stack():
+def stack() -> LayerStack:
     found = LayerStack()
     found.layers = nn.ModuleList([Scaled(2.0), Scaled(3.0), Scaled(5.0)])
     return found
@@ -113,7 +115,7 @@ def test_layers_run_one_behind_the_other_with_what_each_is_given(
 ) -> None:
     seen = []
 
-    def after(index, before, output):
+    def after(index: int, before: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
         seen.append((index, before.item(), output.item()))
         return output
 
@@ -124,7 +126,7 @@ def test_layers_run_one_behind_the_other_with_what_each_is_given(
 
 
 def test_computing_layers_twice_changes_no_gradient() -> None:
-    def gradients(twice):
+    def gradients(twice: bool) -> list[object]:
         layers = stack().train()
         layers.gradient_checkpointing = twice
         x = torch.tensor(2.0, requires_grad=True)
@@ -159,7 +161,7 @@ def test_sizes_may_vary_where_layers_are_compiled_and_learn(monkeypatch: pytest.
 def test_layers_are_computed_twice_only_where_they_learn_and_it_is_asked_for() -> None:
     layers, again = stack(), []
 
-    def noted(layer, *given):
+    def noted(layer: Any, *given: Any) -> Any:
         again.append(layer)
         return layer(*given)
 

@@ -1,5 +1,7 @@
 """The decoder: step by step it gives what it gives at once, and its observers and weights see main states."""
 
+from typing import Any
+
 import pytest
 import torch
 from transformers import DynamicCache, EncoderDecoderCache
@@ -13,14 +15,14 @@ SOURCE = torch.randn(2, 7, 16, generator=torch.Generator().manual_seed(1))
 VALID = torch.arange(7) < torch.tensor([[7], [4]])
 
 
-def build(**changes):
+def build(**changes: Any) -> Decoder:
     torch.manual_seed(0)
     shape = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24}
     layers = {"encoder_layers": 1, "decoder_layers": 2}
     return build_decoder(ZCodePPConfig(**shape, **layers, **changes)).eval()
 
 
-def target(length=6, seed=2):
+def target(length: int = 6, seed: int = 2) -> torch.Tensor:
     return torch.randn(2, length, 16, generator=torch.Generator().manual_seed(seed))
 
 

@@ -13,11 +13,13 @@ from precis_text.errors import UserError
 LOWEST = torch.finfo(torch.float32).min
 
 
-def random_scores(*, batch=2, heads=3, queries=6, keys=9, seed=0):
+def random_scores(
+    *, batch: int = 2, heads: int = 3, queries: int = 6, keys: int = 9, seed: int = 0
+) -> torch.Tensor:
     return 2 * torch.randn(batch, heads, queries, keys, generator=torch.Generator().manual_seed(seed))
 
 
-def kept_by_hand(weights, mass, temperature=1.0):
+def kept_by_hand(weights: list[list[float]], mass: float, temperature: float = 1.0) -> set[int]:
     """Eq. 2 with loops, one head: columns of the nucleus of the summed and normalised weights."""
     sums = [float(sum(row[n] for row in weights)) ** (1 / temperature) for n in range(len(weights[0]))]
     shares = [s / sum(sums) for s in sums]
@@ -43,7 +45,7 @@ def test_a_temperature_sharpens_what_top_p_counts_and_leaves_the_weights_as_they
     check_columns(normalize, lambda weights: kept_by_hand(weights, 0.8, temperature))
 
 
-def check_columns(normalize, kept_of) -> None:
+def check_columns(normalize: TopP, kept_of: Callable[[list[list[float]]], set[int]]) -> None:
     """Kept columns are those of softmax, the others are zero."""
     scores = random_scores()
     dense, sparse = torch.softmax(scores, -1), normalize(scores)
@@ -145,6 +147,7 @@ def test_forbidden_keys_get_nothing_and_nothing_is_nan(
     weights = normalize(scores, training=training)
     weights.float().square().sum().backward()
     assert torch.isfinite(weights).all()
+    assert scores.grad is not None
     assert torch.isfinite(scores.grad).all()
     assert weights.dtype == dtype
     assert not weights[1, ..., 4:].any()
@@ -174,7 +177,7 @@ def test_settings_survive_json() -> None:
     )  # an adapter without a temperature
 
 
-def bound(normalize, mask, *, training=False):
+def bound(normalize: Any, mask: torch.Tensor | None, *, training: bool = False) -> Bound:
     found = normalize.bound(mask=mask, training=training)
     assert isinstance(found, Bound)
     return found

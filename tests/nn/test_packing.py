@@ -1,7 +1,11 @@
 """A batch without its padding: the same states and gradients at real tokens, with fewer positions computed."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 import torch
+from torch import nn
 
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_encoder
 from precis.nn import packing
@@ -13,15 +17,15 @@ LENGTHS = (3, 70, 41, 69, 12, 0)
 ALWAYS, NEVER = -9.0, 2.0
 
 
-def make_valid(lengths=LENGTHS, longest=70):
+def make_valid(lengths: Sequence[int] = LENGTHS, longest: int = 70) -> torch.Tensor:
     return torch.arange(longest)[None] < torch.tensor(lengths)[:, None]
 
 
-def packing_of(valid, scope):
+def packing_of(valid: torch.Tensor, scope: Local | Global) -> Packing | None:
     return Packing.of(valid, scope, seen=valid.numpy())
 
 
-def make_encoder(**changes):
+def make_encoder(**changes: Any) -> nn.Module:
     torch.manual_seed(0)
     settings = {
         "hidden_size": 16,
@@ -38,13 +42,21 @@ def make_encoder(**changes):
     return build_encoder(ZCodePPConfig(**settings)).double()
 
 
-def embed(valid):
+def embed(valid: torch.Tensor) -> torch.Tensor:
     generator = torch.Generator().manual_seed(1)
     states = torch.randn(*valid.shape, 16, generator=generator, dtype=torch.float64)
     return (states * valid[..., None]).requires_grad_()
 
 
-def encode(encoder, states, valid, *, waste, monkeypatch: pytest.MonkeyPatch, **options):
+def encode(
+    encoder: Any,
+    states: torch.Tensor,
+    valid: torch.Tensor,
+    *,
+    waste: float,
+    monkeypatch: pytest.MonkeyPatch,
+    **options: Any,
+) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
     """States at real tokens and gradients; `waste` decides whether the batch is packed."""
     monkeypatch.setattr(packing, "WASTE", waste)
     output = encoder(states, valid, **options)[valid]
@@ -90,6 +102,7 @@ def test_the_ragged_last_chunk_of_a_single_document_is_not_padded(monkeypatch: p
     encoder = make_encoder(chunk_length=32, global_layers=1)
     valid = make_valid((70,))
     packing = packing_of(valid, Local(32))
+    assert packing is not None
     assert [(group.count, group.length) for group in packing.groups] == [(2, 32), (1, 6)]
     assert packing.real is None
     states = embed(valid)
@@ -113,6 +126,7 @@ def test_states_after_each_layer_are_seen_as_rows(monkeypatch: pytest.MonkeyPatc
 def test_packing_leaves_little_padding_and_is_left_out_where_it_spares_little() -> None:
     valid = make_valid((512, 400, 399, 100, 90, 20), 512)
     packing = packing_of(valid, Global())
+    assert packing is not None
     assert len(packing.source) <= 1.1 * int(valid.sum())
     assert packing_of(make_valid((70, 69, 68), 70), Global()) is None
     assert packing_of(make_valid((0, 0), 70), Global()) is None
@@ -122,6 +136,7 @@ def test_what_is_split_and_joined_gives_every_real_token_back() -> None:
     valid = make_valid()
     states = embed(valid)
     packing = packing_of(valid, Local(24))
+    assert packing is not None
     torch.testing.assert_close(packing.join(packing.split(states)), states)
 
 

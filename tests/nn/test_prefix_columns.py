@@ -15,7 +15,15 @@ from precis.nn.score_bias import DenseBias
 COLUMNS = 5
 
 
-def inputs(*, batch=2, heads=3, queries=12, keys=12, width=8, dtype=torch.float64):
+def inputs(
+    *,
+    batch: int = 2,
+    heads: int = 3,
+    queries: int = 12,
+    keys: int = 12,
+    width: int = 8,
+    dtype: torch.dtype = torch.float64,
+) -> tuple[torch.Tensor, ...]:
     g = torch.Generator().manual_seed(0)
     draw = lambda *shape: torch.randn(*shape, generator=g, dtype=torch.float64).to(dtype)  # noqa: E731
     q, k, v = (
@@ -26,14 +34,25 @@ def inputs(*, batch=2, heads=3, queries=12, keys=12, width=8, dtype=torch.float6
     return q, k, v, draw(heads, COLUMNS, width), draw(heads, COLUMNS, width)
 
 
-def blocks(*, queries=12, count=2):
+def blocks(*, queries: int = 12, count: int = 2) -> PrefixBlocks:
     segments = torch.stack(
         [torch.arange(queries) * count // queries, torch.arange(queries) * count // (queries + 4)]
     )
     return PrefixBlocks(segments, torch.tensor([0, 0, 0, 1, 1]), count)
 
 
-def by_hand(q, k, v, pk, pv, *, bias=None, mask=None, blocked=None, scale=1.0):
+def by_hand(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    pk: torch.Tensor,
+    pv: torch.Tensor,
+    *,
+    bias: torch.Tensor | None = None,
+    mask: torch.Tensor | None = None,
+    blocked: PrefixBlocks | None = None,
+    scale: float = 1.0,
+) -> torch.Tensor:
     """Eq. 1: softmax over [prefix, keys], with everything as one dense matrix."""
     batch = q.shape[0]
     keys = torch.cat([pk.expand(batch, -1, -1, -1), k], -2)
@@ -137,7 +156,7 @@ def test_one_step_of_decoding_copies_no_keys() -> None:
     sizes = []
 
     class Watch(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             made = function(*args, **(kwargs or {}))
             if isinstance(made, torch.Tensor) and made.untyped_storage().data_ptr() not in (
                 k.untyped_storage().data_ptr(),

@@ -1,10 +1,13 @@
 """ProphetNet's decoder: step by step it gives what it gives at once; predicting states see no other."""
 
+from typing import Any
+
 import pytest
 import torch
 from transformers import DynamicCache, EncoderDecoderCache
 
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig, build_stream_decoder
+from precis.nn.stream_decoder import StreamDecoder
 from precis.nn.streams import whole_target
 from tests.nn.test_transformer import SHAPE
 
@@ -12,16 +15,16 @@ SOURCE = torch.randn(2, 7, 16, generator=torch.Generator().manual_seed(1))
 VALID = torch.arange(7) < torch.tensor([[7], [4]])
 
 
-def build():
+def build() -> StreamDecoder:
     torch.manual_seed(0)
     return build_stream_decoder(ProphetNetConfig(**SHAPE, ngram=2)).eval()
 
 
-def target(length=6):
+def target(length: int = 6) -> torch.Tensor:
     return torch.randn(2, length, 16, generator=torch.Generator().manual_seed(2))
 
 
-def decode(decoder, states, first=0, **options):
+def decode(decoder: StreamDecoder, states: torch.Tensor, first: int = 0, **options: Any) -> torch.Tensor:
     layout = whole_target(first, states.shape[1], range(2))
     return decoder(states, SOURCE, layout=layout, source_valid=VALID, **options)
 

@@ -1,6 +1,7 @@
 """Main and predicting streams: who sees whom, at which distance, against the statements of ProphetNet section 2.3."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ def rows(layout: StreamLayout) -> list[tuple[int, int, int]]:
     return list(zip(layout.streams.tolist(), layout.places.tolist(), layout.visible.tolist(), strict=True))
 
 
-def look(layout: StreamLayout, **options) -> Sight:
+def look(layout: StreamLayout, **options: Any) -> Sight:
     settings = {"first": 0, "length": 6, "keys": 6, "buckets": BUCKETS, "gap": 1, **options}
     return sight(layout, **settings)
 

@@ -1,5 +1,7 @@
 """The original Transformer's encoder: positions, layers by their equation, and the longest input."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -18,7 +20,7 @@ SHAPE = {
 }
 
 
-def build():
+def build() -> Any:
     torch.manual_seed(0)
     return build_post_norm_encoder(ProphetNetConfig(**SHAPE)).eval()
 

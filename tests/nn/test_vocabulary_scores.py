@@ -70,7 +70,15 @@ class Noted(EncoderLayer):
         torch.nn.Module.__init__(self)
         self.given: list[tuple[Any, ...]] = []
 
-    def forward(self, states, mask, positions, query_states=None, prefix=None, packing=None):
+    def forward(
+        self,
+        states: torch.Tensor,
+        mask: torch.Tensor | None,
+        positions: Any,
+        query_states: Any = None,
+        prefix: object = None,
+        packing: object = None,
+    ) -> torch.Tensor:
         self.given.append((states, mask, positions, query_states))
         return query_states + 1
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification, DebertaV2Model
 
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
@@ -18,7 +19,7 @@ SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]
 SHAPES = [(1, 1, 0), (2, 7, 2), (3, 64, 10), (2, 130, 40), (1, 300, 0), (1, 512, 100)]
 
 
-def make_pair(**changes):
+def make_pair(**changes: Any) -> tuple[Any, Any]:
     settings = {
         "vocab_size": 120,
         "hidden_size": 32,
@@ -48,7 +49,7 @@ def make_pair(**changes):
     return theirs, ours
 
 
-def batch_of(shape, vocabulary=120):
+def batch_of(shape: tuple[int, int, int], vocabulary: int = 120) -> tuple[torch.Tensor, torch.Tensor]:
     batch, length, padded = shape
     generator = torch.Generator().manual_seed(batch * 1000 + length)
     ids = torch.randint(4, vocabulary, (batch, length), generator=generator)
@@ -59,7 +60,7 @@ def batch_of(shape, vocabulary=120):
 
 
 @torch.no_grad()
-def assert_equal_states(theirs, ours, shape) -> None:
+def assert_equal_states(theirs: Any, ours: Any, shape: tuple[int, int, int]) -> None:
     ids, mask = batch_of(shape)
     expected = theirs(ids, attention_mask=mask).last_hidden_state
     found = ours(ids, mask).last_hidden_state
@@ -163,12 +164,14 @@ def clamped_row(distance: int, *, buckets: int, maximum: int) -> int:
 
 
 @torch.no_grad()
-def reference_attention(layer, states, table, rows):
+def reference_attention(
+    layer: Any, states: torch.Tensor, table: torch.Tensor, rows: torch.Tensor
+) -> torch.Tensor:
     """DeBERTa's attention with nested sums spelt out (one row of the batch, no padding)."""
     heads = layer.heads
     e = states.shape[-1] // heads
 
-    def project(linear, x):
+    def project(linear: nn.Linear, x: torch.Tensor) -> torch.Tensor:
         return linear(x).view(-1, heads, e).transpose(0, 1)
 
     q, k, v = (project(m, states) for m in (layer.query, layer.key, layer.value))
@@ -187,9 +190,9 @@ def test_beyond_the_table_attention_equals_the_clamped_reference(length: int) ->
     _, ours = make_pair()
     attention = ours.stack.layers[0].attention
     states = torch.randn(length, 32, generator=torch.Generator().manual_seed(3))
-    rows = [clamped_row(d, buckets=256, maximum=512) for d in range(length - 1, -length, -1)]
+    row_of = [clamped_row(d, buckets=256, maximum=512) for d in range(length - 1, -length, -1)]
     index = torch.arange(length)
-    rows = torch.tensor(rows)[length - 1 - index[:, None] + index[None]]  # type: ignore[assignment]
+    rows = torch.tensor(row_of)[length - 1 - index[:, None] + index[None]]
     with torch.no_grad():
         positions = ours.stack.positions.for_layers(states.device)()
         expected = reference_attention(attention, states, positions.table, rows)

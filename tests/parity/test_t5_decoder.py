@@ -1,5 +1,7 @@
 """Our decoder against transformers' T5 with copied weights: teacher-forced states and gradients."""
 
+from typing import Any
+
 import pytest
 import torch
 from transformers import T5Config, T5Model
@@ -7,16 +9,16 @@ from transformers import T5Config, T5Model
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_decoder
 
 
-def copy_linear(ours, theirs) -> None:
+def copy_linear(ours: Any, theirs: Any) -> None:
     ours.weight.data.copy_(theirs.weight.data)
 
 
-def copy_attention(ours, theirs) -> None:
+def copy_attention(ours: Any, theirs: Any) -> None:
     for own, name in ((ours.query, "q"), (ours.key, "k"), (ours.value, "v"), (ours.output, "o")):
         copy_linear(own, getattr(theirs, name))
 
 
-def make_pair(feed_forward, *, dropout=0.0):
+def make_pair(feed_forward: str, *, dropout: float = 0.0) -> tuple[Any, Any]:
     torch.manual_seed(0)
     config = T5Config(
         vocab_size=50,
@@ -98,7 +100,17 @@ def test_dropout_stands_where_transformers_t5_has_it(
     """A missing, added or moved one changes the states."""
     theirs, ours = make_pair(feed_forward, dropout=0.3)
 
-    def fused(queries, keys, values, *, attn_mask=None, dropout_p=0.0, scale=1.0, is_causal=False, **_):
+    def fused(
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        *,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        scale: float = 1.0,
+        is_causal: bool = False,
+        **_: object,
+    ) -> torch.Tensor:
         assert not is_causal
         weights = torch.softmax(queries @ keys.mT * scale + (0 if attn_mask is None else attn_mask), -1)
         return weights * (1 - dropout_p) @ values

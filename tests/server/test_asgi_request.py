@@ -20,7 +20,7 @@ from tests.server_of_tests import Running
 from tests.tiny_models import documents
 
 
-def connect(service) -> socket.socket:
+def connect(service: Running) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", httpx.URL(service.url).port), timeout=15)
     return connection
 

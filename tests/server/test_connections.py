@@ -9,11 +9,12 @@ import pytest
 from precis.server.connections import ConnectionLimits
 from precis.server.limits import Limits
 from tests.server.conftest import Serve, SlowModel
+from tests.server_of_tests import Running
 
 HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 
 
-def connect(service, *, source: str = "127.0.0.1") -> socket.socket:
+def connect(service: Running, *, source: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection(("127.0.0.1", service.port), timeout=10, source_address=(source, 0))
 
 

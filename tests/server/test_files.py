@@ -167,7 +167,7 @@ def test_a_file_that_takes_too_long_is_refused_and_the_next_one_is_read(
     go = threading.Event()
     read = reader.read_content
 
-    def slowly(content: bytes, **options):
+    def slowly(content: bytes, **options: Any) -> Any:
         if content == b"slow":
             go.wait(20)
         return read(content, **options)

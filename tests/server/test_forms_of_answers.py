@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.server_of_tests import Running
 
 CUES = (
@@ -12,7 +14,7 @@ CUES = (
 TEXT = "The ferry sails at nine. The captain is called Reyes. The boat was built in 1986 at Tarnby."
 
 
-def asked(service, **options) -> dict:
+def asked(service: Running, **options: Any) -> dict:
     with service.client() as client:
         answer = client.post("/v1/summarize", json={"text": TEXT, **options})
     assert answer.status_code == 200, answer.text

@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,7 @@ from tests.server_of_tests import Running
 from tests.tiny_models import documents, save
 
 
-def post(service, value, path="/v1/summarize", **options):
+def post(service: Running, value: object, path: str = "/v1/summarize", **options: Any) -> httpx.Response:
     with service.client(**options) as client:
         return client.post(path, json=value)
 
@@ -207,7 +208,7 @@ def test_100_mb_are_refused_before_they_are_sent(service: Running) -> None:
 
 
 def test_a_body_without_a_length_is_stopped_at_the_limit(service: Running) -> None:
-    def parts():
+    def parts() -> Iterator[bytes]:
         for _ in range(200):
             yield b" " * 65_536
 

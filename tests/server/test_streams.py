@@ -2,12 +2,16 @@
 
 import json
 import threading
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from openai import OpenAI
 
 from precis.generation.summarizer import Summary
+from precis.messages import OnPartial, OnProgress
+from precis.server.engine import Ask
 from precis.server.limits import Limits
 from tests.server.conftest import Serve
 from tests.server_of_tests import ByWords, Running
@@ -27,10 +31,12 @@ class Writer:
     modes: tuple = ("abstract",)
     languages: tuple[str, ...] = ()
 
-    def counter(self):
+    def counter(self) -> ByWords:
         return ByWords()
 
-    def make(self, texts, ask, on_progress, on_partial):
+    def make(
+        self, texts: Sequence[str], ask: Ask, on_progress: OnProgress, on_partial: OnPartial
+    ) -> list[Summary]:
         for count in range(1, len(self.told)):
             for place in range(len(texts)):
                 on_partial(place, " ".join(self.told[:count]))
@@ -40,7 +46,7 @@ class Writer:
         return [Summary(text=text, document_tokens=9, tokens_read=9, summary_tokens=9) for _ in texts]
 
 
-def events_of(lines):
+def events_of(lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """(name, value) of each event, as it comes."""
     name = ""
     for line in lines:

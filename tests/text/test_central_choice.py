@@ -9,7 +9,7 @@ Am Morgen war es kalt und die Leute warteten. Die Fähre auf dem See fährt bald
 Der Strom für die Fähre kommt aus dem Wasser. Im Hafen gibt es einen Kiosk. Der Diesel war teuer."""
 
 
-def scores(document):
+def scores(document: str) -> dict[str, float]:
     units = extraction_units(document)
     return {unit.text: score for unit, score in zip(units, central_scores(units), strict=True)}
 

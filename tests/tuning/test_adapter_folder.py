@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import PreTrainedModel
 
 from precis.storage.model_files import find_adapter
 from precis.storage.seal import SEAL
@@ -23,7 +24,7 @@ SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=
 REPARAMETRIZED = Reparametrized(width=16)
 
 
-def saved(folder, *, kind="bart", seed=1, prefix=None):
+def saved(folder: Path, *, kind: str = "bart", seed: int = 1, prefix: Prefix | None = None) -> torch.Tensor:
     """An adapter on disk and the logits that its model gave."""
     model = base(kind)
     attachment = attach_loud(model, method("hierblock", prefix or Prefix(length=6), SEGMENTS), seed=seed)
@@ -151,7 +152,7 @@ def test_the_same_base_in_bfloat16_is_the_same_base(tmp_path: Path) -> None:
     load_adapter(base().to(torch.bfloat16), tmp_path)
 
 
-def rounded_base():
+def rounded_base() -> PreTrainedModel:
     """The base in float16, with weights that it rounds otherwise than bfloat16 does."""
     return base().to(torch.float16)
 

@@ -42,7 +42,7 @@ def test_prefixes_reach_stacks_that_have_a_configuration_of_their_own(
 ) -> None:
     """T5's; transformers 5.17 passes over them, since theirs is of the model's own class: the prefix did nothing."""
 
-    def as_in_5_17(model, name) -> None:
+    def as_in_5_17(model: PreTrainedModel, name: str) -> None:
         model.config._attn_implementation_internal = name
 
     monkeypatch.setattr(PreTrainedModel, "set_attn_implementation", as_in_5_17)
@@ -74,7 +74,7 @@ def test_eq1_the_first_layer_computes_what_the_equation_says() -> None:
     with torch.no_grad():
         model.get_encoder()(input_ids=ids)
 
-        def heads(x):
+        def heads(x: torch.Tensor) -> torch.Tensor:
             return x.unflatten(-1, (2, -1)).transpose(1, 2)
 
         q, k, v = (
@@ -190,7 +190,7 @@ def test_a_base_without_the_attention_interface_is_refused_in_one_line() -> None
     assert "\n" not in str(raised.value)
 
 
-def t5gemma(*, key_heads, cap=None):
+def t5gemma(*, key_heads: int, cap: float | None = None) -> T5GemmaForConditionalGeneration:
     """A random T5Gemma with four query heads."""
     size = {
         "vocab_size": 20,
@@ -218,7 +218,7 @@ def t5gemma(*, key_heads, cap=None):
         ({"key_heads": 4, "cap": 50.0}, "scores are capped at 50"),
     ],
 )
-def test_attention_of_another_kind_is_refused_in_one_line(options: dict[str, float], words: str) -> None:
+def test_attention_of_another_kind_is_refused_in_one_line(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
         attach(t5gemma(**options), plain())
     assert "\n" not in str(raised.value)

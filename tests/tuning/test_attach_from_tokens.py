@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from precis.tuning import Prefix, attach
+from precis.tuning.attach import Attachment
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import ALL_SITES, AllLayers, FromTokens, SingleLayer, Site, TopLayers
 from precis_text.errors import UserError
@@ -40,7 +41,9 @@ def test_columns_from_real_tokens_are_those_of_the_projections(kind: str) -> Non
         assert len(found) == LAYERS
         for layer, path in enumerate(found):
 
-            def keep(_, __, output, place=(layer, part)) -> None:
+            def keep(
+                _: object, __: object, output: torch.Tensor, place: tuple[int, int] = (layer, part)
+            ) -> None:
                 made.setdefault(place, output)
 
             model.get_encoder().get_submodule(path).register_forward_hook(keep)
@@ -77,7 +80,7 @@ def test_some_sites_and_layers_begin_as_they_would_among_all(
 def test_a_prefix_that_is_longer_than_a_text_may_be_cannot_begin_as_words(
     kind: str, longest: int | None
 ) -> None:
-    def attached(length):
+    def attached(length: int) -> Attachment:
         return attach(base(kind), Tuning(prefix=Prefix(length=length, keys=FromTokens(ids=(10, 11)))))
 
     if longest is None:

@@ -29,7 +29,7 @@ from tests.tuning.bases import LAYERS, attach_loud, base, logits, plain
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=8)
 
 
-def matrices_of(tuning, *, kind="bart", **more):
+def matrices_of(tuning: Tuning, *, kind: str = "bart", **more: Any) -> Any:
     model = base(kind)
     batch = random_batch(model)
     attachment = attach_loud(model, tuning)
@@ -237,7 +237,7 @@ def test_lower_layers_are_seven_twelfths_of_the_stack(layers: int, lower: int) -
     assert Hierarchical(lower=sparse).plan(layers) == (sparse,) * lower + (Layer(),) * (layers - lower)
 
 
-def encoder_plan(name):
+def encoder_plan(name: str) -> Any:
     return method(name, Prefix(length=6), MethodSettings(encoder_segments=3, temperature=0.1)).encoder.plan(
         12
     )

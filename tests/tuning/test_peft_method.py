@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import PreTrainedModel
 
 from precis.tuning import NoPrefix, Prefix, method
 from precis.tuning.prefix import Reparametrized
@@ -21,7 +22,7 @@ from precis.tuning.peft_method import DiscoursePrefixConfig  # noqa: E402
 REPARAMETRIZED = Prefix(length=6, keys=Reparametrized(width=16))
 
 
-def tuned(prefix=REPARAMETRIZED, *, seed=0):
+def tuned(prefix: Prefix = REPARAMETRIZED, *, seed: int = 0) -> PreTrainedModel:
     """A PEFT model whose prefix is loud."""
     tuning = method("hierblock", prefix, SEGMENTS)
     model = peft.get_peft_model(base(), DiscoursePrefixConfig.of(tuning)).eval()
@@ -103,7 +104,7 @@ def test_adapters_are_added_chosen_disabled_and_removed(tmp_path: Path) -> None:
     assert torch.equal(logits(other.unload(), batch), without)
 
 
-def trained(model):
+def trained(model: PreTrainedModel) -> list[str]:
     """Names of what an optimizer would change."""
     return [name for name, parameter in model.named_parameters() if parameter.requires_grad]
 

@@ -23,7 +23,7 @@ from precis_text.errors import UserError
 SHAPE = SiteShape(layers=12, heads=2, head_width=4)
 
 
-def table(**options):
+def table(**options: Any) -> PrefixTable:
     torch.manual_seed(0)
     return PrefixTable(Prefix(length=6, **options), SHAPE, width=10)
 
@@ -67,6 +67,7 @@ def test_the_network_is_that_of_li_and_liang() -> None:
         "columns.3.weight": (outputs, 7),
         "columns.3.bias": (outputs,),
     }
+    assert isinstance(made.columns, torch.nn.Sequential)
     embedding, first, _, last = made.columns
     by_hand = last(torch.tanh(first(embedding.weight)))  # (p, L * 2 * h * e)
     for layer in (0, 5, 11):
@@ -87,12 +88,13 @@ def test_folding_changes_no_number_and_leaves_the_network_behind() -> None:
 def test_without_gradients_the_network_runs_once_until_its_weights_change() -> None:
     made = table(keys=Reparametrized(width=7)).eval()
     runs = []
+    assert isinstance(made.columns, torch.nn.Sequential)
     made.columns.register_forward_hook(lambda *_: runs.append(1))
     with torch.no_grad():
         first = made()
         assert torch.equal(made(), first)
         assert len(runs) == 1
-        made.columns[1].weight.add_(1.0)
+        made.columns.get_parameter("1.weight").add_(1.0)
         assert not torch.equal(made(), first)
     assert made().requires_grad
     assert len(runs) == 3
@@ -125,6 +127,7 @@ def test_what_is_saved_is_not_what_half_precision_kept() -> None:
 
 def test_dropout_drops_entries_in_training_only() -> None:
     made = table(dropout=0.5)
+    assert made.table is not None
     assert not torch.equal(made.train()(), made.table)
     assert torch.equal(made.eval()(), made.table)
 

@@ -18,13 +18,13 @@ from precis.tuning import MethodSettings, Prefix, attach, method
 SIZES = {"vocab_size": 40, "hidden_size": 16, "encoder_layers": 1, "decoder_layers": 2}
 
 
-def zcodepp():
+def zcodepp() -> ZCodePPForConditionalGeneration:
     return ZCodePPForConditionalGeneration(
         ZCodePPConfig(**SIZES, num_attention_heads=2, intermediate_size=24, future_tokens=1)
     )
 
 
-def prophet():
+def prophet() -> ProphetNetForConditionalGeneration:
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
     inner = {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
     return ProphetNetForConditionalGeneration(ProphetNetConfig(**SIZES, **heads, **inner, ngram=2))

@@ -177,7 +177,7 @@ def tiny_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "WASTE", packing.WASTE)
 
 
-def short_batch(rows):
+def short_batch(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
     mask = (torch.arange(30)[None] < 3 * torch.arange(1, rows + 1)[:, None]).long()
     return torch.randint(4, 40, mask.shape, generator=torch.Generator().manual_seed(0)) * mask, mask
 

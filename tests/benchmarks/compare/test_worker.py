@@ -13,7 +13,7 @@ from benchmarks.compare.worker import peak_memory, time_passes
 BLOCK_MB = 32
 
 
-def one_pass():
+def one_pass() -> torch.Tensor:
     """Holds two blocks at a time, one after the other."""
     first = torch.zeros(BLOCK_MB, 2**18)
     second = first + 1

@@ -1,17 +1,19 @@
 """What a ProphetNet is pre-trained on."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from precis.data.batches.corruption import CorruptionIds
-from precis.data.batches.pretraining_batches import MassBatches
+from precis.data.batches.pretraining_batches import MassBatch, MassBatches
 from precis.phases.train.memory_plan import RandomRows
 
 VOCABULARY = 400
 WORDS = CorruptionIds(pad=0, cls=1, sep=2, mask=299, first_sentinel=300, sentinels=100, pieces=range(4, 299))
 
 
-def batches(**options):
+def batches(**options: Any) -> MassBatches:
     return MassBatches(
         RandomRows(130, VOCABULARY), WORDS, rate=0.15, block=64, **{"batch_size": 4, **options}
     )
@@ -71,17 +73,17 @@ def test_ranks_count_from_the_start_of_each_span() -> None:
 class NumberedRows(RandomRows):
     """Every position has a text and random numbers of its own."""
 
-    def rows(self, positions):
+    def rows(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ids = [super(NumberedRows, self).rows(np.array([p]))[0] for p in positions]
         return np.concatenate(ids), np.zeros(len(positions), np.int64)
 
-    def uniforms(self, positions, width):
+    def uniforms(self, positions: np.ndarray, width: int) -> np.ndarray:
         drawn = [super(NumberedRows, self).uniforms(np.array([p]), width) for p in positions]
         return np.concatenate(drawn)
 
 
 def test_two_processes_share_the_batch_of_one() -> None:
-    def make(**options):
+    def make(**options: int) -> MassBatch:
         rows = NumberedRows(130, VOCABULARY)
         return MassBatches(rows, WORDS, rate=0.15, block=64, batch_size=4, **options).batch(1)
 

@@ -1,9 +1,10 @@
 """Units of a text and the segments of its tokens."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from transformers import BertTokenizerLegacy
+from transformers import BertTokenizerLegacy, PreTrainedTokenizerBase
 
 from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
@@ -24,7 +25,7 @@ TEXT = "The mill closed. Dr. Ames left on Monday!  Nobody knew why.\n\nA year la
 CHAT = "Mia: are you in?\nTom: yes\nand the dog too\nMia: good: see you"
 
 
-def pieces(text, starts):
+def pieces(text: str, starts: Sequence[int]) -> list[str]:
     ends = [*starts[1:], len(text)][: len(starts)]
     return [text[a:b].strip() for a, b in zip(starts, ends, strict=True)]
 
@@ -89,7 +90,9 @@ def test_units_that_are_not_the_texts_are_refused(units: list[str], words: str) 
         unit_starts(text, units)
 
 
-def token_segments(text, tokenizer, *, starts, segments):
+def token_segments(
+    text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int], segments: int
+) -> list[int]:
     units = max(1, len(starts))
     return [unit * segments // units for unit in token_units(text, tokenizer, starts=starts)]
 

@@ -61,7 +61,7 @@ def zcodepp(future: int, **sizes: int) -> ZCodePPForConditionalGeneration:
     return model
 
 
-def settings(model, **options) -> GenerationConfig:
+def settings(model: Any, **options: Any) -> GenerationConfig:
     plain = {"max_new_tokens": 20, "do_sample": False, "num_beams": 1}
     return GenerationConfig(
         **{**plain, **options},
@@ -77,7 +77,7 @@ def documents(count: int) -> list[torch.Tensor]:
 
 
 @torch.no_grad()
-def by_modules(model, document: torch.Tensor, config: GenerationConfig) -> Drafted:
+def by_modules(model: Any, document: torch.Tensor, config: GenerationConfig) -> Drafted:
     """Drafts by the model's own modules, as they read where an adapter is attached."""
     source = model.get_encoder()(input_ids=document, return_dict=True).last_hidden_state
     rules = TokenRules.of(config, [], device=source.device)
@@ -166,14 +166,14 @@ def test_drafts_that_are_always_right_are_all_kept(make: Callable[..., Any]) -> 
 class Oracle:
     """The model's passes, but their drafts are the tokens of a text."""
 
-    def __init__(self, model, source, text: list[int]) -> None:
+    def __init__(self, model: Any, source: torch.Tensor, text: list[int]) -> None:
         self.inner, self.text, self.read = ModulePasses(model, source), text, 0
 
-    def look_ahead(self, tokens, drafts):
+    def look_ahead(self, tokens: torch.Tensor, drafts: int) -> tuple[torch.Tensor, torch.Tensor]:
         self.read += tokens.shape[1]
         return self.inner.look_ahead(tokens, drafts)
 
-    def guess(self, ahead):
+    def guess(self, ahead: torch.Tensor) -> torch.Tensor:
         guessed = torch.tensor(self.text[self.read + 1 :][: len(ahead)])
         return nn.functional.one_hot(guessed, VOCABULARY).float()
 

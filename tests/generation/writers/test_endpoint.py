@@ -1,5 +1,6 @@
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +16,7 @@ SAID = "Ann sold Bob 3 boats. Bob paid 900 pounds for them."
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch):
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
     monkeypatch.setattr("precis.generation.writers.endpoint.time", SimpleNamespace(sleep=found.append))
     return found
@@ -112,14 +113,14 @@ def test_a_server_that_cuts_the_prompt_in_silence_is_found_out() -> None:
         open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
 
 
-def test_a_busy_server_is_asked_again_when_it_says(waits) -> None:
+def test_a_busy_server_is_asked_again_when_it_says(waits: list[float]) -> None:
     with serving(refuses(429, Retry_After="7"), refuses(503), says(SAID)) as server:
         (summary,) = open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
     assert summary.text == SAID
     assert waits == [7.0, 2.0]
 
 
-def test_a_server_that_stays_busy_or_asks_for_long_waits_is_given_up(waits) -> None:
+def test_a_server_that_stays_busy_or_asks_for_long_waits_is_given_up(waits: list[float]) -> None:
     with serving(refuses(429)) as server, pytest.raises(RunError, match="stayed busy for 5 requests"):
         open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
     assert waits == [1.0, 2.0, 4.0, 8.0]
@@ -149,7 +150,7 @@ def test_a_broken_stream_is_asked_for_once_more() -> None:
     ],
 )
 def test_events_that_are_not_the_protocol_are_one_clear_line(event: str, told: str) -> None:
-    def answer(handler, _) -> None:
+    def answer(handler: Any, _: object) -> None:
         handler.start()
         handler.event(event)
 
@@ -160,7 +161,7 @@ def test_events_that_are_not_the_protocol_are_one_clear_line(event: str, told: s
 def test_a_silent_server_is_not_waited_for_without_end() -> None:
     free = threading.Event()
 
-    def silent(handler, _) -> None:
+    def silent(handler: Any, _: object) -> None:
         handler.start()
         free.wait(20)
 
@@ -172,12 +173,12 @@ def test_a_silent_server_is_not_waited_for_without_end() -> None:
 
 
 def test_an_interrupted_reply_closes_the_connection() -> None:
-    def endless(handler, _) -> None:
+    def endless(handler: Any, _: object) -> None:
         handler.start()
         for _ in range(100_000):
             handler.words("and so on")
 
-    def stop(done, total, tokens) -> None:
+    def stop(done: int, total: int, tokens: int) -> None:
         if tokens > 5:
             raise KeyboardInterrupt
 
@@ -188,7 +189,7 @@ def test_an_interrupted_reply_closes_the_connection() -> None:
 
 
 def test_a_reply_without_end_is_cut_off() -> None:
-    def endless(handler, _) -> None:
+    def endless(handler: Any, _: object) -> None:
         handler.start()
         while True:
             handler.words("word " * 2000)

@@ -1,9 +1,11 @@
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from precis.generation.summary import Summary
 from precis.generation.writers.causal_model import CausalModel
 from precis.generation.writers.writer import Writer
 from precis.generation.writers.writer_opening import open_writer
@@ -24,7 +26,7 @@ LONG = "\n\n".join(
 )
 
 
-def writer(reply, **options) -> Writer:
+def writer(reply: str | Callable[[str], str], **options: Any) -> Writer:
     return Writer(FakeChat(reply if callable(reply) else lambda _: reply), **options)
 
 
@@ -33,7 +35,7 @@ def prompts_of(made: Writer) -> list[str]:
     return made.chat.prompts
 
 
-def one(made: Writer, document: str = BOATS, **options):
+def one(made: Writer, document: str = BOATS, **options: Any) -> Summary:
     (summary,) = made.summarize([document], **options)
     return summary
 
@@ -42,6 +44,7 @@ def test_a_supported_sentence_stays_as_written_and_an_invented_one_becomes_its_s
     summary = one(writer("Ann sold Bob 3 boats. Carl paid 700 pounds for the boats."), words=30)
     assert [each.origin for each in summary.sentences] == ["written", "quoted"]
     assert summary.text.startswith("Ann sold Bob 3 boats. ")
+    assert summary.sentences[1].place is not None
     start, stop = summary.sentences[1].place
     assert BOATS[start:stop] == summary.sentences[1].text
     assert "700" in summary.sentences[1].reason
@@ -208,7 +211,7 @@ def test_control_tokens_of_a_document_do_not_reach_the_model_as_such() -> None:
     made = Writer(CausalModel(model, tokenizer))
     seen = []
 
-    def generate(ids, **_):
+    def generate(ids: torch.Tensor, **_: object) -> torch.Tensor:
         seen.append(ids)
         return torch.cat([ids, ids[:, :1]], 1)
 

@@ -5,6 +5,7 @@ That its numbers are the paper's is shown in `tests/parity/test_prophetnet.py`.
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,11 +16,11 @@ from transformers import ProphetNetForConditionalGeneration as Theirs
 
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
 from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration, ProphetNetModel
-from precis.nn.streams import ahead, attenuated, whole_target
+from precis.nn.streams import StreamLayout, ahead, attenuated, whole_target
 from tests.conformance import check_seq2seq, random_batch
 
 
-def small(**changes) -> ProphetNetConfig:
+def small(**changes: Any) -> ProphetNetConfig:
     return ProphetNetConfig(
         **{
             "vocab_size": 60,
@@ -43,12 +44,12 @@ def small(**changes) -> ProphetNetConfig:
     )
 
 
-def make(**changes):
+def make(**changes: Any) -> ProphetNetForConditionalGeneration:
     torch.manual_seed(0)
     return ProphetNetForConditionalGeneration(small(**changes)).eval()
 
 
-def given(model, *, target=12):
+def given(model: ProphetNetForConditionalGeneration, *, target: int = 12) -> dict[str, torch.Tensor]:
     """Inputs of a padded batch, with a whole target."""
     ids, mask, labels = random_batch(model, target=target)
     decoder_ids = model.prepare_decoder_input_ids_from_labels(labels.clamp(min=3))
@@ -151,7 +152,7 @@ def test_eq2_looking_ahead_gives_the_states_of_teacher_forcing() -> None:
     inputs = given(model)
     encoded = model.get_encoder()(inputs["input_ids"], inputs["attention_mask"]).last_hidden_state
 
-    def states(layout, length):
+    def states(layout: StreamLayout, length: int) -> torch.Tensor:
         return model.model.decode(
             inputs["decoder_input_ids"][:, :length],
             encoded,

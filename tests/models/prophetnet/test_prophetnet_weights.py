@@ -32,7 +32,7 @@ Ours = ProphetNetForConditionalGeneration
 POSITIONS = 30
 
 
-def their_model(**changes):
+def their_model(**changes: Any) -> Theirs:
     torch.manual_seed(0)
     config = {
         "vocab_size": 50,
@@ -54,24 +54,24 @@ def their_model(**changes):
 
 
 @pytest.fixture(scope="module")
-def theirs():
+def theirs() -> Theirs:
     return their_model()
 
 
 @pytest.fixture
-def folder(theirs, tmp_path: Path) -> Path:
+def folder(theirs: Theirs, tmp_path: Path) -> Path:
     """A folder as transformers writes it."""
     theirs.save_pretrained(tmp_path / "theirs")
     return tmp_path / "theirs"
 
 
-def logits(model, **options):
+def logits(model: Any, **options: Any) -> torch.Tensor:
     ids = torch.arange(3, 21)[None] % 50
     with torch.no_grad():
         return model(input_ids=ids, decoder_input_ids=ids[:, :9], all_streams=True, **options).future_logits
 
 
-def main_states(model):
+def main_states(model: Any) -> torch.Tensor:
     ids = torch.arange(3, 21)[None] % 50
     with torch.no_grad():
         # without a cache: that of transformers has room for as many layers as the encoder has
@@ -79,7 +79,7 @@ def main_states(model):
     return found.decoder_hidden_states[-1]
 
 
-def assert_same(one, other) -> None:
+def assert_same(one: Any, other: Any) -> None:
     assert one.state_dict().keys() == other.state_dict().keys()
     for name, tensor in one.state_dict().items():
         assert torch.equal(other.state_dict()[name], tensor), name
@@ -89,7 +89,9 @@ def assert_same(one, other) -> None:
 # --- transformers
 
 
-def test_a_folder_of_transformers_is_loaded_and_nothing_is_lost(folder: Path, theirs, tmp_path: Path) -> None:
+def test_a_folder_of_transformers_is_loaded_and_nothing_is_lost(
+    folder: Path, theirs: Theirs, tmp_path: Path
+) -> None:
     ours = Ours.from_pretrained(folder)
     torch.testing.assert_close(main_states(ours), main_states(theirs), atol=1e-5, rtol=1e-5)
     assert not ours.training
@@ -102,14 +104,14 @@ def test_a_folder_of_transformers_is_loaded_and_nothing_is_lost(folder: Path, th
     assert_same(ours, Ours.from_pretrained(tmp_path / "back"))
 
 
-def test_the_way_back_keeps_the_configuration(folder: Path, theirs, tmp_path: Path) -> None:
+def test_the_way_back_keeps_the_configuration(folder: Path, theirs: Theirs, tmp_path: Path) -> None:
     save_for_transformers(Ours.from_pretrained(folder), tmp_path / "back")
     kept, known = TheirConfig.from_pretrained(tmp_path / "back").to_dict(), theirs.config.to_dict()
     different = {name for name in known if known[name] != kept[name]}
     assert different <= {"transformers_version", "_name_or_path", "dtype"}
 
 
-def test_the_way_back_keeps_what_is_not_usual(theirs, tmp_path: Path) -> None:
+def test_the_way_back_keeps_what_is_not_usual(theirs: Theirs, tmp_path: Path) -> None:
     """The n-gram loss turned off, label smoothing, and how the model is to be decoded."""
     theirs.save_pretrained(tmp_path / "theirs")
     file = tmp_path / "theirs" / "config.json"
@@ -146,7 +148,7 @@ def test_xlm_prophetnet_is_loaded_by_its_raw_configuration(folder: Path) -> None
     assert_same(again, Ours.from_pretrained(folder))
 
 
-def test_weights_in_several_files_are_all_read(folder: Path, theirs, tmp_path: Path) -> None:
+def test_weights_in_several_files_are_all_read(folder: Path, theirs: Theirs, tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path / "shards", max_shard_size="20KB")
     assert len(list((tmp_path / "shards").glob("*.safetensors"))) > 2
     assert_same(Ours.from_pretrained(tmp_path / "shards"), Ours.from_pretrained(folder))
@@ -200,7 +202,7 @@ class Trap:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (self._file,)
 
 
@@ -253,7 +255,7 @@ def test_what_the_configuration_does_not_say_has_transformers_default() -> None:
 WIDTH = 128  # two heads of 64, as in released checkpoints
 
 
-def our_model(**changes):
+def our_model(**changes: Any) -> Ours:
     torch.manual_seed(1)
     shape = {
         "vocab_size": 110,
@@ -301,7 +303,7 @@ FAIRSEQ = (  # ours -> fairseq's, in this order
 )
 
 
-def fairseq_weights(model, *, joined: bool) -> dict[str, torch.Tensor]:
+def fairseq_weights(model: Theirs, *, joined: bool) -> dict[str, torch.Tensor]:
     """A model of ours as fairseq saves it; `joined`: query, key and value in one tensor, as before version 0.9."""
     named = {}
     for name, tensor in model.state_dict().items():

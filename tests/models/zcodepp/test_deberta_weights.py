@@ -1,6 +1,7 @@
 """Starting from a DeBERTa checkpoint, and what is refused."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGenerati
 from precis_text.errors import UserError
 
 
-def deberta_config(**changes):
+def deberta_config(**changes: Any) -> DebertaV2Config:
     return DebertaV2Config(
         **{
             "vocab_size": 60,
@@ -32,14 +33,14 @@ def deberta_config(**changes):
 
 
 @pytest.fixture
-def folder(tmp_path: Path):
+def folder(tmp_path: Path) -> Path:
     torch.manual_seed(0)
     DebertaV2Model(deberta_config()).save_pretrained(tmp_path)
     return tmp_path
 
 
 @torch.no_grad()
-def test_encoder_states_are_debertas(folder) -> None:
+def test_encoder_states_are_debertas(folder: Path) -> None:
     theirs = DebertaV2Model.from_pretrained(folder).eval()
     ours = ZCodePPForConditionalGeneration.from_deberta(folder, decoder_layers=1).eval()
     ids = torch.randint(4, 60, (2, 20))
@@ -49,7 +50,7 @@ def test_encoder_states_are_debertas(folder) -> None:
 
 
 @torch.no_grad()
-def test_fusion_layers_carry_the_encoders_own_weights(folder) -> None:
+def test_fusion_layers_carry_the_encoders_own_weights(folder: Path) -> None:
     dense = ZCodePPForConditionalGeneration.from_deberta(folder, decoder_layers=1)
     fused = ZCodePPForConditionalGeneration.from_deberta(folder, decoder_layers=1, chunk_length=8)
     for (name, own), other in zip(
@@ -60,7 +61,7 @@ def test_fusion_layers_carry_the_encoders_own_weights(folder) -> None:
     assert torch.isfinite(fused.eval().get_encoder()(ids).last_hidden_state).all()
 
 
-def test_more_token_rows_leave_room_for_sentinels(folder) -> None:
+def test_more_token_rows_leave_room_for_sentinels(folder: Path) -> None:
     model = ZCodePPForConditionalGeneration.from_deberta(folder, decoder_layers=1, vocab_size=70)
     original = DebertaV2Model.from_pretrained(folder).embeddings.word_embeddings.weight
     table = model.get_input_embeddings().weight
@@ -86,12 +87,12 @@ def test_another_architecture_is_refused(tmp_path: Path) -> None:
         ZCodePPForConditionalGeneration.from_deberta(tmp_path)
 
 
-def test_settings_of_the_checkpoint_cannot_be_overridden(folder) -> None:
+def test_settings_of_the_checkpoint_cannot_be_overridden(folder: Path) -> None:
     with pytest.raises(UserError, match="hidden_size"):
         ZCodePPForConditionalGeneration.from_deberta(folder, hidden_size=64)
 
 
-def test_a_pickle_is_refused_with_the_safe_way(folder) -> None:
+def test_a_pickle_is_refused_with_the_safe_way(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(UserError, match=r"pytorch_model\.bin.*convert"):
         ZCodePPForConditionalGeneration.from_deberta(folder)

@@ -14,7 +14,7 @@ from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassificati
 from tests.conformance import check_seq2seq, random_batch
 
 
-def small(**changes) -> ZCodePPConfig:
+def small(**changes: Any) -> ZCodePPConfig:
     return ZCodePPConfig(
         **{
             "vocab_size": 90,
@@ -31,7 +31,7 @@ def small(**changes) -> ZCodePPConfig:
     )
 
 
-def make(**changes):
+def make(**changes: Any) -> ZCodePPForConditionalGeneration:
     torch.manual_seed(0)
     return ZCodePPForConditionalGeneration(small(**changes)).eval()
 

@@ -6,6 +6,7 @@ kernels are imported. The library's functions refuse tensors that are not on CUD
 
 import inspect
 import os
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -44,18 +45,32 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route, "_FLASH_FROM", 1)
 
 
-def random_inputs(length, *, batch=2, dtype=torch.float32, learnt=True, seed=0):
+def random_inputs(
+    length: int, *, batch: int = 2, dtype: torch.dtype = torch.float32, learnt: bool = True, seed: int = 0
+) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     shapes = [(batch, HEADS, length, WIDTH)] * 3 + [(HEADS, BUCKETS.rows, WIDTH)] * 2
     made = [torch.randn(shape, generator=generator).mul(0.5).to(dtype) for shape in shapes]
     return [x.requires_grad_(learnt) for x in made]
 
 
-def by_the_library(inputs, valid=None, kept=("c2p", "p2c"), dropout=0.0):
+def by_the_library(
+    inputs: Sequence[torch.Tensor],
+    valid: torch.Tensor | None = None,
+    kept: Sequence[str] = ("c2p", "p2c"),
+    dropout: float = 0.0,
+) -> torch.Tensor:
     return attend_flash(operands(inputs, valid, kept, dropout=dropout))
 
 
-def assert_same(found, expected, inputs, *, real=None, atol=1e-5) -> None:
+def assert_same(
+    found: torch.Tensor,
+    expected: torch.Tensor,
+    inputs: Sequence[torch.Tensor],
+    *,
+    real: torch.Tensor | None = None,
+    atol: float = 1e-5,
+) -> None:
     """Values and gradients; `real`: the rows (b n) that count."""
     if real is not None:
         found, expected = (x.transpose(1, 2)[real] for x in (found, expected))
@@ -71,13 +86,13 @@ def assert_same(found, expected, inputs, *, real=None, atol=1e-5) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 96, 128, 160])
-def test_values_and_gradients_are_the_plain_paths(length) -> None:
+def test_values_and_gradients_are_the_plain_paths(length: int) -> None:
     inputs = random_inputs(length, batch=1 + (length < 100))
     assert_same(by_the_library(inputs), plain(inputs), inputs)
 
 
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_either_position_score_alone_is_enough(kept) -> None:
+def test_either_position_score_alone_is_enough(kept: Sequence[str]) -> None:
     inputs = random_inputs(50)
     assert_same(by_the_library(inputs, kept=kept), plain(inputs, kept=kept), inputs)
 
@@ -117,7 +132,7 @@ def test_half_precision_errs_hardly_more_than_the_plain_path() -> None:
     inputs = random_inputs(96, batch=1, dtype=torch.float16)
     exact = [x.detach().double().requires_grad_() for x in inputs]
 
-    def errors(way, given):
+    def errors(way: Callable[..., torch.Tensor], given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         out = way(given)
         grads = torch.autograd.grad(out.square().sum(), given)
         return [out, *grads]
@@ -130,7 +145,7 @@ def test_half_precision_errs_hardly_more_than_the_plain_path() -> None:
         assert (ours.double() - right).abs().mean() <= 1.5 * worst
 
 
-def kept_weights(batch, length, rate):
+def kept_weights(batch: int, length: int, rate: float) -> torch.Tensor:
     """What the kernels multiply weights with, by the seed that `attend_flash` draws after `manual_seed(5)`."""
     torch.manual_seed(5)
     seed = torch.randint(2**62, (1,))
@@ -167,7 +182,7 @@ def test_training_can_follow_inference() -> None:
 def test_gradients_are_the_same_bits_twice() -> None:
     inputs = random_inputs(70, batch=1)
 
-    def gradients():
+    def gradients() -> tuple[torch.Tensor, ...]:
         return torch.autograd.grad(by_the_library(inputs).square().sum(), inputs)
 
     assert all(torch.equal(one, other) for one, other in zip(gradients(), gradients(), strict=True))
@@ -186,7 +201,7 @@ def test_packed_documents_do_not_see_each_other() -> None:
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-def test_attend_takes_it_inside_autocast_and_outside(monkeypatch: pytest.MonkeyPatch, autocast) -> None:
+def test_attend_takes_it_inside_autocast_and_outside(monkeypatch: pytest.MonkeyPatch, autocast: bool) -> None:
     inputs = random_inputs(40)
     calls = []
     way = route.attend_flash  # type: ignore[attr-defined]
@@ -199,7 +214,7 @@ def test_attend_takes_it_inside_autocast_and_outside(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_a_layer_on_a_packed_batch_is_one_launch(monkeypatch: pytest.MonkeyPatch, dropout) -> None:
+def test_a_layer_on_a_packed_batch_is_one_launch(monkeypatch: pytest.MonkeyPatch, dropout: float) -> None:
     torch.manual_seed(0)
     layer = DisentangledSelfAttention(HEADS * WIDTH, heads=HEADS, dropout=dropout)
     table = PositionTable(torch.randn(BUCKETS.rows, HEADS * WIDTH), OffsetRows(BUCKETS))

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from precis.nn.disentangled.bands import attend_in_bands
+from precis.nn.disentangled.inputs import Operands
 from tests.nn.disentangled.inputs import SCALE, make_bias, operands, padding, plain, random_inputs
 
 
-def in_bands(given):
+def in_bands(given: Operands) -> torch.Tensor:
     return attend_in_bands(given).mixed.transpose(0, 1)
 
 

@@ -1,5 +1,8 @@
 """Scores of disentangled attention by the equation, and the way that is taken for each shape, device and mode."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
 import torch
 
@@ -18,7 +21,7 @@ from tests.nn.disentangled.inputs import (
 )
 
 
-def scores_by_the_equation(inputs):
+def scores_by_the_equation(inputs: Sequence[torch.Tensor]) -> torch.Tensor:
     """c2p and p2c with the row of every pair (DeBERTa Eq. 4)."""
     queries, keys, _, position_keys, position_queries = inputs
     places = torch.arange(keys.shape[-2])
@@ -49,7 +52,7 @@ def test_either_score_alone(kept: tuple[str, ...]) -> None:
     torch.testing.assert_close(some, all_[:, :, 10:30])
 
 
-def count_calls(monkeypatch: pytest.MonkeyPatch, name, *, of=route):
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str, *, of: Any = route) -> list[str]:
     calls = []
     way = getattr(of, name)
     monkeypatch.setattr(of, name, lambda *a, **k: calls.append(name) or way(*a, **k))  # type: ignore[func-returns-value]
@@ -169,7 +172,7 @@ def test_all_rows_of_up_to_512_keys_are_shifted_and_others_gathered(
     for name in ("_shifted", "_gathered"):
         way_of = getattr(route.DisentangledBias, name)
 
-        def recorded(*given, name=name, way_of=way_of):
+        def recorded(*given: Any, name: str = name, way_of: Callable[..., Any] = way_of) -> Any:
             ways.append(name)
             return way_of(*given)
 

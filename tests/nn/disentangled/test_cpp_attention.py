@@ -6,6 +6,8 @@ How it is built: test_cpp_loader.py.
 import shutil
 import subprocess
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ from precis.nn.attention import attend
 from precis.nn.disentangled import bias as route
 from precis.nn.disentangled import cpp_attention, cpp_build
 from precis.nn.disentangled.cpp_attention import attend_compiled
+from precis.nn.disentangled.inputs import Operands
 from precis.nn.relative_positions import LogBuckets, OffsetRows
 from tests.nn.disentangled import inputs as shared
 from tests.nn.disentangled.inputs import make_bias, saved_tensors
@@ -22,7 +25,7 @@ SCALE = 0.1
 SHORT = LogBuckets(32, 64)
 
 
-def has_gcc():
+def has_gcc() -> bool:
     if shutil.which("c++") is None:
         return False
     told = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=False).stdout
@@ -42,7 +45,15 @@ def both_backwards(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(cpp_attention, "_KEEP_UP_TO", 0)
 
 
-def random_inputs(length, *, batch=2, heads=2, width=16, buckets=SHORT, seed=0):
+def random_inputs(
+    length: int,
+    *,
+    batch: int = 2,
+    heads: int = 2,
+    width: int = 16,
+    buckets: LogBuckets = SHORT,
+    seed: int = 0,
+) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     states = (torch.randn(batch, length, heads, width, generator=generator) for _ in range(3))
     tables = (torch.randn(heads, buckets.rows, width, generator=generator) * 0.3 for _ in range(2))
@@ -52,22 +63,33 @@ def random_inputs(length, *, batch=2, heads=2, width=16, buckets=SHORT, seed=0):
 BOTH = ("c2p", "p2c")
 
 
-def operands(inputs, valid=None, kept=BOTH, buckets=SHORT, dropout=0.0):
+def operands(
+    inputs: Sequence[torch.Tensor],
+    valid: torch.Tensor | None = None,
+    kept: Sequence[str] = BOTH,
+    buckets: LogBuckets = SHORT,
+    dropout: float = 0.0,
+) -> Operands:
     return shared.operands(inputs, valid, kept, buckets=buckets, scale=SCALE, dropout=dropout)
 
 
-def plain(inputs, valid=None, kept=BOTH, buckets=SHORT):
+def plain(
+    inputs: Sequence[torch.Tensor],
+    valid: torch.Tensor | None = None,
+    kept: Sequence[str] = BOTH,
+    buckets: LogBuckets = SHORT,
+) -> torch.Tensor:
     return shared.plain(inputs, valid, kept, buckets=buckets, scale=SCALE)
 
 
-def padding(batch, length):
+def padding(batch: int, length: int) -> torch.Tensor:
     valid = torch.rand(batch, length, generator=torch.Generator().manual_seed(1)) > 0.3
     valid[:, 0] = True
     valid[0, length // 2 + 1 :] = False
     return valid
 
 
-def same_with_gradients(found, expected, inputs) -> None:
+def same_with_gradients(found: torch.Tensor, expected: torch.Tensor, inputs: Sequence[torch.Tensor]) -> None:
     torch.testing.assert_close(found, expected)
     given = torch.randn(expected.shape, generator=torch.Generator().manual_seed(2))
     gradients = (torch.autograd.grad(x, inputs, given, allow_unused=True) for x in (found, expected))
@@ -148,7 +170,7 @@ def test_large_scores_lose_no_digits_in_the_backward_pass(both_backwards: str) -
 
 
 @pytest.fixture
-def threads():
+def threads() -> Iterator[Callable[[int], None]]:
     before = torch.get_num_threads()
     yield torch.set_num_threads
     torch.set_num_threads(before)
@@ -156,10 +178,12 @@ def threads():
 
 @needs_compiler
 @pytest.mark.parametrize("count", [2, 4, 8])
-def test_numbers_do_not_hang_on_threads(count: int, threads, both_backwards: str) -> None:
+def test_numbers_do_not_hang_on_threads(
+    count: int, threads: Callable[[int], None], both_backwards: str
+) -> None:
     """Many threads share a head, few take a head each: 4 heads, 5 tiles."""
 
-    def run():
+    def run() -> tuple[torch.Tensor, ...]:
         inputs = random_inputs(600)
         found = attend_compiled(operands(inputs))
         return found, *torch.autograd.grad(found.square().sum(), inputs)
@@ -183,7 +207,7 @@ def test_what_inference_mode_left_behind_serves_training() -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("count", [1, 8])
-def test_the_longest_input_whose_weights_are_kept(count: int, threads) -> None:
+def test_the_longest_input_whose_weights_are_kept(count: int, threads: Callable[[int], None]) -> None:
     """One document of one head, which eight threads share."""
     threads(count)
     inputs = random_inputs(512, batch=1, heads=1)
@@ -199,7 +223,12 @@ def test_one_table_alone_over_several_blocks(kept: tuple[str, ...]) -> None:
     same_with_gradients(found, plain(inputs, None, kept, LogBuckets()), inputs)
 
 
-def errors_in_bf16(way, inputs, exact, valid):
+def errors_in_bf16(
+    way: Callable[..., torch.Tensor],
+    inputs: Sequence[torch.Tensor],
+    exact: Sequence[torch.Tensor],
+    valid: torch.Tensor | None,
+) -> list[float]:
     """How far a way is off in bf16, in its result and in its gradients, relative to what fp64 says."""
     halves = [x.detach().bfloat16().requires_grad_() for x in inputs]
     found = way(halves, valid)
@@ -228,7 +257,7 @@ def test_bf16_is_no_further_off_than_the_plain_path(length: int, width: int, mas
     given = torch.randn(mixed.shape, generator=torch.Generator().manual_seed(2)).bfloat16().double()
     exact = [mixed, *torch.autograd.grad(mixed, doubles, given)]
 
-    def cpp_attention(halves, valid):
+    def cpp_attention(halves: Sequence[torch.Tensor], valid: torch.Tensor | None) -> torch.Tensor:
         return attend_compiled(operands(halves, valid))
 
     ours = errors_in_bf16(cpp_attention, inputs, exact, valid)
@@ -245,7 +274,7 @@ def test_bf16_draws_the_same_dropout_in_both_passes(learning: bool, both_backwar
     inputs = [x.detach().bfloat16().requires_grad_(learning) for x in random_inputs(96, width=96)]
     eye = torch.eye(96).expand(2, 2, 96, 96)
 
-    def run(numbers, values):
+    def run(numbers: Sequence[torch.Tensor], values: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(3)
         return attend_compiled(operands([*numbers[:2], values, *numbers[3:]], dropout=0.25))
 
@@ -269,7 +298,7 @@ def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(
     inputs = random_inputs(length, batch=batch, width=length)
     eye = torch.eye(length).expand(batch, 2, length, length)
 
-    def run(values):
+    def run(values: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(3)
         return attend_compiled(operands([*inputs[:2], values, *inputs[3:]], dropout=0.25))
 
@@ -284,7 +313,7 @@ def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(
 
 @needs_compiler
 def test_weights_are_kept_of_short_inputs_that_learn_alone() -> None:
-    def kept(length, learning=True):
+    def kept(length: int, learning: bool = True) -> Any:
         inputs = random_inputs(length, batch=1)
         with torch.set_grad_enabled(learning):
             mixed = attend_compiled(operands(inputs))
@@ -299,7 +328,7 @@ def test_weights_are_kept_of_short_inputs_that_learn_alone() -> None:
 def test_attend_takes_it_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def counting(given):
+    def counting(given: Operands) -> torch.Tensor:
         calls.append(given)
         return attend_compiled(given)
 

@@ -4,7 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -28,7 +30,7 @@ for _ in range(2):
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache of kernels, and a process that has decided nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(cpp_loader, "_loaded", {})
@@ -39,10 +41,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Puts a shell script in the place of the compiler."""
 
-    def put(*lines, name="compiler"):
+    def put(*lines: str, name: str = "compiler") -> Path:
         script = tmp_path / name
         script.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
         script.chmod(0o755)
@@ -74,7 +76,7 @@ def test_how_the_kernel_is_asked_for(value: str | None, wanted: str, monkeypatch
     assert cpp_loader.wish() is cpp_loader.Wish[wanted]
 
 
-def refused(capsys: pytest.CaptureFixture[str]):
+def refused(capsys: pytest.CaptureFixture[str]) -> str:
     """By default: torch's ways, and one line. Insisted on: an error of one line. Gives the line."""
     assert not cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
     line = capsys.readouterr().err
@@ -88,20 +90,24 @@ def refused(capsys: pytest.CaptureFixture[str]):
 
 @needs_processor
 def test_without_a_compiler(
-    cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert refused(capsys).count("no-such-compiler") == 2
 
 
 @needs_processor
-def test_with_another_compiler_than_gcc(cache, program, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_another_compiler_than_gcc(
+    cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     program("echo clang version 19.1.7")
     assert refused(capsys).count("compiler is not GCC") == 2
 
 
 @needs_processor
-def test_with_a_compiler_that_has_no_headers(cache, program, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_a_compiler_that_has_no_headers(
+    cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     program(
         'case "$*" in *--version*) echo "Free Software Foundation"; exit 0;; esac',
         'echo "<stdin>:1:10: fatal error: vector: No such file or directory" >&2; exit 1',
@@ -121,7 +127,7 @@ def test_a_wrong_environment_is_named(
     name: str,
     value: str,
     message: str,
-    cache,
+    cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -131,7 +137,7 @@ def test_a_wrong_environment_is_named(
 
 @needs_processor
 def test_a_cache_that_cannot_be_written_to(
-    cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cpp_loader.os, "access", lambda *_: False)  # type: ignore[attr-defined]
     assert refused(capsys).count("is not writable") == 2
@@ -139,7 +145,7 @@ def test_a_cache_that_cannot_be_written_to(
 
 @needs_processor
 def test_a_damaged_library_is_named(
-    cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cpp_build, "check_compiler", lambda: None)
     monkeypatch.setattr(cpp_build, "build", lambda command, library: library.write_bytes(b"no library"))
@@ -149,7 +155,7 @@ def test_a_damaged_library_is_named(
 
 @pytest.mark.parametrize("place", ["linux without glibc", "another processor"])
 def test_where_there_is_no_kernel_nothing_is_said_of_it(
-    place: str, cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: str, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if place == "another processor":
         monkeypatch.setattr(cpp_loader.platform, "machine", lambda: "aarch64")  # type: ignore[attr-defined]
@@ -163,15 +169,15 @@ def test_where_there_is_no_kernel_nothing_is_said_of_it(
 
 @needs_processor
 def test_what_failed_is_not_tried_again_until_the_compiler_changes_or_somebody_insists(
-    cache, program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cache: Path, program: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def script():
+    def script() -> Path:
         return program(GNU, f"echo tried >> {tmp_path}/tries", "echo 'error: no room' >&2; exit 3")
 
-    def tries():
+    def tries() -> int:
         return len((tmp_path / "tries").read_text().splitlines())
 
-    def another_process():
+    def another_process() -> bool:
         cpp_loader._is_ready.cache_clear()
         return cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
 
@@ -192,7 +198,7 @@ def test_what_failed_is_not_tried_again_until_the_compiler_changes_or_somebody_i
 
 @needs_processor
 def test_a_reason_that_two_kernels_share_is_printed_once(
-    cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert not any(cpp_loader.is_ready(name, cpp_loader.Wish.where_possible) for name in cpp_loader.KERNELS)
@@ -205,7 +211,9 @@ def test_every_source_of_a_kernel_is_known() -> None:
 
 
 @needs_processor
-def test_a_process_decides_once(cache, program, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_process_decides_once(
+    cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     program("exit 1")
     assert not cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
     program(GNU, "exit 0")
@@ -213,7 +221,7 @@ def test_a_process_decides_once(cache, program, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err.count("only torch") == 1
 
 
-def start(code, cache_home, **variables):
+def start(code: str, cache_home: Path, **variables: str) -> subprocess.Popen[str]:
     """Another process."""
     environment = {k: v for k, v in os.environ.items() if k != "PRECIS_COMPILE"}
     environment |= {"XDG_CACHE_HOME": str(cache_home), "OMP_NUM_THREADS": "1", **variables}
@@ -287,7 +295,7 @@ def test_the_level_is_that_of_torchs_own_kernels(capability: str, monkeypatch: p
 
 @needs_processor
 def test_a_wheels_library_that_cannot_be_loaded_here_leaves_it_to_the_compiler(
-    cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was made for a newer system, say."""
     library = tmp_path / "prebuilt.so"
@@ -297,7 +305,7 @@ def test_a_wheels_library_that_cannot_be_loaded_here_leaves_it_to_the_compiler(
     assert refused(capsys).count("no-such-compiler") == 2
 
 
-def wheel_of(folder, tmp_path: Path, **variables):
+def wheel_of(folder: Path, tmp_path: Path, **variables: str) -> Path:
     """A wheel of a copy of the project, without network."""
     for name in ("src", "setup.py", "pyproject.toml", "README.md"):
         source = PROJECT / name
@@ -354,7 +362,7 @@ def test_a_wheel_made_without_a_compiler_is_pure(tmp_path: Path) -> None:
 
 
 def test_a_library_that_others_could_have_put_there_is_not_run(
-    cache, program, capsys: pytest.CaptureFixture[str]
+    cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     program(GNU, 'echo "no kernel today: error" >&2', "exit 1")
     cache.mkdir(parents=True)
@@ -373,9 +381,9 @@ def test_a_library_that_others_could_have_put_there_is_not_run(
 
 @needs_processor
 def test_a_cache_that_cannot_even_be_looked_at(
-    cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def forbidden(*_):
+    def forbidden(*_: object) -> NoReturn:
         raise PermissionError(13, "Permission denied", str(cache))
 
     monkeypatch.setattr(cpp_loader, "_prebuilt", lambda *_: None)
@@ -387,7 +395,9 @@ def test_a_cache_that_cannot_even_be_looked_at(
 @pytest.mark.parametrize(
     "said", ["c++: fatal error: Killed signal terminated program cc1plus", "error: No space left on device"]
 )
-def test_what_may_pass_is_tried_again(said: str, cache, program, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_may_pass_is_tried_again(
+    said: str, cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     program(GNU, f'echo "{said}" >&2', "exit 1")
     assert not cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
     assert said.split(":")[-1].strip() in capsys.readouterr().err
@@ -403,7 +413,7 @@ def test_a_damaged_note_is_no_refusal(note: str, tmp_path: Path) -> None:
 
 @needs_processor
 def test_the_lock_of_a_build_neither_follows_a_link_nor_empties_a_file(
-    cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     thesis = tmp_path / "thesis"
     thesis.write_text("three years")
@@ -420,7 +430,7 @@ def test_the_lock_of_a_build_neither_follows_a_link_nor_empties_a_file(
 
 @needs_processor
 def test_nothing_is_built_where_others_write_or_below(
-    cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     built = []
     monkeypatch.setattr(cpp_build, "build", lambda command, library: built.append(library))
@@ -437,7 +447,9 @@ def test_nothing_is_built_where_others_write_or_below(
 
 
 @pytest.mark.parametrize("wanted", [cpp_loader.Wish.where_possible, cpp_loader.Wish.always])
-def test_a_kernel_that_was_loaded_is_ready(wanted: Wish, cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_was_loaded_is_ready(
+    wanted: Wish, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cpp_loader, "_load", lambda name, *, again: Path(name))
     assert cpp_loader.is_ready("disentangled", wanted) is True
     assert cpp_loader.is_ready("disentangled", cpp_loader.Wish.never) is False

@@ -1,6 +1,6 @@
 """On a CUDA device: every way of disentangled attention against exact numbers, at lengths aligned and not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from precis.nn.disentangled import flash, flex
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.disentangled.flash import attend_flash
 from precis.nn.disentangled.flex import attend_flex
+from precis.nn.disentangled.inputs import Operands
 from precis.nn.disentangled.recompute import attend_recomputing
 from precis.nn.disentangled.saved_scores import attend_openly
 from precis.nn.relative_positions import LogBuckets
@@ -40,7 +41,9 @@ needs_library = pytest.mark.skipif(
 needs_flex = pytest.mark.skipif(not flex.is_available(), reason="needs Triton")
 
 
-def random_inputs(length, dtype, *, learnt=False, width=WIDTH):
+def random_inputs(
+    length: int, dtype: torch.dtype, *, learnt: bool = False, width: int = WIDTH
+) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(length)
     shapes = [(2, 2, length, width)] * 3
     states = [torch.randn(shape, generator=generator) for shape in shapes]
@@ -48,7 +51,7 @@ def random_inputs(length, dtype, *, learnt=False, width=WIDTH):
     return [x.to(DEVICE, dtype).requires_grad_(learnt) for x in (*states, *tables)]
 
 
-def padding(length):
+def padding(length: int) -> torch.Tensor:
     """The first document whole, of the second two thirds."""
     return (
         torch.arange(length, device=DEVICE)
@@ -56,11 +59,13 @@ def padding(length):
     )
 
 
-def operands(inputs, valid=None, dropout=0.0):
+def operands(
+    inputs: Sequence[torch.Tensor], valid: torch.Tensor | None = None, dropout: float = 0.0
+) -> Operands:
     return shared.operands(inputs, valid, buckets=BUCKETS, scale=SCALE, dropout=dropout)
 
 
-def plain(inputs, valid):
+def plain(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     """The definition, in the type of the inputs."""
     q, k, v, *_ = inputs
     # in blocks: by gathering, which holds the fewest numbers
@@ -69,7 +74,7 @@ def plain(inputs, valid):
     return attention_weights(q, k, scores=scores, mask=valid[:, None, None], scale=SCALE) @ v
 
 
-def assert_no_worse(found, half, exact) -> None:
+def assert_no_worse(found: torch.Tensor, half: torch.Tensor, exact: torch.Tensor) -> None:
     """In the mean values and gradients err at most twice as much as the plain path in the same type, or a rounding."""
     assert found.isfinite().all()
     rounding = torch.finfo(found.dtype).eps * exact.abs().mean()
@@ -77,37 +82,37 @@ def assert_no_worse(found, half, exact) -> None:
     assert error <= 2 * theirs + rounding
 
 
-def chosen(inputs, valid):
+def chosen(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     mask = valid[:, None, None]
     return attend(*inputs[:3], bias=make_bias(inputs, buckets=BUCKETS), mask=mask, scale=SCALE)
 
 
-def without_library(inputs, valid):
+def without_library(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flash, "serves", lambda device: False)
         return chosen(inputs, valid)
 
 
-def fused(inputs, valid):
+def fused(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     """The plain path: scores handed to torch's fused kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
         return chosen(inputs, valid)
 
 
-def by_the_library(inputs, valid):
+def by_the_library(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     return attend_flash(operands(inputs, valid))
 
 
-def by_flex(inputs, valid):
+def by_flex(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     return attend_flex(operands(inputs, valid))
 
 
-def openly(inputs, valid):
+def openly(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     return attend_openly(operands(inputs, valid))
 
 
-def recomputing(inputs, valid):
+def recomputing(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     return attend_recomputing(operands(inputs, valid))
 
 
@@ -144,7 +149,9 @@ def test_gradients_at_every_length_err_no_more_than_the_plain_paths(
         exact_inputs = [x.detach().double().requires_grad_() for x in given]
         real = valid[:, None].expand(given[0].shape[:-1])
 
-        def outcome(out, inputs, real=real):
+        def outcome(
+            out: torch.Tensor, inputs: Sequence[torch.Tensor], real: torch.Tensor = real
+        ) -> list[torch.Tensor]:
             return [out[real], *torch.autograd.grad(out[real].square().sum(), inputs)]
 
         found = outcome(way(given, valid), given)
@@ -158,7 +165,7 @@ def test_gradients_at_every_length_err_no_more_than_the_plain_paths(
 def test_gradients_are_the_same_bits_twice(way: Callable[..., Any]) -> None:
     inputs, valid = random_inputs(1500, torch.bfloat16, learnt=True), padding(1500)
 
-    def gradients():
+    def gradients() -> tuple[torch.Tensor, ...]:
         out = way(inputs, valid)
         return torch.autograd.grad(out.square().sum(), inputs)
 
@@ -218,7 +225,7 @@ def test_an_encoder_on_a_packed_batch_gives_what_it_gives_on_a_padded_one(
 def test_dropout_on_the_device_follows_torchs_generator() -> None:
     inputs = random_inputs(300, torch.bfloat16, learnt=True)
 
-    def outcome(seed):
+    def outcome(seed: int) -> list[torch.Tensor]:
         torch.manual_seed(seed)
         out = attend_flash(operands(inputs, dropout=0.25))
         return [out, *torch.autograd.grad(out.square().sum(), inputs)]

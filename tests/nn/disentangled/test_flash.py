@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -49,14 +50,22 @@ class Library:
     def __init__(self) -> None:
         self.calls: list[dict[str, object]] = []
 
-    def training_attention_packed(self, queries, keys, values, *tables, max_seqlen, **settings):
+    def training_attention_packed(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        *tables: torch.Tensor,
+        max_seqlen: int,
+        **settings: object,
+    ) -> torch.Tensor:
         *_, bounds = tables
         self.calls.append({"bounds": bounds.tolist(), "longest": max_seqlen, **settings})
         return torch.cat([x.transpose(0, 1).flatten(1) for x in values[None]], dim=-1)
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch):
+def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     found = Library()
     stub = ModuleType("disentangled_flash.training")
     vars(stub)["_kernels"] = found
@@ -67,7 +76,7 @@ def library(monkeypatch: pytest.MonkeyPatch):
     return found
 
 
-def test_a_batch_is_one_row_of_documents_between_their_bounds(library) -> None:
+def test_a_batch_is_one_row_of_documents_between_their_bounds(library: Library) -> None:
     inputs = random_inputs(9)
     found = flash.attend_flash(operands(inputs))
     torch.testing.assert_close(found, inputs[2])
@@ -75,7 +84,7 @@ def test_a_batch_is_one_row_of_documents_between_their_bounds(library) -> None:
 
 
 @pytest.mark.parametrize(("longest", "rounded"), [(1, 64), (64, 64), (65, 128)])
-def test_the_longest_length_is_rounded_up_to_64(library, longest: int, rounded: int) -> None:
+def test_the_longest_length_is_rounded_up_to_64(library: Library, longest: int, rounded: int) -> None:
     given = operands(random_inputs(longest, batch=1))
     found = flash.attend_flash_packed(given, Documents(torch.tensor([0, longest]), longest))
     torch.testing.assert_close(found, given.values)
@@ -107,11 +116,11 @@ def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest
 
 
 def test_gaps_and_passes_without_gradients_take_the_padded_form(
-    library, monkeypatch: pytest.MonkeyPatch
+    library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways = []
 
-    def padded(operands, valid):
+    def padded(operands: Operands, valid: torch.Tensor | None) -> torch.Tensor:
         ways.append("padded")
         return operands.queries
 
@@ -128,7 +137,15 @@ def test_gaps_and_passes_without_gradients_take_the_padded_form(
     assert (ways, len(library.calls)) == (["padded"] * 2, 1)
 
 
-def given(width=32, *, batch=3, heads=2, length=9, dtype=torch.float32, distance=16):
+def given(
+    width: int = 32,
+    *,
+    batch: int = 3,
+    heads: int = 2,
+    length: int = 9,
+    dtype: torch.dtype = torch.float32,
+    distance: int = 16,
+) -> Operands:
     buckets = SimpleNamespace(max_distance=distance, span=8)
     queries = torch.empty(batch, heads, length, width, dtype=dtype, device="meta")
     found = object.__new__(Operands)  # of which `takes` reads these two
@@ -158,7 +175,7 @@ def given(width=32, *, batch=3, heads=2, length=9, dtype=torch.float32, distance
     ],
 )
 def test_the_kernels_take_what_their_widths_types_lengths_and_places_allow(
-    shape: dict[str, int | torch.dtype], asked: dict[str, int], taken: bool
+    shape: dict[str, Any], asked: dict[str, int], taken: bool
 ) -> None:
     assert flash.takes(given(**shape), **{"longest": 9, "sequences": 3, **asked}) == taken
 

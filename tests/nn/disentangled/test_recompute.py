@@ -55,7 +55,9 @@ def test_training_gives_the_plain_path_and_its_gradients(
     )
 
 
-def weights_that_dropout_keeps(length, rate, learn):
+def weights_that_dropout_keeps(
+    length: int, rate: float, learn: Callable[[Operands], torch.Tensor]
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """With one-hot values attention gives its own weights."""
     inputs = random_inputs(length, batch=2, width=length)
     inputs[2] = torch.eye(length, dtype=torch.float64).expand(2, 2, length, length).contiguous()
@@ -86,7 +88,7 @@ def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed() -> None:
     states = torch.randn(3, 2, 20, 8, dtype=torch.float64, requires_grad=True)
     made: list[Any] = []
 
-    def layer(states):
+    def layer(states: torch.Tensor) -> torch.Tensor:
         q, k = 2 * states, 3 * states
         made.extend((weakref.ref(q), weakref.ref(k)))
         return attend_recomputing(operands((q, k, v, position_keys, position_queries)))

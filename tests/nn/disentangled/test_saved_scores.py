@@ -1,5 +1,8 @@
 """Training with what is n x n in memory: what it moves and keeps. Its numbers: test_recompute.py."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -22,7 +25,7 @@ class Traffic(TorchDispatchMode):
         super().__init__()
         self.bytes = 0
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if not func.is_view and func.overloadpacket is not torch.ops.aten._unsafe_view:
             tensors = [x for x in tree_leaves((args, kwargs, out)) if isinstance(x, torch.Tensor)]
@@ -61,7 +64,7 @@ def test_holding_all_scores_moves_fewer_bytes_than_transformers(
     scale, offsets = (3 * width) ** -0.5, OffsetRows(LogBuckets(256, 512))
     offsets.descending(length - 1, states.device)  # worked out once a pass, as `relative` is
 
-    def ours(states, table):
+    def ours(states: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         split, rows = split_heads(states, heads), split_heads(table[None] * scale, heads)[0]
         bias = DisentangledBias(rows, rows, offsets)
         valid = everything[:, 0, 0]
@@ -69,7 +72,9 @@ def test_holding_all_scores_moves_fewer_bytes_than_transformers(
             attend_openly(bias.operands(split, split, split, valid=valid, scale=scale, dropout=0.0))
         )
 
-    def measured(way):
+    def measured(
+        way: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    ) -> tuple[int, torch.Tensor, tuple[torch.Tensor, ...]]:
         with Traffic() as traffic:
             out = way(states, table)
             gradients = torch.autograd.grad(out.square().sum(), (states, table))

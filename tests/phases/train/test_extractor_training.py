@@ -1,7 +1,9 @@
 """Teaching a model to choose: the encoder stays, what was read is kept, and the wanted sentence is learnt."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -145,7 +147,7 @@ def test_a_better_untouched_model_is_named(
         def __init__(self, text: str) -> None:
             self.text = text
 
-        def stream(self, documents, **_):
+        def stream(self, documents: Sequence[object], **_: object) -> list[Any]:
             return [self for _ in documents]
 
     told: list[str] = []

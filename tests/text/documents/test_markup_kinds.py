@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from docx.document import Document as WordDocument
 
 from precis_text.documents import epub as epub_reader
 from precis_text.documents import markdown, web_page, word_file
@@ -553,7 +554,7 @@ def test_word_writes_the_numbers_that_it_shows() -> None:
 
 
 def test_word_reads_cells_in_their_order_with_headings() -> None:
-    def fill(document) -> None:
+    def fill(document: WordDocument) -> None:
         table = document.add_table(1, 2)
         table.cell(0, 0).text = "Before it."
         cell = table.cell(0, 1)

@@ -9,7 +9,7 @@ from precis_text.length import make_length
 from precis_text.units import extraction_units
 
 
-def lines(document):
+def lines(document: str) -> list[tuple[str, str]]:
     units = extraction_units(document)
     source = ScoredText(Passages(document), units, [1] * len(units), [0.5] * len(units), 100.0)
     made = formed(make_form(type="minutes"), source, make_length(), len)

@@ -1,12 +1,14 @@
 """The forms choose from scored units without a model: what each shows, where it is from, and within which length."""
 
+from typing import Any
+
 import pytest
 
 from precis_text.documents.passages import Passages, Place
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
-from precis_text.forms.form import ScoredText
-from precis_text.forms.form_choice import FORM_TYPES, formed, make_form
+from precis_text.forms.form import FormType, ScoredText
+from precis_text.forms.form_choice import FORM_TYPES, Formed, formed, make_form
 from precis_text.forms.outline import section_line, sections_of, topics_of
 from precis_text.forms.short_forms import KeyPoints, opening
 from precis_text.forms.statements import replies_to, statements_of
@@ -35,14 +37,16 @@ Spare parts are made by hand in a workshop at the harbour. The captain likes the
 In conclusion, the boats cost 6.2 million crowns. Tickets stay as cheap as they are."""
 
 
-def scored(document, scores=None):
+def scored(document: str | Passages, scores: list[float] | None = None) -> ScoredText:
     passages = document if isinstance(document, Passages) else Passages(document)
     units = extraction_units(passages.text)
     worth = scores or [1 / (1 + place) for place in range(len(units))]
     return ScoredText(passages, units, [len(unit.text.split()) for unit in units], worth, 30.0)
 
 
-def made(document, kind="paragraph", about=None, **lengths):
+def made(
+    document: str | Passages, kind: FormType = "paragraph", about: str | None = None, **lengths: Any
+) -> Formed:
     form = make_form(type=kind, about=about)
     return formed(form, scored(document), make_length(**lengths), lambda text: len(text.split()))
 
@@ -50,7 +54,7 @@ def made(document, kind="paragraph", about=None, **lengths):
 @pytest.mark.parametrize("kind", FORM_TYPES)
 @pytest.mark.parametrize("document", [MEETING, ARTICLE])
 @pytest.mark.parametrize("lengths", [{"words": 12}, {"words": 3}, {"tokens": 9}, {"sentences": 1}])
-def test_a_cap_holds_for_every_form(kind: str, document: str, lengths: dict[str, int]) -> None:
+def test_a_cap_holds_for_every_form(kind: FormType, document: str, lengths: dict[str, Any]) -> None:
     found = made(document, kind, **lengths)
     assert found.text
     if "words" in lengths:
@@ -63,7 +67,7 @@ def test_a_cap_holds_for_every_form(kind: str, document: str, lengths: dict[str,
 
 @pytest.mark.parametrize("kind", FORM_TYPES)
 @pytest.mark.parametrize("document", [MEETING, ARTICLE])
-def test_every_line_is_word_for_word_at_its_place(kind: str, document: str) -> None:
+def test_every_line_is_word_for_word_at_its_place(kind: FormType, document: str) -> None:
     found = made(document, kind)
     assert found.lines
     assert found.finished
@@ -346,7 +350,7 @@ TOWER = f"The tower was built by Anna Roth. Her brother painted the ceiling. {MO
     ],
 )
 def test_an_answer_that_points_back_comes_with_the_sentence_before_it_or_alone(
-    document: str, question: str, length: dict[str, int], answer: str
+    document: str, question: str, length: dict[str, Any], answer: str
 ) -> None:
     assert made(document, about=question, **length).text == answer
 
@@ -412,7 +416,7 @@ def test_a_section_is_told_by_its_best_sentence_of_four_words_that_stands_alone(
     assert (second.shown, second.worth, second.shorter) == ("The End", 0.0, "")
 
 
-def shown(document, kind, scores=None, **lengths):
+def shown(document: str, kind: FormType, scores: list[float] | None = None, **lengths: Any) -> list[str]:
     form = make_form(type=kind)
     length = form.length(make_length(**lengths))
     return [line.shown for line in form.lines(scored(document, scores), length)]

@@ -1,5 +1,7 @@
 """Key points grow with the document, unless a length is requested."""
 
+from typing import Any
+
 import pytest
 
 from precis_text.documents.passages import Passages
@@ -28,7 +30,7 @@ NAMES = [
 THINGS = ["apples", "bolts", "chairs", "drums", "eggs", "forks", "gates", "hats", "irons", "jars", "kites"]
 
 
-def document(sentences):
+def document(sentences: int) -> str:
     made = []
     for number in range(sentences):
         name, thing = NAMES[number % len(NAMES)], THINGS[number % len(THINGS)]
@@ -38,7 +40,7 @@ def document(sentences):
     return " ".join(made)
 
 
-def points(text, words=30.0, **options):
+def points(text: str, words: float = 30.0, **options: Any) -> int:
     units = extraction_units(text)
     scores = [1 / (1 + place) for place in range(len(units))]
     source = ScoredText(Passages(text), units, [1] * len(units), scores, words)

@@ -8,25 +8,27 @@ import pytest
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
 from precis_text.forms.form import ScoredText
-from precis_text.forms.form_choice import formed, make_form
+from precis_text.forms.form_choice import Formed, formed, make_form
 from precis_text.forms.minutes import PARTS
 from precis_text.language import language_of
 from precis_text.length import make_length
 from precis_text.units import extraction_units
 
 
-def minutes(document):
+def minutes(document: str | Passages) -> Formed:
     passages = document if isinstance(document, Passages) else Passages(document)
     units = extraction_units(passages.text)
     source = ScoredText(passages, units, [1] * len(units), [0.5] * len(units), 100.0)
     return formed(make_form(type="minutes"), source, make_length(), len)
 
 
-def lines(document, part):
+def lines(document: str | Passages, part: str) -> list[str]:
     return [line.shown for line in minutes(document).lines if line.part == part]
 
 
-def parts_of(said, *, before="Ann: The tea is cold.", after="Cem: Hm, the tea."):
+def parts_of(
+    said: str, *, before: str = "Ann: The tea is cold.", after: str = "Cem: Hm, the tea."
+) -> list[str]:
     return [line.part for line in minutes(f"{before}\n{said}\n{after}").lines if line.part != "topics"]
 
 

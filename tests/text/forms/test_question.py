@@ -1,14 +1,15 @@
 """A question is answered by the row of a table, in every form of a verb, or refused in the document's language."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
-from precis_text.forms.form import ScoredText
-from precis_text.forms.form_choice import formed, make_form
+from precis_text.forms.form import FormType, ScoredText
+from precis_text.forms.form_choice import Formed, formed, make_form
 from precis_text.forms.question import LEAST, asked_of, match, named_rows
 from precis_text.length import make_length
 from precis_text.units import TextUnit, extraction_units
@@ -32,7 +33,7 @@ HTML = f"<html><body><h1>Rooms</h1><p>We hire rooms to clubs.</p><table>{ROWS}</
 LARGE = "Room: Large room | Size: 40 people | Price per day: 120 EUR"
 
 
-def answer(document, question, kind="paragraph"):
+def answer(document: str | Passages, question: str, kind: FormType = "paragraph") -> Formed:
     passages = document if isinstance(document, Passages) else Passages(document)
     units = extraction_units(passages.text)
     source = ScoredText(passages, units, [1] * len(units), [0.5] * len(units), 60.0)
@@ -41,7 +42,9 @@ def answer(document, question, kind="paragraph"):
 
 @pytest.mark.parametrize(("content", "name"), [(MARKDOWN, "a.md"), (CSV, "a.csv"), (HTML, "a.html")])
 @pytest.mark.parametrize("kind", ["paragraph", "key-points"])
-def test_the_row_of_a_table_answers_with_the_names_of_its_columns(content: str, name: str, kind: str) -> None:
+def test_the_row_of_a_table_answers_with_the_names_of_its_columns(
+    content: str, name: str, kind: FormType
+) -> None:
     document = read_content(content.encode(), name=name)
     found = answer(document, "What does the large room cost?", kind)
     assert found.text.removeprefix("- ") == LARGE
@@ -202,7 +205,7 @@ def test_a_question_is_held_by_the_unit_with_most_of_its_weight() -> None:
     assert match("", TEXTS).relevance == [0.0] * 5
 
 
-def asked(texts, question, scores=None):
+def asked(texts: Sequence[str], question: str, scores: list[float] | None = None) -> dict[str, float] | None:
     """The units that may answer a question, with their scores; None if the document says nothing about it."""
     document = Passages("\n\n".join(texts))
     units, start = [], 0
@@ -212,13 +215,14 @@ def asked(texts, question, scores=None):
     found = asked_of(
         ScoredText(document, units, [1] * len(units), scores or [0.5] * len(units), 60.0), question
     )
-    return found and {
-        unit.text: score for unit, score in zip(found.units, found.scores, strict=True) if not unit.aside
-    }
+    if found is None:
+        return None
+    return {unit.text: score for unit, score in zip(found.units, found.scores, strict=True) if not unit.aside}
 
 
 def test_units_with_three_tenths_of_the_best_relevance_may_answer() -> None:
     found = asked(TEXTS, "zaba", [0.5, 0.0, 1.0, 0.2, 0.9])
+    assert found is not None
     relevance = match("zaba", TEXTS).relevance
     best = max(relevance)
     assert [*found] == [text for text, each in zip(TEXTS, relevance, strict=True) if each >= 0.3 * best]
@@ -235,8 +239,10 @@ def test_the_unit_before_one_that_points_to_it_may_answer_too() -> None:
         "Boats turn here.",
         "That ferry rusts badly.",
     ]
-    assert "Boats turn here." in asked(texts, "Which ferry rusts badly?")
-    assert "The harbour has an old wall of stone." not in asked(texts, "Which ferry rusts badly?")
+    found = asked(texts, "Which ferry rusts badly?")
+    assert found is not None
+    assert "Boats turn here." in found
+    assert "The harbour has an old wall of stone." not in found
 
 
 @pytest.mark.parametrize(

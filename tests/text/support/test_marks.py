@@ -1,5 +1,7 @@
 """Planted errors are marked, faithful summaries are not, and extracts never are; the texts are written here."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,7 +112,7 @@ def test_a_mark_says_where_and_why_in_json() -> None:
 
 @given(st.permutations(extraction_units(HARBOUR)), st.integers(1, 4))
 @settings(max_examples=15, deadline=None)
-def test_sentences_of_the_source_have_no_mark_in_any_order(units, count) -> None:
+def test_sentences_of_the_source_have_no_mark_in_any_order(units: Any, count: int) -> None:
     text = " ".join(unit.text for unit in units[:count])
     support = SourceText(HARBOUR).support(text)
     assert support.marks == ()
