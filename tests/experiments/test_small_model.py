@@ -4,7 +4,6 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -83,7 +82,7 @@ def test_rows_under_closed_licences_of_a_mixed_set_are_left_out(tmp_path: Path) 
     assert [pair["document"] for pair in pairs_of(chosen, tmp_path / "gum", "train")] == ["a"]
 
 
-def row_of(chosen: Any, number: int) -> dict[str, object]:
+def row_of(chosen: OpenSet, number: int) -> dict[str, object]:
     """A row as the files of a set have it."""
     story = f"Ann sings song {number} in the old hall. Bob listens to her song {number} for long. It rains. "
     row: dict[str, object] = {

@@ -164,7 +164,7 @@ def test_forbidden_keys_get_nothing_and_nothing_is_nan(
         (lambda: Gumbel(temperature=float("inf")), "temperature=inf"),
     ],
 )
-def test_a_value_out_of_range_is_refused_in_one_line(make: Callable[..., Any], words: str) -> None:
+def test_a_value_out_of_range_is_refused_in_one_line(make: Callable[[], object], words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
         make()
     assert "\n" not in str(raised.value)

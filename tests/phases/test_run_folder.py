@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from safetensors import SafetensorError
@@ -40,7 +39,7 @@ def _write_whole(new: Path, *, text: str) -> None:
 
 @pytest.mark.parametrize("write", [full_disk, full_disk_in_safetensors, full_disk_in_tokenizers])
 def test_a_full_disk_leaves_what_was_there_and_says_so_in_one_line(
-    write: Callable[..., Any], tmp_path: Path
+    write: Callable[[Path], None], tmp_path: Path
 ) -> None:
     export_folder(tmp_path / "model", lambda place: (place / "whole").write_text("before"))
     with pytest.raises(

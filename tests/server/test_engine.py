@@ -243,7 +243,7 @@ def test_whoever_has_an_answer_may_send_the_next_document_at_once(monkeypatch: p
     counted = []
     finish = QueuedDocument.finish
 
-    def watched(job: QueuedDocument, result: Any) -> None:
+    def watched(job: QueuedDocument, result: Summary | Exception) -> None:
         counted.append((engine._documents, engine._tokens))
         finish(job, result)
 

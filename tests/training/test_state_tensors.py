@@ -4,7 +4,6 @@ to.
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -95,7 +94,7 @@ def test_an_optimizer_that_has_not_stepped_yet_is_restored_as_such() -> None:
     ],
 )
 def test_the_state_of_another_model_is_refused_and_changes_nothing(
-    other: Callable[..., Any], message: str
+    other: Callable[[], nn.Module], message: str
 ) -> None:
     model, _ = _trained()
     target = other()

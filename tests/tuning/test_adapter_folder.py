@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -110,7 +109,7 @@ def test_a_swap_for_an_adapter_with_wrong_tensors_leaves_the_old_one_attached(tm
     ],
 )
 def test_another_base_is_refused_in_one_line_that_names_both(
-    tmp_path: Path, other: Callable[..., Any], words: str
+    tmp_path: Path, other: Callable[[], PreTrainedModel], words: str
 ) -> None:
     saved(tmp_path)
     with pytest.raises(UserError, match=words) as raised:

@@ -339,7 +339,7 @@ def test_methods_survive_json(name: str) -> None:
         ),
     ],
 )
-def test_plans_that_cannot_be_are_refused_in_one_line(make: Callable[..., Any], words: str) -> None:
+def test_plans_that_cannot_be_are_refused_in_one_line(make: Callable[[], object], words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
         make()
     assert "\n" not in str(raised.value)

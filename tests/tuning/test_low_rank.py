@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -171,7 +170,10 @@ def test_the_two_kinds_of_adapters_are_told_apart(saved: Path) -> None:
     ],
 )
 def test_damaged_tensors_are_refused(
-    change: Callable[..., Any], message: str, saved: Path, model: LlamaForCausalLM
+    change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]],
+    message: str,
+    saved: Path,
+    model: LlamaForCausalLM,
 ) -> None:
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     save_file(change(load_file(saved / TENSORS)), saved / TENSORS)

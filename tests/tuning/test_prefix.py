@@ -147,7 +147,7 @@ def test_dropout_drops_entries_in_training_only() -> None:
         (lambda: Reparametrized(width=0), "width=0"),
     ],
 )
-def test_settings_that_make_no_prefix_are_refused_in_one_line(make: Callable[..., Any], words: str) -> None:
+def test_settings_that_make_no_prefix_are_refused_in_one_line(make: Callable[[], object], words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
         make()
     assert "\n" not in str(raised.value)

@@ -1,10 +1,10 @@
 """Blocked decoder prefixes on models with predicting streams."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
+from transformers import PreTrainedModel
 
 from precis.models import (
     ProphetNetConfig,
@@ -33,7 +33,7 @@ def prophet() -> ProphetNetForConditionalGeneration:
 @pytest.mark.parametrize("make", [zcodepp, prophet])
 @torch.no_grad()
 def test_a_stream_has_the_segment_of_the_last_place_it_sees_in_training_and_in_drafting(
-    make: Callable[..., Any],
+    make: Callable[[], PreTrainedModel],
 ) -> None:
     torch.manual_seed(0)
     model = make().eval()

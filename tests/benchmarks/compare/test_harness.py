@@ -119,7 +119,7 @@ class Played:
 
     started: ClassVar[list[str]] = []
 
-    def __init__(self, contender: Contender, *, threads: int, environment: Any) -> None:
+    def __init__(self, contender: Contender, *, threads: int, environment: object) -> None:
         self.contender, self.cell = contender, ""
         self.started.append(contender.name)
 
@@ -163,7 +163,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Results, list
 
 
 def test_a_contender_that_breaks_in_a_cell_is_named_there_and_plays_in_the_next_with_a_new_process(
-    played: Callable[..., Any],
+    played: Callable[..., tuple[Results, list[Any]]],
 ) -> None:
     results, kept = played({"whole": {}, "early": {"small": "prepare"}, "late": {"small": "time"}})
     assert [str(failure) for failure in results.failed] == [
@@ -180,7 +180,7 @@ def test_a_contender_that_breaks_in_a_cell_is_named_there_and_plays_in_the_next_
 
 
 def test_a_contender_that_cannot_be_run_here_is_left_out_of_all_cells_from_there_on(
-    played: Callable[..., Any],
+    played: Callable[..., tuple[Results, list[Any]]],
 ) -> None:
     results, _ = played({"whole": {}, "kernel": {"small": "unable to prepare"}}, memory=True)
     assert results.left_out == (("kernel", "small", "no prepare"),)
@@ -188,11 +188,15 @@ def test_a_contender_that_cannot_be_run_here_is_left_out_of_all_cells_from_there
     assert results.failed == ()
 
 
-def test_memory_is_kept_cell_by_cell_and_its_failure_spares_the_times(played: Callable[..., Any]) -> None:
+def test_memory_is_kept_cell_by_cell_and_its_failure_spares_the_times(
+    played: Callable[..., tuple[Results, list[Any]]],
+) -> None:
     results, kept = played({"whole": {}, "large": {"large": "memory"}}, memory=True)
     assert [sum(m.memory is not None for m in each.measured) for each in kept] == [0, 0, 1, 2, 3, 3]
     assert [str(failure) for failure in results.failed] == ["large, large: no memory"]
-    assert len(results.of("large", "large").samples) == 2
+    large = results.of("large", "large")
+    assert large is not None
+    assert len(large.samples) == 2
 
 
 def test_each_round_times_a_cell_alone_and_beside_its_neighbours(

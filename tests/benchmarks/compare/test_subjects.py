@@ -139,7 +139,7 @@ def test_the_padded_batch_has_samsums_lengths() -> None:
     ],
 )
 def test_a_tuning_step_changes_what_it_says(
-    make: Callable[..., Any], trained: set[str], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Callable[[], Any]], trained: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, size in {"_WIDTH": 16, "_HEADS": 2, "_INNER": 16, "_LAYERS": 2, "_VOCABULARY": 40}.items():
         monkeypatch.setattr(tune, name, size)
@@ -185,7 +185,7 @@ def short_batch(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.usefixtures("tiny_training")
 @pytest.mark.parametrize("make", [train.ours, train.padded, train.deberta])
 @pytest.mark.parametrize("tokens", [12, None])
-def test_a_training_step_learns(make: Callable[..., Any], tokens: int | None) -> None:
+def test_a_training_step_learns(make: Callable[..., Callable[[], Any]], tokens: int | None) -> None:
     step = make(rows=4, tokens=tokens)
     first = step()
     for _ in range(5):

@@ -1,7 +1,6 @@
 """The fast loop writes what `generate` writes, is chosen where it can be, and never decodes with stale weights."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -228,7 +227,7 @@ def _attached() -> ZCodePPForConditionalGeneration:
     ],
 )
 def test_what_the_loop_does_not_know_is_named_and_left_to_generate(
-    made: Callable[..., Any], options: dict[str, float | bool], reason: str
+    made: Callable[[], PreTrainedModel], options: dict[str, float | bool], reason: str
 ) -> None:
     asked = config(**options)
     said = why_not(made(), asked)

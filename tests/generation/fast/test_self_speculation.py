@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedModel
 
 from precis.generation.decoder_batches import Drafting
 from precis.generation.fast.fast_decoder import FastDecoder
@@ -100,7 +100,7 @@ MODELS = {
     ids=["plain", "rules", "two tokens", "one token"],
 )
 def test_greedy_drafting_writes_what_generate_writes(
-    make: Callable[..., Any], options: dict[str, int]
+    make: Callable[..., PreTrainedModel], options: dict[str, int]
 ) -> None:
     model = make()
     config = settings(model, **options)
@@ -119,7 +119,9 @@ def test_greedy_drafting_writes_what_generate_writes(
 
 @pytest.mark.parametrize("weights", [BFloat16(), Int8()], ids=["bf16", "int8"])
 @pytest.mark.parametrize("make", [MODELS["prophetnet-2"], MODELS["zcodepp-1"]], ids=["prophetnet", "zcodepp"])
-def test_drafting_works_with_smaller_weights_too(make: Callable[..., Any], weights: BFloat16 | Int8) -> None:
+def test_drafting_works_with_smaller_weights_too(
+    make: Callable[..., PreTrainedModel], weights: BFloat16 | Int8
+) -> None:
     if isinstance(weights, Int8) and not has_int8():
         pytest.skip("this build of torch has no product for 8-bit weights")
     model = make()
@@ -139,7 +141,7 @@ def test_more_tokens_than_positions_are_refused_by_both_loops() -> None:
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
-def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make: Callable[..., Any]) -> None:
+def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make: Callable[..., PreTrainedModel]) -> None:
     model = make()
     config, fast = settings(model), FastDecoder(model, AsGiven())
     for document in documents(4):
@@ -150,7 +152,7 @@ def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make: Callable[.
 
 
 @pytest.mark.parametrize("make", [MODELS["prophetnet-4"], MODELS["zcodepp-3"]], ids=["prophetnet", "zcodepp"])
-def test_drafts_that_are_always_right_are_all_kept(make: Callable[..., Any]) -> None:
+def test_drafts_that_are_always_right_are_all_kept(make: Callable[..., PreTrainedModel]) -> None:
     model = make()
     config = settings(model, max_new_tokens=17, min_new_tokens=17)
     document = documents(1)[0]
@@ -198,7 +200,7 @@ def test_the_summarizer_drafts_when_it_is_asked_to() -> None:
 @pytest.mark.parametrize("make", [prophet, zcodepp])
 @pytest.mark.parametrize("name", ["prefix", "hierblock", "truncsa"])
 def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(
-    make: Callable[..., Any], name: str
+    make: Callable[..., PreTrainedModel], name: str
 ) -> None:
     tokenizer = our_tokenizer()
     model = make(2, vocab_size=len(tokenizer), **POSITIONS[make])

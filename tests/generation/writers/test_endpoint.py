@@ -1,6 +1,5 @@
 import threading
 from types import SimpleNamespace
-from typing import Any
 
 import httpx
 import pytest
@@ -9,7 +8,7 @@ from precis.generation.writers.endpoint import Endpoint
 from precis.generation.writers.writer import Writer
 from precis.generation.writers.writer_opening import open_writer
 from precis_text.errors import RunError, UserError
-from tests.generation.writers.endpoint_server import breaks_off, refuses, says, serving
+from tests.generation.writers.endpoint_server import Handler, breaks_off, refuses, says, serving
 from tests.generation.writers.test_writer import BOATS, LONG
 
 SAID = "Ann sold Bob 3 boats. Bob paid 900 pounds for them."
@@ -150,7 +149,7 @@ def test_a_broken_stream_is_asked_for_once_more() -> None:
     ],
 )
 def test_events_that_are_not_the_protocol_are_one_clear_line(event: str, told: str) -> None:
-    def answer(handler: Any, _: object) -> None:
+    def answer(handler: Handler, _: object) -> None:
         handler.start()
         handler.event(event)
 
@@ -161,7 +160,7 @@ def test_events_that_are_not_the_protocol_are_one_clear_line(event: str, told: s
 def test_a_silent_server_is_not_waited_for_without_end() -> None:
     free = threading.Event()
 
-    def silent(handler: Any, _: object) -> None:
+    def silent(handler: Handler, _: object) -> None:
         handler.start()
         free.wait(20)
 
@@ -173,7 +172,7 @@ def test_a_silent_server_is_not_waited_for_without_end() -> None:
 
 
 def test_an_interrupted_reply_closes_the_connection() -> None:
-    def endless(handler: Any, _: object) -> None:
+    def endless(handler: Handler, _: object) -> None:
         handler.start()
         for _ in range(100_000):
             handler.words("and so on")
@@ -189,7 +188,7 @@ def test_an_interrupted_reply_closes_the_connection() -> None:
 
 
 def test_a_reply_without_end_is_cut_off() -> None:
-    def endless(handler: Any, _: object) -> None:
+    def endless(handler: Handler, _: object) -> None:
         handler.start()
         while True:
             handler.words("word " * 2000)

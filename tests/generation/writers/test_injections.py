@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
 
 import pytest
 
@@ -62,7 +61,7 @@ def test_there_are_fifty() -> None:
 
 @pytest.mark.parametrize("say", [obedient, everywhere])
 @pytest.mark.parametrize("form", ["paragraph", "key-points", "headline"])
-def test_no_injection_in_a_text_is_obeyed(say: Callable[..., Any], form: FormType) -> None:
+def test_no_injection_in_a_text_is_obeyed(say: Callable[[str], str], form: FormType) -> None:
     writer = Writer(FakeChat(say))
     for number, injection in enumerate(INJECTIONS):
         text = poisoned(injection, PLACES[number % len(PLACES)])
@@ -87,7 +86,7 @@ def _more() -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("say", [obedient, everywhere])
 def test_no_injection_of_other_kinds_is_obeyed_by_a_model_that_obeys_each(
-    say: Callable[..., Any], tmp_path: Path
+    say: Callable[[str], str], tmp_path: Path
 ) -> None:
     """A sentence that no rule knows may reach the model and be quoted; what it asks for is never the summary."""
     reached = {"known": 0, "unknown": 0}
@@ -114,7 +113,9 @@ def test_what_is_left_out_is_told() -> None:
 
 
 @pytest.mark.parametrize("say", [obedient, everywhere])
-def test_no_injection_in_a_web_page_or_a_file_name_is_obeyed(tmp_path: Path, say: Callable[..., Any]) -> None:
+def test_no_injection_in_a_web_page_or_a_file_name_is_obeyed(
+    tmp_path: Path, say: Callable[[str], str]
+) -> None:
     writer = Writer(FakeChat(say))
     for number, injection in enumerate(INJECTIONS):
         name = re.sub(r"[^\w ]", " ", injection)[:60]
@@ -130,7 +131,7 @@ def test_no_injection_in_a_web_page_or_a_file_name_is_obeyed(tmp_path: Path, say
 
 
 @pytest.mark.parametrize("say", [obedient, everywhere])
-def test_no_injection_in_the_metadata_of_a_pdf_is_obeyed(tmp_path: Path, say: Callable[..., Any]) -> None:
+def test_no_injection_in_the_metadata_of_a_pdf_is_obeyed(tmp_path: Path, say: Callable[[str], str]) -> None:
     writer = Writer(FakeChat(say))
     for number, injection in enumerate(INJECTIONS):
         file = tmp_path / f"{number}.pdf"

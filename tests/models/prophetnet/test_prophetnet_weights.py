@@ -456,7 +456,7 @@ def odd_heads(file: Path) -> None:
     ids=["nothing", "folder", "empty", "text", "pickle", "bare", "another", "half", "tables", "heads"],
 )
 def test_what_is_no_whole_checkpoint_is_refused_in_one_line(
-    write: Callable[..., Any], message: str, tmp_path: Path
+    write: Callable[[Path], object], message: str, tmp_path: Path
 ) -> None:
     write(tmp_path / "a.pt")
     with pytest.raises(UserError, match=message) as refused:

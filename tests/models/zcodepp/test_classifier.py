@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -32,7 +31,11 @@ IDS = torch.arange(5, 23).reshape(3, 6)
 )
 @pytest.mark.parametrize("named", [True, False])
 def test_the_loss_is_that_of_the_problem_type(
-    problem: str, count: int, labels: torch.Tensor, expected: Callable[..., Any], named: bool
+    problem: str,
+    count: int,
+    labels: torch.Tensor,
+    expected: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    named: bool,
 ) -> None:
     model = classifier(num_labels=count, problem_type=problem if named else None)
     output = model(IDS, labels=labels)

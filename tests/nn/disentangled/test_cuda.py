@@ -1,7 +1,6 @@
 """On a CUDA device: every way of disentangled attention against exact numbers, at lengths aligned and not."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 import torch
@@ -128,7 +127,7 @@ TRAINING = [chosen, without_library, openly, recomputing, pytest.param(by_the_li
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("way", INFERRING)
 def test_inference_at_every_length_errs_no_more_than_the_plain_path(
-    way: Callable[..., Any], dtype: torch.dtype
+    way: Callable[[Sequence[torch.Tensor], torch.Tensor], torch.Tensor], dtype: torch.dtype
 ) -> None:
     for length in LENGTHS:
         half, valid = random_inputs(length, dtype), padding(length)
@@ -142,7 +141,7 @@ def test_inference_at_every_length_errs_no_more_than_the_plain_path(
 @pytest.mark.parametrize("dtype", [*HALVES, torch.float32])
 @pytest.mark.parametrize("way", TRAINING)
 def test_gradients_at_every_length_err_no_more_than_the_plain_paths(
-    way: Callable[..., Any], dtype: torch.dtype
+    way: Callable[[Sequence[torch.Tensor], torch.Tensor], torch.Tensor], dtype: torch.dtype
 ) -> None:
     for length in TRAINED:
         given, valid = random_inputs(length, dtype, learnt=True), padding(length)
@@ -162,7 +161,9 @@ def test_gradients_at_every_length_err_no_more_than_the_plain_paths(
 
 
 @pytest.mark.parametrize("way", TRAINING)
-def test_gradients_are_the_same_bits_twice(way: Callable[..., Any]) -> None:
+def test_gradients_are_the_same_bits_twice(
+    way: Callable[[Sequence[torch.Tensor], torch.Tensor], torch.Tensor],
+) -> None:
     inputs, valid = random_inputs(1500, torch.bfloat16, learnt=True), padding(1500)
 
     def gradients() -> tuple[torch.Tensor, ...]:
@@ -174,7 +175,9 @@ def test_gradients_are_the_same_bits_twice(way: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("way", [chosen, without_library, fused])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_heads_of_odd_widths_and_autocast_break_no_path(way: Callable[..., Any], autocast: bool) -> None:
+def test_heads_of_odd_widths_and_autocast_break_no_path(
+    way: Callable[[Sequence[torch.Tensor], torch.Tensor], torch.Tensor], autocast: bool
+) -> None:
     for width in (24, 25):
         for length in (65, 400, 513, 1025):
             inputs, valid = random_inputs(length, torch.bfloat16, width=width), padding(length)

@@ -24,7 +24,9 @@ learning = pytest.mark.parametrize("learn", [attend_recomputing, attend_keeping,
 @pytest.mark.usefixtures("small_blocks")
 @learning
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_either_position_score_alone_is_enough(kept: tuple[str, ...], learn: Callable[..., Any]) -> None:
+def test_either_position_score_alone_is_enough(
+    kept: tuple[str, ...], learn: Callable[[Operands], torch.Tensor]
+) -> None:
     inputs = [x.requires_grad_() for x in random_inputs(50)]
     valid = padding(50)
     used = [*inputs[:3], inputs[3] if kept == ("c2p",) else inputs[4]]
@@ -41,7 +43,7 @@ def test_either_position_score_alone_is_enough(kept: tuple[str, ...], learn: Cal
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 13, 40, 75])
 def test_training_gives_the_plain_path_and_its_gradients(
-    length: int, masked: bool, learn: Callable[..., Any]
+    length: int, masked: bool, learn: Callable[[Operands], torch.Tensor]
 ) -> None:
     inputs = [x.requires_grad_() for x in random_inputs(length)]
     valid = padding(length) if masked else None
@@ -67,7 +69,9 @@ def weights_that_dropout_keeps(
 
 @pytest.mark.usefixtures("small_blocks")
 @learning
-def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(learn: Callable[..., Any]) -> None:
+def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(
+    learn: Callable[[Operands], torch.Tensor],
+) -> None:
     found, inputs = weights_that_dropout_keeps(60, 0.25, learn)
     expected = plain(inputs)
     dropped = found == 0.0
@@ -77,7 +81,7 @@ def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(learn: 
 
 @pytest.mark.usefixtures("small_blocks")
 @learning
-def test_no_rows_of_a_batch_are_dropped_alike(learn: Callable[..., Any]) -> None:
+def test_no_rows_of_a_batch_are_dropped_alike(learn: Callable[[Operands], torch.Tensor]) -> None:
     found, _ = weights_that_dropout_keeps(60, 0.25, learn)
     rows = (found == 0.0).flatten(0, 2)  # of all documents and heads
     assert len(torch.unique(rows, dim=0)) == len(rows)
@@ -101,7 +105,7 @@ def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed() -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 @learning
-def test_the_backward_pass_drops_the_same_weights(learn: Callable[..., Any]) -> None:
+def test_the_backward_pass_drops_the_same_weights(learn: Callable[[Operands], torch.Tensor]) -> None:
     """Gradients with dropout are those of the plain path with this very mask."""
     length, rate = 30, 0.25
     kept = (weights_that_dropout_keeps(length, rate, learn)[0] != 0.0) / (1 - rate)
@@ -117,7 +121,7 @@ def test_the_backward_pass_drops_the_same_weights(learn: Callable[..., Any]) -> 
 
 
 @learning
-def test_single_precision_stays_within_the_tolerances(learn: Callable[..., Any]) -> None:
+def test_single_precision_stays_within_the_tolerances(learn: Callable[[Operands], torch.Tensor]) -> None:
     inputs = random_inputs(300, batch=1, dtype=torch.float32)
     exact = [x.double().requires_grad_() for x in inputs]
     learnt = [x.requires_grad_() for x in inputs]
@@ -131,7 +135,7 @@ def test_single_precision_stays_within_the_tolerances(learn: Callable[..., Any])
 
 
 @learning
-def test_half_precision_errs_no_more_than_the_plain_path(learn: Callable[..., Any]) -> None:
+def test_half_precision_errs_no_more_than_the_plain_path(learn: Callable[[Operands], torch.Tensor]) -> None:
     half = [x.bfloat16() for x in random_inputs(300, batch=1)]
     exact = plain([x.double() for x in half])
     theirs = (plain(half).double() - exact).abs().mean()

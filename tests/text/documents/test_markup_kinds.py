@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from docx.document import Document as WordDocument
@@ -575,7 +574,7 @@ def test_word_reads_cells_in_their_order_with_headings() -> None:
         (page, "<p>" + "<span>mill</span><span>Wheel</span>" * 20_000),
     ],
 )
-def test_many_small_parts_take_no_longer_for_each(read: Callable[..., Any], content: str) -> None:
+def test_many_small_parts_take_no_longer_for_each(read: Callable[[str], Passages], content: str) -> None:
     began = time.process_time()
     assert len(read(content).text) > 90_000
     assert time.process_time() - began < 3.0  # took more than 20 seconds where each part looked at all others
